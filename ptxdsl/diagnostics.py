@@ -1,0 +1,72 @@
+"""Diagnostics: what every user mistake becomes. A code, exact spans with carets, and help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ptxdsl.source import Span
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding.
+
+    ``code`` is stable (``E0301``) and has a long form in ``explain.py``. ``span`` may be None only where there is no
+    text to point at (an unreadable file, a bad option). ``notes`` are secondary spans with their labels.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    notes: tuple[tuple[Span, str], ...] = ()
+    help: str | None = None
+    severity: Severity = "error"
+
+    def render(self, color: bool = False) -> str:
+        from ptxdsl.render import render
+
+        return render(self, color)
+
+
+class CompileError(Exception):
+    """Raised with one or more diagnostics; nothing else leaves the compiler for a user's mistake."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        if isinstance(diagnostics, Diagnostic):
+            diagnostics = (diagnostics,)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n\n".join(d.render() for d in self.diagnostics)
+
+
+def error(
+    code: str,
+    message: str,
+    span: Span | None,
+    *notes: tuple[Span, str],
+    help: str | None = None,
+) -> CompileError:
+    """``raise error("E0301", "…", node.span, (decl.span, "declared here"), help="…")``."""
+    return CompileError(Diagnostic(code, message, span, tuple(notes), help))
+
+
+@dataclass
+class DiagnosticSink:
+    """Collects diagnostics so that one run reports many."""
+
+    items: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, problem: Diagnostic | CompileError) -> None:
+        new = problem.diagnostics if isinstance(problem, CompileError) else (problem,)
+        self.items.extend(d for d in new if d not in self.items)
+
+    def raise_errors(self) -> None:
+        errors = [d for d in self.items if d.severity == "error"]
+        if errors:
+            raise CompileError(self.items)

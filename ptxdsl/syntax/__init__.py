@@ -1,0 +1,1 @@
+"""Text to AST: parse (Lark), build (tree to nodes)."""

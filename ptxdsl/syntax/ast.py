@@ -1,0 +1,369 @@
+"""The abstract syntax tree: frozen nodes, each with the exact span of the text it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ptxdsl.source import Source, Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    span: Span
+
+
+# ---------------------------------------------------------------------------------------------------- expressions
+
+
+class Expr(Node):
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Name(Expr):
+    """``x``; ``_`` is a Name too (a hole in a parameter list, a discarded target)."""
+
+    id: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IntLiteral(Expr):
+    value: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FloatLiteral(Expr):
+    text: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StringLiteral(Expr):
+    """Escapes already resolved, adjacent literals already joined."""
+
+    value: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoolLiteral(Expr):
+    value: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NoneLiteral(Expr):
+    pass
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EllipsisLiteral(Expr):
+    pass
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DotName(Expr):
+    """``.SHARED``: a member of the type that the context wants."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Attribute(Expr):
+    value: Expr
+    name: str
+    name_span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Argument(Node):
+    """One entry of ``(…)`` or ``[…]``: positional where ``name`` is None. ``star`` marks ``*x``."""
+
+    name: str | None
+    value: Expr
+    star: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Expr):
+    """``func(args)``."""
+
+    func: Expr
+    args: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Subscript(Expr):
+    """``value[args]``: parameters or an index, decided later. ``p[]`` has no args."""
+
+    value: Expr
+    args: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unary(Expr):
+    op: Literal["-", "+", "~", "not"]
+    operand: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Binary(Expr):
+    """op is one of ``+ - * / // % ** @ << >> & | ^``."""
+
+    op: str
+    left: Expr
+    right: Expr
+    op_span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Compare(Expr):
+    """``a < b <= c``: operands has one more entry than ops. ops: ``== != < <= > >= in not in is is not``."""
+
+    operands: tuple[Expr, ...]
+    ops: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoolOp(Expr):
+    op: Literal["and", "or"]
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conditional(Expr):
+    """``then if test else orelse``."""
+
+    test: Expr
+    then: Expr
+    orelse: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TupleExpr(Expr):
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ListExpr(Expr):
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Slice(Expr):
+    start: Expr | None
+    stop: Expr | None
+    step: Expr | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Transfer(Expr):
+    """``x^``: Mojo's transfer; a copy for register-passable values."""
+
+    value: Expr
+
+
+# ----------------------------------------------------------------------------------------------------- statements
+
+
+class Stmt(Node):
+    __slots__ = ()
+
+
+Block = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class VarDecl(Stmt):
+    """``var a: T = v``, ``var a, b = v`` (names has several entries), ``var a: T``."""
+
+    names: tuple[Name, ...]
+    type: Expr | None
+    value: Expr | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Assign(Stmt):
+    """``target = value``; target is a Name, Attribute, Subscript or a TupleExpr of them."""
+
+    target: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AugAssign(Stmt):
+    """``target op= value``; op without the ``=``."""
+
+    target: Expr
+    op: str
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ExprStmt(Stmt):
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class If(Stmt):
+    """``elif`` is an If in orelse. ``comptime`` marks ``comptime if``."""
+
+    test: Expr
+    then: Block
+    orelse: Block
+    comptime: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class While(Stmt):
+    test: Expr
+    body: Block
+    orelse: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class For(Stmt):
+    """``for target in iter``; target is a Name (or a TupleExpr of Names). ``comptime`` marks ``comptime for``."""
+
+    target: Expr
+    iter: Expr
+    body: Block
+    orelse: Block
+    comptime: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Break(Stmt):
+    pass
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Continue(Stmt):
+    pass
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pass(Stmt):
+    pass
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Return(Stmt):
+    value: Expr | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Assert(Stmt):
+    """``comptime assert test, message``."""
+
+    test: Expr
+    message: Expr | None
+
+
+# --------------------------------------------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Param(Node):
+    """One compile-time parameter in ``[…]`` of a def or struct.
+
+    kind: ``infer`` (before ``//``), ``pos`` (positional or keyword), ``kw`` (after ``*``: keyword only).
+    """
+
+    name: str
+    type: Expr | None
+    default: Expr | None
+    kind: Literal["infer", "pos", "kw"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ArgDecl(Node):
+    """One run-time argument in ``(…)`` of a def. kind ``kw`` after ``*``; ``posonly`` before ``/``."""
+
+    name: str
+    type: Expr | None
+    default: Expr | None
+    convention: Literal["read", "mut", "out", "var", "ref", "deinit"]
+    kind: Literal["posonly", "pos", "kw"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Decorator(Node):
+    """``@name`` or ``@name(args)``; args is None without parentheses."""
+
+    name: str
+    args: tuple[Argument, ...] | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FunctionDef(Stmt):
+    name: str
+    name_span: Span
+    params: tuple[Param, ...]
+    args: tuple[ArgDecl, ...]
+    returns: Expr | None
+    where: tuple[Expr, ...]
+    raises: bool
+    decorators: tuple[Decorator, ...]
+    docstring: str | None
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FieldDecl(Stmt):
+    """``var name: type`` inside a struct."""
+
+    name: str
+    type: Expr
+    docstring: str | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StructDef(Stmt):
+    """members: FieldDecl, FunctionDef and ComptimeDecl in the order written (``pass`` and ``...`` dropped)."""
+
+    name: str
+    name_span: Span
+    params: tuple[Param, ...]
+    traits: tuple[Expr, ...]
+    where: tuple[Expr, ...]
+    decorators: tuple[Decorator, ...]
+    docstring: str | None
+    members: tuple[FieldDecl | FunctionDef | ComptimeDecl, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ComptimeDecl(Stmt):
+    """``comptime NAME[params]: type = value`` (module, struct or function scope)."""
+
+    name: str
+    name_span: Span
+    params: tuple[Param, ...]
+    type: Expr | None
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ImportName(Node):
+    name: str
+    alias: str | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Import(Stmt):
+    """``from module import a, b as c`` (names None for ``*``), or ``import module as alias`` (names empty).
+
+    ``level`` counts leading dots of a relative import.
+    """
+
+    module: str
+    level: int
+    names: tuple[ImportName, ...] | None
+    alias: str | None
+    module_span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module(Node):
+    source: Source
+    docstring: str | None
+    body: Block
