@@ -1,0 +1,87 @@
+"""What a caller must know to launch a kernel: its parameters, its shared memory, its launch bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ScalarParam:
+    """dtype: Mojo's name in lower case (``int32``, ``float32``, ``bool``, ``bfloat16``, ``int`` is int64)."""
+
+    name: str
+    dtype: str
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "scalar"
+
+
+@dataclass(frozen=True)
+class PointerParam:
+    """dtype of the elements, or the struct's name; ``size`` in bytes of one element; ``align`` in bytes."""
+
+    name: str
+    dtype: str
+    size: int
+    align: int
+    mutable: bool
+    space: str = "global"
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "pointer"
+
+
+@dataclass(frozen=True)
+class TensorMapParam:
+    """A 128-byte CUtensorMap by value (``__grid_constant__``), 64-byte aligned."""
+
+    name: str
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "tensormap"
+
+
+@dataclass(frozen=True)
+class StructParam:
+    """A register-passable struct: its scalar and pointer leaves follow one another as parameters of their own."""
+
+    name: str
+    type: str
+    fields: tuple[Param, ...]
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "struct"
+
+
+Param = ScalarParam | PointerParam | TensorMapParam | StructParam
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """name: the PTX symbol. shared_bytes: static. dynamic_shared: whether ``external_memory`` is used.
+
+    cluster: the compile-time cluster shape or None. threads: the exact block size (``.reqntid``) or None; max_threads:
+    its upper bound (``.maxntid``) or None. min_blocks, max_registers: launch bounds.
+    """
+
+    name: str
+    params: tuple[Param, ...] = ()
+    shared_bytes: int = 0
+    dynamic_shared: bool = False
+    cluster: tuple[int, int, int] | None = None
+    threads: tuple[int, int, int] | None = None
+    max_threads: tuple[int, int, int] | None = None
+    min_blocks: int | None = None
+    max_registers: int | None = None
+    wait: str | None = None
+    ring_unroll: bool = True
+    source_name: str = ""
+    constants: tuple[tuple[str, str], ...] = field(default=())

@@ -1,0 +1,180 @@
+"""The typed IR: structured SSA. Every value typed, every operation with a span, every kernel monomorphic.
+
+Operations are uniform: a name, operands, results, attributes, nested blocks. Names and their meaning:
+
+constants     a ``Const`` is a value, not an operation.
+integers      ``add sub mul`` (wrap; attr ``nsw`` where the value feeds a pointer index alone), ``div.s div.u``
+              (truncate), ``floordiv.s mod.s floordiv.u mod.u`` (floor, sign of the divisor), ``and or xor``,
+              ``shl shr.s shr.u``, ``min.s min.u max.s max.u abs.s``. Nothing is undefined: a division by zero
+              gives 0, MIN // -1 wraps, a shift by the width or more gives 0 (or the sign).
+floats        ``fadd fsub fmul fdiv fneg ffloordiv fmod fmin fmax fabs fma``. ``fadd fsub fmul`` may contract.
+comparisons   ``eq ne lt.s le.s gt.s ge.s lt.u le.u gt.u ge.u`` and ``feq fne flt fle fgt fge`` (ordered; fne
+              unordered): i1 or a vector of i1. ``select`` (condition, then, else). ``not`` of an i1.
+casts         ``ext.s ext.u trunc itof.s itof.u ftoi.s ftoi.u`` (saturating, NaN gives 0) ``fcast bitcast``.
+pointers      ``ptr.add`` (pointer, integer index; attr ``scale`` bytes, ``offset`` bytes, ``unsigned`` for an unsigned
+              index), ``ptr.cast`` (address space), ``ptr.toint``, ``int.toptr``.
+memory        ``load`` / ``store`` (attrs ``align`` bytes, ``volatile``), ``alloca`` (attrs ``bytes align``),
+              ``shared.alloc`` (attrs ``bytes align name``), ``shared.dynamic`` (attr ``align``).
+vectors       ``vec.splat`` (scalar), ``vec.build`` (elements), ``vec.extract`` (vector, i32 index),
+              ``vec.insert`` (vector, element, i32 index), ``vec.shuffle`` (a, b; attr ``mask``).
+pipelines     ``pipe.new`` (full base, empty base; no result: where a RolePipeline value is made),
+              ``pipe.wait`` (base, index i32, phase i32), ``pipe.arrive`` (base, index), ``pipe.commit_mma`` (base,
+              index, and the electing i32 if given; attr ``cta_group``), ``pipe.step`` (index, phase, count) → the
+              same three. Attrs: ``pipeline`` (the variable's name), ``method`` (as the user wrote it), ``producer``
+              (bool), ``stages``, and where there is a base ``side`` (``full`` | ``empty``), ``subs`` (sub-stages of
+              that table) and ``sub``. The barrier's address is base + 8 * (index * subs + sub).
+instructions  every row of ``intrinsics.py`` by its name; attrs hold its compile-time parameters.
+others        ``asm`` (attrs ``text constraints side_effects``), ``print`` (attr ``format``: a printf format, operands
+              already promoted), ``assert`` (i1; attrs ``message``), ``trap``.
+control       ``if`` (i1; two blocks), ``for`` (start, stop, *inits; attrs ``step`` (a non-zero int), ``signed``; block
+              params are the index and the carried values), ``loop`` (*inits; block params are the carried values),
+              ``scope`` (one block). Their results are the values handed to their end.
+terminators   ``yield`` (values to the end of the enclosing if or scope), ``repeat`` (attr ``target``, a loop or for:
+              next iteration with these carried values), ``leave`` (attr ``target``, a loop, for or scope: go to its
+              end with these results), ``return``, ``unreachable``. A ``for`` whose range is exhausted ends with its
+              carried values.
+
+Control flow is a tree, so every graph that comes of it is reducible. Values are visible in the rest of their block and
+in the blocks nested there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.signature import KernelSignature
+
+
+@dataclass(frozen=True, slots=True)
+class Ty:
+    """A machine type: ``i1 i8 i16 i32 i64 f16 bf16 f32 f64 f8e4m3 f8e5m2``, ``ptr.<space>``; vectors have lanes > 1."""
+
+    name: str
+    lanes: int = 1
+
+    @property
+    def scalar(self) -> Ty:
+        return Ty(self.name)
+
+    @property
+    def is_int(self) -> bool:
+        return self.name[0] == "i"
+
+    @property
+    def is_float(self) -> bool:
+        return self.name[0] in "fb"
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.name.startswith("ptr.")
+
+    @property
+    def space(self) -> str:
+        """generic, global, shared, const, local, param or cluster."""
+        return self.name[4:]
+
+    @property
+    def bits(self) -> int:
+        """Of one lane. Pointers: 32 in shared, const, local and cluster space, 64 elsewhere."""
+        return BITS[self.name]
+
+    @property
+    def bytes(self) -> int:
+        """In memory: an i1 takes a byte."""
+        return max(self.bits // 8, 1) * self.lanes
+
+    def __str__(self) -> str:
+        return self.name if self.lanes == 1 else f"{self.name}x{self.lanes}"
+
+
+BITS = {
+    "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
+    "f8e4m3": 8, "f8e5m2": 8, "ptr.generic": 64, "ptr.global": 64, "ptr.shared": 32, "ptr.const": 32,
+    "ptr.local": 32, "ptr.param": 64, "ptr.cluster": 32,
+}  # fmt: skip
+
+I1, I8, I16, I32, I64 = Ty("i1"), Ty("i8"), Ty("i16"), Ty("i32"), Ty("i64")
+F16, BF16, F32, F64 = Ty("f16"), Ty("bf16"), Ty("f32"), Ty("f64")
+F8E4M3, F8E5M2 = Ty("f8e4m3"), Ty("f8e5m2")
+
+
+def ptr(space: str) -> Ty:
+    return Ty("ptr." + space)
+
+
+class Value:
+    """An SSA value; identity is what counts. ``name`` is a hint for printing."""
+
+    __slots__ = ("name", "ty")
+
+    def __init__(self, ty: Ty, name: str = "") -> None:
+        self.ty = ty
+        self.name = name
+
+
+class Const(Value):
+    """A constant: int (two's complement, kept signed; i1 as 0 or 1), float, or a tuple of them for a vector."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, ty: Ty, value: Any) -> None:
+        super().__init__(ty)
+        self.value = value
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    params: list[Value] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+
+    @property
+    def terminator(self) -> Op | None:
+        return self.ops[-1] if self.ops and self.ops[-1].name in TERMINATORS else None
+
+
+TERMINATORS = frozenset({"yield", "repeat", "leave", "return", "unreachable"})
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """``span`` is the user's own text: code of the standard library carries the span of the user's call."""
+
+    name: str
+    operands: list[Value]
+    results: list[Value]
+    attrs: dict[str, Any]
+    span: Span
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def result(self) -> Value:
+        return self.results[0]
+
+
+@dataclass(eq=False, slots=True)
+class Kernel:
+    """One entry point. ``params`` correspond to ``signature.params`` one to one, struct parameters flattened."""
+
+    name: str
+    params: list[Value]
+    body: Block
+    signature: KernelSignature
+    span: Span
+
+
+@dataclass(eq=False, slots=True)
+class Module:
+    kernels: list[Kernel]
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Every operation in and below a block, in program order, an operation before what is nested in it."""
+    for op in block.ops:
+        yield op
+        for inner in op.blocks:
+            yield from walk(inner)
