@@ -1,0 +1,209 @@
+"""The types of the language, and how each is laid out in memory and in machine values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl import tir
+
+if TYPE_CHECKING:
+    from ptxdsl.elaborate.entities import StructDecl
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type: Mojo's name, ``kind`` (bool, int, uint, float), bits, and the machine type."""
+
+    name: str
+    kind: str
+    bits: int
+    ty: tir.Ty
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    @property
+    def signed(self) -> bool:
+        return self.kind == "int"
+
+    @property
+    def bytes(self) -> int:
+        return max(1, self.bits // 8)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and greatest integer of an integer type."""
+        if self.kind == "int":
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
+    def __str__(self) -> str:
+        return f"DType.{self.name}"
+
+
+DTYPES = {
+    d.name: d
+    for d in (
+        DType("bool", "bool", 8, tir.I1),
+        *(DType(f"int{n}", "int", n, tir.Ty(f"i{n}")) for n in (8, 16, 32, 64)),
+        *(DType(f"uint{n}", "uint", n, tir.Ty(f"i{n}")) for n in (8, 16, 32, 64)),
+        DType("int", "int", 64, tir.I64),
+        DType("uint", "uint", 64, tir.I64),
+        DType("float16", "float", 16, tir.F16),
+        DType("bfloat16", "float", 16, tir.BF16),
+        DType("float32", "float", 32, tir.F32),
+        DType("float64", "float", 64, tir.F64),
+        DType("float8_e4m3fn", "float", 8, tir.F8E4M3),
+        DType("float8_e5m2", "float", 8, tir.F8E5M2),
+    )
+}
+
+# The short names of the scalar types, as Mojo spells them.
+SCALAR_NAMES = {
+    "Bool": "bool", "Int": "int", "UInt": "uint",
+    **{f"Int{n}": f"int{n}" for n in (8, 16, 32, 64)}, **{f"UInt{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    "Byte": "uint8", "Float16": "float16", "BFloat16": "bfloat16", "Float32": "float32", "Float64": "float64",
+    "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
+}  # fmt: skip
+_SHORT = {dtype: short for short, dtype in SCALAR_NAMES.items() if short != "Byte"}
+
+SPACES = {
+    "GENERIC": "generic", "GLOBAL": "global", "SHARED": "shared", "CONSTANT": "const", "LOCAL": "local",
+    "SHARED_CLUSTER": "cluster",
+}  # fmt: skip
+
+
+class Type:
+    """Base of all types. Types are compared by value; struct instances by declaration and parameters."""
+
+    @property
+    def at_runtime(self) -> bool:
+        """Whether a value can live in registers (literals, strings and types cannot)."""
+        return False
+
+
+@dataclass(frozen=True)
+class MetaType(Type):
+    """The types of compile-time values: ``IntLiteral FloatLiteral StaticString DType AnyType AddressSpace Origin
+    Function Module NoneType``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+INT_LITERAL, FLOAT_LITERAL = MetaType("IntLiteral"), MetaType("FloatLiteral")
+STRING, DTYPE, ANY_TYPE = MetaType("StaticString"), MetaType("DType"), MetaType("AnyType")
+SPACE, ORIGIN, FUNCTION, MODULE, NONE = (
+    MetaType("AddressSpace"), MetaType("Origin"), MetaType("Function"), MetaType("Module"), MetaType("NoneType"),
+)  # fmt: skip
+ELLIPSIS = MetaType("EllipsisType")
+RANGE = MetaType("Range")
+TENSOR_MAP = MetaType("TensorMap")
+
+
+@dataclass(frozen=True)
+class SimdType(Type):
+    """``SIMD[dtype, width]``; a width of 1 is a scalar."""
+
+    dtype: DType
+    width: int = 1
+
+    @property
+    def at_runtime(self) -> bool:
+        return True
+
+    @property
+    def ty(self) -> tir.Ty:
+        return tir.Ty(self.dtype.ty.name, self.width)
+
+    @property
+    def scalar(self) -> SimdType:
+        return SimdType(self.dtype)
+
+    def __str__(self) -> str:
+        return _SHORT[self.dtype.name] if self.width == 1 else f"SIMD[{self.dtype}, {self.width}]"
+
+
+BOOL, INT, UINT = SimdType(DTYPES["bool"]), SimdType(DTYPES["int"]), SimdType(DTYPES["uint"])
+INT32, UINT32, UINT64 = SimdType(DTYPES["int32"]), SimdType(DTYPES["uint32"]), SimdType(DTYPES["uint64"])
+FLOAT32, FLOAT64 = SimdType(DTYPES["float32"]), SimdType(DTYPES["float64"])
+
+
+@dataclass(frozen=True)
+class PointerType(Type):
+    """``Pointer[elem, origin, address_space=space]``. The origin's mutability counts, its identity does not.
+
+    A generic pointer's machine value may be narrower (a kernel's pointer parameter is known to be global memory).
+    """
+
+    elem: Type
+    space: str = "generic"
+    mutable: bool = True
+
+    @property
+    def at_runtime(self) -> bool:
+        return True
+
+    @property
+    def ty(self) -> tir.Ty:
+        return tir.ptr(self.space)
+
+    def __str__(self) -> str:
+        origin = "MutAnyOrigin" if self.mutable else "ImmutAnyOrigin"
+        name = next(k for k, v in SPACES.items() if v == self.space)
+        space = "" if self.space == "generic" else f", address_space=AddressSpace.{name}"
+        return f"Pointer[{self.elem}, {origin}{space}]"
+
+
+@dataclass(frozen=True)
+class ArrayType(Type):
+    """``Array[elem, size]``: in registers."""
+
+    elem: Type
+    size: int
+
+    @property
+    def at_runtime(self) -> bool:
+        return self.elem.at_runtime
+
+    def __str__(self) -> str:
+        return f"Array[{self.elem}, {self.size}]"
+
+
+@dataclass(frozen=True)
+class TupleType(Type):
+    items: tuple[Type, ...]
+
+    @property
+    def at_runtime(self) -> bool:
+        return all(t.at_runtime for t in self.items)
+
+    def __str__(self) -> str:
+        return f"Tuple[{', '.join(map(str, self.items))}]"
+
+
+@dataclass(frozen=True)
+class StructType(Type):
+    """An instance of a struct: its declaration and the values of its parameters (as hashable keys)."""
+
+    decl: StructDecl
+    keys: tuple[Any, ...] = ()
+
+    @property
+    def at_runtime(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        if not self.keys:
+            return self.decl.name
+        return f"{self.decl.name}[{', '.join(key_text(k) for k in self.keys)}]"
+
+
+def key_text(key: Any) -> str:
+    """A parameter's key as the user would write it."""
+    value = key[1] if isinstance(key, tuple) and len(key) == 2 else key
+    return str(value)
