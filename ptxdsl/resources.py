@@ -1,8 +1,8 @@
 """Where the grammar and the standard library lie: in a wheel, a checkout or an editable install.
 
-In a wheel they are inside the package (``ptxdsl/_data``), together with what was made from them when the wheel was
-built (``_data/prebuilt``). In a checkout, and so in an editable install, they are the top-level folders beside the
-package, and what is made from them goes into the user's cache.
+In a wheel they are inside the package (``ptxdsl/grammar``, ``ptxdsl/stdlib``), together with what was made from them
+when the wheel was built (``ptxdsl/_generated``). In a checkout, and so in an editable install, they are the top-level
+folders beside the package, and what is made from them goes into the user's cache.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from ptxdsl.diagnostics import error
 
 _PACKAGE = Path(__file__).resolve().parent
-_DATA = _PACKAGE / "_data"
+_GENERATED = _PACKAGE / "_generated"
 
 # What the parsed form of a text depends on besides the grammar: a change there must not meet trees of yesterday.
 _SYNTAX_CODE = ("source.py", "syntax/*.py")
@@ -23,7 +23,7 @@ _SYNTAX_CODE = ("source.py", "syntax/*.py")
 @cache
 def folder(kind: str) -> Path:
     """The folder ``grammar`` or ``stdlib``. Raises E1090 when the installation is damaged."""
-    for root in (_DATA, _PACKAGE.parent):
+    for root in (_PACKAGE, _PACKAGE.parent):
         if (root / kind).is_dir():
             return root / kind
     raise error(
@@ -65,6 +65,6 @@ def syntax_digest() -> str:
 def prebuilt(name: str) -> bytes | None:
     """What the wheel ships under this name, in the cache's entry format; None in a checkout."""
     try:
-        return (_DATA / "prebuilt" / name).read_bytes()
+        return (_GENERATED / name).read_bytes()
     except OSError:
         return None

@@ -1,0 +1,332 @@
+"""The way of a kernel, from text to machine code: one table, read from top to bottom.
+
+A run starts at the stage that the file's suffix names (``.pdsl`` and ``.mojo`` at the top, ``.ll`` and ``.ptx`` further
+down), stops where it is asked to, and can print what any stage made. No stage reaches back. A stage imports its code
+when it runs: stopping early costs nothing for what comes later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.artifact import Compiled
+from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
+from ptxdsl.imports import Loader, parse_once
+from ptxdsl.options import Options
+from ptxdsl.source import Source, Span
+from ptxdsl.version import __version__
+
+if TYPE_CHECKING:
+    from ptxdsl import tir
+    from ptxdsl.assemble import Assembled
+    from ptxdsl.emit_ptx import Emitted
+    from ptxdsl.syntax import ast
+
+SOURCE_SUFFIXES = (".pdsl", ".mojo")
+
+
+@dataclass
+class Job:
+    """One compilation: what was asked for, and what was found on the way."""
+
+    source: Source
+    kernel: str | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
+    loader: Loader = field(default_factory=Loader)
+    sink: DiagnosticSink = field(default_factory=DiagnosticSink)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """LLVM IR text and the module that it was made of."""
+
+    ir: str
+    module: tir.Module
+
+
+@dataclass(frozen=True)
+class Ptx:
+    """PTX, its line map and the module that it was made of."""
+
+    emitted: Emitted
+    module: tir.Module
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``run`` makes this stage's value of the one before; ``show`` prints it (cubin: bytes)."""
+
+    name: str
+    run: Callable[[Job, Any], Any]
+    show: Callable[[Any], str | bytes]
+
+
+def _tree(job: Job, source: Source) -> Source:
+    return source
+
+
+def _show_tree(source: Source) -> str:
+    from ptxdsl.syntax.parse import tree_text
+
+    return tree_text(source)
+
+
+def _ast(job: Job, source: Source) -> ast.Module:
+    module = parse_once(source, job.sink)
+    job.sink.raise_errors()
+    return module
+
+
+def _show_ast(module: ast.Module) -> str:
+    from ptxdsl.syntax.printer import ast_text
+
+    return ast_text(module)
+
+
+def _tir(job: Job, module: ast.Module) -> tir.Module:
+    from ptxdsl.elaborate import elaborate
+    from ptxdsl.verify import verify
+
+    constants = {name: constant(name, text) for name, text in job.constants.items()}
+    typed = elaborate(
+        module, kernel=job.kernel, constants=constants, options=job.options, loader=job.loader, sink=job.sink
+    )
+    job.sink.raise_errors()
+    verify(typed)
+    return typed
+
+
+def _rings(job: Job, module: tir.Module) -> tir.Module:
+    from ptxdsl.rings import unroll_rings
+    from ptxdsl.verify import verify
+
+    unrolled = unroll_rings(module, job.options)
+    verify(unrolled)
+    return unrolled
+
+
+def _show_tir(module: tir.Module) -> str:
+    from ptxdsl.tir_printer import tir_text
+
+    return tir_text(module)
+
+
+def _llvm(job: Job, module: tir.Module) -> Lowered:
+    from ptxdsl.lower_llvm import lower
+
+    return Lowered(lower(module, job.options), module)
+
+
+def _show_llvm(lowered: Lowered) -> str:
+    return lowered.ir
+
+
+def _ptx(job: Job, lowered: Lowered) -> Ptx:
+    from ptxdsl.emit_ptx import emit
+
+    return Ptx(emit(lowered.ir, lowered.module, job.options), lowered.module)
+
+
+def _show_ptx(ptx: Ptx) -> str:
+    return ptx.emitted.ptx
+
+
+def _cubin(job: Job, ptx: Ptx) -> Assembled:
+    from ptxdsl.assemble import assemble
+
+    assembled = assemble(ptx.emitted.ptx, job.options, ptx.emitted.line_map)
+    for finding in assembled.log:
+        job.sink.add(finding)
+    job.sink.raise_errors()
+    return assembled
+
+
+def _show_cubin(assembled: Assembled) -> bytes:
+    return assembled.cubin
+
+
+def _sass(job: Job, assembled: Assembled) -> str:
+    from ptxdsl.assemble import disassemble
+
+    return disassemble(assembled.cubin)
+
+
+def _show_sass(text: str) -> str:
+    return text
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("tree", _tree, _show_tree),
+    Stage("ast", _ast, _show_ast),
+    Stage("tir", _tir, _show_tir),
+    Stage("rings", _rings, _show_tir),
+    Stage("llvm", _llvm, _show_llvm),
+    Stage("ptx", _ptx, _show_ptx),
+    Stage("cubin", _cubin, _show_cubin),
+    Stage("sass", _sass, _show_sass),
+)
+STAGE_NAMES = tuple(stage.name for stage in STAGES)
+
+
+def run(job: Job, stop: str = "ptx") -> Any:
+    """Runs the stages up to ``stop``; its value. Raises CompileError for whatever is wrong with the input.
+
+    Warnings are left in ``job.sink``. A defect of the compiler itself is a CompileError too, with code E0001 and the
+    exception as its cause.
+    """
+    last = STAGE_NAMES.index(stop)
+    try:
+        first, value = _entry(job, stop)
+        for stage in STAGES[first : last + 1]:
+            value = stage.run(job, value)
+        return value
+    except CompileError as problem:
+        # Warnings found before belong to the answer as well.
+        found = [d for d in job.sink.items if d not in problem.diagnostics]
+        if not found:
+            raise
+        raise CompileError((*found, *problem.diagnostics)) from problem.__cause__
+    except Exception as defect:
+        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+
+
+def show(job: Job, stop: str) -> str | bytes:
+    """What stage ``stop`` made, printed. Raises as ``run`` does."""
+    value = run(job, stop)
+    try:
+        return STAGES[STAGE_NAMES.index(stop)].show(value)
+    except CompileError:
+        raise
+    except Exception as defect:
+        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+
+
+def compile_source(
+    source: Source,
+    *,
+    kernel: str | None = None,
+    constants: Mapping[str, str] | None = None,
+    options: Options | None = None,
+    loader: Loader | None = None,
+    stop: str = "ptx",
+) -> Compiled | str | bytes:
+    """Compiles one text.
+
+    kernel: the def to compile; None for all ``@kernel`` ones, else the only def that can be one. constants: its
+    comptime parameters as expression texts (``"3"``, ``"True"``, ``"DType.float32"``). stop: a name of ``STAGES``;
+    ``ptx`` gives a Compiled, another its printed form (``cubin``: bytes). Raises CompileError.
+    """
+    job = Job(source, kernel, dict(constants or {}), options or Options(), loader or Loader())
+    return compiled(job) if stop == "ptx" else show(job, stop)
+
+
+def compiled(job: Job) -> Compiled:
+    """The artifact of a job. Raises CompileError."""
+    ptx: Ptx = run(job, "ptx")
+    return Compiled(
+        signatures={kernel.signature.name: kernel.signature for kernel in ptx.module.kernels},
+        ptx=ptx.emitted.ptx,
+        line_map=ptx.emitted.line_map,
+        options=job.options,
+        inputs_digest=inputs_digest(job),
+        warnings=tuple(job.sink.items),
+    )
+
+
+def check(job: Job) -> tuple[Diagnostic, ...]:
+    """Checks everything in a text, reached by a kernel or not: what was found, in the order of the text."""
+    from ptxdsl.elaborate import check_module
+
+    try:
+        module = parse_once(job.source, job.sink)
+        # Checking a tree with holes would blame what is not there.
+        if not job.sink.items:
+            check_module(module, options=job.options, loader=job.loader, sink=job.sink)
+    except CompileError as problem:
+        job.sink.add(problem)
+    except Exception as defect:
+        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+    return tuple(job.sink.items)
+
+
+def inputs_digest(job: Job) -> str:
+    """Of everything that the PTX is a function of: SHA-256, hexadecimal."""
+    digest = hashlib.sha256()
+    parts = [__version__, repr(job.kernel), repr(sorted(job.constants.items())), repr(job.options)]
+    for source in (job.source, *job.loader.sources):
+        parts += [os.path.basename(source.name), source.text]
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def internal_error(defect: Exception) -> Diagnostic:
+    """E0001: a defect of the compiler, never the user's."""
+    said = f"{type(defect).__name__}: {defect}".strip()
+    return Diagnostic(
+        "E0001",
+        f"internal error, please report it: {said}",
+        help="PTXDSL_DEBUG=1 in the environment shows where in the compiler it happened",
+    )
+
+
+def constant(name: str, text: str) -> ast.Expr:
+    """The expression that ``-D NAME=text`` gives. Raises E1010 where it is none."""
+    from ptxdsl.syntax import ast
+
+    # As the value of a declaration: that is where its grammar is that of an expression.
+    lead = f"comptime {name} = "
+    help_line = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
+    try:
+        module = parse_once(Source("<command line>", lead + text))
+    except CompileError as problem:
+        first = problem.diagnostics[0]
+        raise error(
+            "E1010", f"the value of {name} is not an expression: {first.message}", None, help=help_line
+        ) from None
+    declaration = module.body[0] if len(module.body) == 1 else None
+    if not isinstance(declaration, ast.ComptimeDecl):
+        raise error("E1010", f"the value of {name} is not one expression: {text!r}", None, help=help_line)
+    return declaration.value
+
+
+def _entry(job: Job, stop: str) -> tuple[int, Any]:
+    """The first stage to run and the value it starts from."""
+    suffix = os.path.splitext(job.source.name)[1]
+    if suffix not in (".ll", ".ptx"):
+        _known_target(job)
+        return 0, job.source
+    from ptxdsl import tir
+
+    _known_target(job)
+    given = "llvm" if suffix == ".ll" else "ptx"
+    if STAGE_NAMES.index(stop) < STAGE_NAMES.index(given):
+        raise error(
+            "E1011",
+            f"a {suffix} file has no {stop} stage",
+            Span(job.source, 0, 0),
+            help=f"it starts at '{given}': ask for {' or '.join(STAGE_NAMES[STAGE_NAMES.index(given) :])}",
+        )
+    module = tir.Module([])
+    if suffix == ".ll":
+        return STAGE_NAMES.index("ptx"), Lowered(job.source.text, module)
+    from ptxdsl.emit_ptx import Emitted
+
+    lines = job.source.text.splitlines()
+    starts = job.source.line_starts
+    spans = tuple(Span(job.source, starts[i], starts[i] + len(line)) for i, line in enumerate(lines) if i < len(starts))
+    return STAGE_NAMES.index("cubin"), Ptx(Emitted(job.source.text, spans), module)
+
+
+def _known_target(job: Job) -> None:
+    """An unknown target is said before anything else is done for it."""
+    from ptxdsl.targets import target
+
+    target(job.options.arch)

@@ -1,0 +1,268 @@
+"""Modules by name: the standard library, a file beside the importing one, and Mojo's module paths.
+
+Parsing is the costly part, so a text is parsed once in a process, and the standard library once for a version of the
+syntax: its trees come from the wheel or the user's cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ptxdsl import cache, resources
+from ptxdsl.diagnostics import DiagnosticSink, error
+from ptxdsl.source import Source, Span
+from ptxdsl.syntax import ast
+
+# Mojo's module paths and the module of our standard library that has their names.
+MOJO_MODULES: dict[str, str] = {
+    "layout.tma_async": "mbarrier",
+    "max.gpu": "gpu",
+    "max.gpu.compute.arch.mma_nvidia_sm100": "tcgen05",
+    "max.gpu.globals": "gpu",
+    "max.gpu.id": "gpu",
+    "max.gpu.memory": "gpu",
+    "max.gpu.primitives": "gpu",
+    "max.gpu.primitives.cluster": "cluster",
+    "max.gpu.primitives.warp": "gpu",
+    "max.gpu.sync": "gpu",
+    "nn.attention.gpu.nvidia.sm100.attention_utils": "role_pipeline",
+    "std.atomic": "gpu",
+    "std.bit": "math",
+    "std.math": "math",
+    "std.memory": "gpu",
+    "std.utils": "prelude",
+    "std.utils.numerics": "math",
+}
+
+# Mojo's modules whose names only host code uses. Importing one is allowed, using a name of it in a kernel is not.
+HOST_ONLY_MODULES: frozenset[str] = frozenset(
+    {
+        "layout",
+        "max.driver",
+        "max.gpu.host",
+        "max.gpu.host.compile",
+        "max.gpu.host.info",
+        "std.benchmark",
+        "std.collections",
+        "std.os",
+        "std.pathlib",
+        "std.python",
+        "std.random",
+        "std.sys",
+        "std.sys.info",
+        "std.testing",
+        "std.time",
+    }
+)
+
+# ``module``: a user's own module; the suffixes in the order in which they are looked for.
+_FILE_FORMS = ("{}.pdsl", "{}.mojo", "{}/__init__.pdsl", "{}/__init__.mojo")
+
+# No kernel is so long: a device or a stray binary is meant.
+_SIZE_LIMIT = 16 << 20
+
+_PARSED_LIMIT = 128
+_parsed: OrderedDict[tuple[str, str, bool], ast.Module] = OrderedDict()
+_library: dict[str, ast.Module] = {}
+
+
+def read_file(path: str) -> Source:
+    """The text of a file, named as given. Raises E1001 to E1003 (no readable file) or E01xx (no text)."""
+    try:
+        if os.path.isdir(path):
+            raise error("E1002", f"'{path}' is a folder, not a file", None)
+        with open(path, "rb") as file:
+            data = file.read(_SIZE_LIMIT + 1)
+    except FileNotFoundError:
+        raise error("E1001", f"there is no file '{path}'", None) from None
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
+        raise error("E1003", f"cannot read '{path}': {getattr(problem, 'strerror', problem)}", None) from None
+    return source_of(data, path)
+
+
+def source_of(data: bytes, name: str) -> Source:
+    """Bytes as a text. Raises E1003 where there are too many, E01xx where they are none."""
+    if len(data) > _SIZE_LIMIT:
+        raise error("E1003", f"'{name}' is longer than {_SIZE_LIMIT >> 20} MiB", None)
+    from ptxdsl.syntax.parse import read_source
+
+    return read_source(data, name)
+
+
+@dataclass(frozen=True)
+class HostOnly:
+    """A Mojo module that no kernel can use."""
+
+    module: str
+
+
+def parse_once(source: Source, sink: DiagnosticSink | None = None) -> ast.Module:
+    """The tree of a text; from memory when this process has parsed the same text under the same name before.
+
+    Raises CompileError with E01xx; with a sink, problems are added there and the tree has what could be read.
+    """
+    known = (source.name, source.text, source.library)
+    module = _parsed.get(known)
+    if module is not None:
+        _parsed.move_to_end(known)
+        return module
+    from ptxdsl.syntax.parse import parse
+
+    _provide_tables()
+    found = 0 if sink is None else len(sink.items)
+    module = parse(source, sink)
+    if sink is None or len(sink.items) == found:  # a tree with holes is not worth keeping
+        _parsed[known] = module
+        if len(_parsed) > _PARSED_LIMIT:
+            _parsed.popitem(last=False)
+    return module
+
+
+def tables_entry() -> tuple[str, bytes]:
+    """The cache entry's name and key of Lark's parse tables."""
+    import lark
+
+    return "tables", cache.key("tables", lark.__version__, resources.syntax_digest())
+
+
+@functools.cache
+def _provide_tables() -> None:
+    """Parse tables from the wheel or the cache, before the parser is first used: building them takes 0.3 s."""
+    from ptxdsl.syntax import tables
+
+    entry, key = tables_entry()
+    data = cache.load(entry, key)
+    if data is None:
+        data = tables.build_tables(resources.grammar_text())
+        cache.store(entry, key, data)
+    tables.offer_tables(data)
+
+
+def library_entry(name: str) -> tuple[str, bytes]:
+    """The cache entry's name and key of a standard library module's tree."""
+    return f"stdlib-{name}", cache.key("stdlib", resources.syntax_digest(), name, resources.stdlib_text(name))
+
+
+def library_module(name: str) -> ast.Module:
+    """The tree of a standard library module, one of ``resources.stdlib_names()``."""
+    module = _library.get(name)
+    if module is None:
+        entry, key = library_entry(name)
+        module = _unpickled(cache.load(entry, key))
+        if module is None:
+            module, data = pickled_library_module(name)
+            cache.store(entry, key, data)
+        _library[name] = module
+    return module
+
+
+def pickled_library_module(name: str) -> tuple[ast.Module, bytes]:
+    """A standard library module parsed anew, and its tree as an entry's payload."""
+    from ptxdsl.syntax.parse import parse
+
+    _provide_tables()
+    module = parse(Source(f"stdlib/{name}.pdsl", resources.stdlib_text(name), library=True))
+    return module, pickle.dumps(module, protocol=5)
+
+
+def _unpickled(data: bytes | None) -> ast.Module | None:
+    """The data is from the wheel or a private file of this user (``cache.load`` saw to it)."""
+    if data is None:
+        return None
+    try:
+        module = pickle.loads(data)
+    except Exception:  # whatever a pickle of other times raises: it is made again
+        return None
+    return module if isinstance(module, ast.Module) else None
+
+
+class Loader:
+    """Resolves the imports of one compilation. ``sources`` are the user's texts it has read, in that order."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+
+    def prelude(self) -> ast.Module:
+        """What is in scope without an import."""
+        return library_module("prelude")
+
+    def stdlib(self, name: str, span: Span | None = None) -> ast.Module:
+        """The standard library's module. Raises E0250 when there is none of this name."""
+        if name not in resources.stdlib_names():
+            raise _unknown(name, span)
+        return library_module(name)
+
+    def resolve(self, importing: Source, module: str, level: int, span: Span) -> ast.Module | HostOnly:
+        """The module that ``from <level dots><module> import …`` in a text means.
+
+        A file beside the importing one comes first, then the standard library, then Mojo's paths.
+        Raises E0250 (unknown), E0251 (outside the importing file's folder), E1003 (unreadable), E01xx (its text).
+        """
+        if importing.library:
+            return self.stdlib(module, span)
+        if level > 1:
+            raise error(
+                "E0251",
+                "an import cannot leave the folder of the importing file",
+                span,
+                help="move the module beside this file, or into a folder below it",
+            )
+        path = _file_of(importing, module, span)
+        if path is not None:
+            return self._file(path, span)
+        if level == 0:
+            if module in resources.stdlib_names():
+                return library_module(module)
+            if module in HOST_ONLY_MODULES:
+                return HostOnly(module)
+            ours = MOJO_MODULES.get(module)
+            if ours in resources.stdlib_names():
+                return library_module(ours)
+        raise _unknown("." * level + module, span)
+
+    def _file(self, path: str, span: Span) -> ast.Module:
+        source = read_file(path)
+        if all((known.name, known.text) != (source.name, source.text) for known in self.sources):
+            self.sources.append(source)
+        return parse_once(source)
+
+
+def _file_of(importing: Source, module: str, span: Span) -> str | None:
+    """The path of a user's module, spelled from the importing file's own path. Raises E0251."""
+    parts = module.split(".")
+    if importing.name.startswith("<") or not all(part.isidentifier() for part in parts):
+        return None
+    folder = os.path.dirname(importing.name)
+    for form in _FILE_FORMS:
+        path = os.path.join(folder, form.format("/".join(parts)))
+        if not os.path.isfile(path):
+            continue
+        root = os.path.realpath(folder or ".")
+        if not os.path.realpath(path).startswith(os.path.join(root, "")):
+            raise error(
+                "E0251",
+                f"module '{module}' is a link that leaves the folder of the importing file",
+                span,
+                help="put the file itself beside this one",
+            )
+        return path
+    return None
+
+
+def _unknown(module: str, span: Span | None) -> Exception:
+    import difflib
+
+    known = [*resources.stdlib_names(), *MOJO_MODULES, *HOST_ONLY_MODULES]
+    close = difflib.get_close_matches(module, known, n=1)
+    return error(
+        "E0250",
+        f"there is no module '{module}'",
+        span,
+        help=f"did you mean '{close[0]}'?"
+        if close
+        else "a module is a file beside this one, or of the standard library",
+    )
