@@ -1,0 +1,48 @@
+"""ptxdsl: readable warp-specialised GPU kernels, compiled to PTX.
+
+    import ptxdsl
+
+    vectors = ptxdsl.load("vector_add.pdsl")
+    vectors.add[(n + 255) // 256, 256](a, b, out, n)
+
+``load`` and ``loads`` give a Module whose kernels are attributes; a kernel indexed with a grid and a block is launched
+by calling it. ``compile`` gives the PTX and needs no GPU. Importing this package loads neither the compiler nor CUDA.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.version import __version__
+
+if TYPE_CHECKING:
+    from ptxdsl.api import Kernel, Module, compile, load, loads
+    from ptxdsl.cuda.errors import LaunchError
+    from ptxdsl.diagnostics import CompileError
+
+
+__all__ = ["CompileError", "Kernel", "LaunchError", "Module", "__version__", "compile", "load", "loads"]
+
+_HOMES = {
+    "load": "ptxdsl.api",
+    "loads": "ptxdsl.api",
+    "compile": "ptxdsl.api",
+    "Module": "ptxdsl.api",
+    "Kernel": "ptxdsl.api",
+    "LaunchError": "ptxdsl.cuda.errors",
+    "CompileError": "ptxdsl.diagnostics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,258 @@
+"""Arguments of a launch: checked against the kernel's signature, then laid out as the driver takes them.
+
+Nothing reaches the driver before every argument has passed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import numbers
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.cuda.arrays import ArrayView, view
+from ptxdsl.cuda.driver import Device, Driver
+from ptxdsl.cuda.errors import LaunchError, launch_error
+from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
+from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.source import Span
+
+TENSOR_MAP_BYTES = 128
+TYPE_NAMES = {
+    name: {"bool": "Bool", "bfloat16": "BFloat16", "uint": "UInt"}.get(
+        name, "UInt" + name[4:] if name.startswith("uint") else name[:1].upper() + name[1:]
+    )
+    for name in SCALARS
+}  # int32 → Int32, as the kernel's text writes it
+
+
+@dataclass
+class Packed:
+    """Kernel parameters in host memory. ``pointers`` is the driver's array, one pointer a parameter; arrays are kept
+    with the names of their arguments for the checks that need the device."""
+
+    buffer: ctypes.Array[ctypes.c_char]
+    pointers: ctypes.Array[ctypes.c_void_p] | None
+    arrays: list[tuple[str, ArrayView]]
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self.pointers) if self.pointers is not None else 0
+
+
+class Packer:
+    """The signature of one kernel, ready to check and pack any number of calls.
+
+    spans: where the kernel's text declares each parameter, for the errors.
+    """
+
+    def __init__(self, signature: KernelSignature, spans: Mapping[str, Span]) -> None:
+        self.signature = signature
+        self.spans = spans
+        self.offsets: list[int] = []
+        self.size = 0
+        for param in signature.params:
+            self._lay_out(param)
+
+    def _lay_out(self, param: Param) -> None:
+        if isinstance(param, StructParam):
+            for field in param.fields:
+                self._lay_out(field)
+            return
+        size, align = 8, 8
+        if isinstance(param, ScalarParam):
+            size = align = SCALARS[param.dtype].size
+        elif isinstance(param, TensorMapParam):
+            size, align = TENSOR_MAP_BYTES, 64
+        offset = -(-self.size // align) * align
+        self.offsets.append(offset)
+        self.size = offset + size
+
+    def pack(self, arguments: Sequence[Any]) -> Packed:
+        """Raises LaunchError with one diagnostic for every argument that is wrong."""
+        params = self.signature.params
+        if len(arguments) != len(params):
+            wanted = ", ".join(f"{p.name}: {type_text(p)}" for p in params)
+            raise launch_error(
+                "E0903",
+                f"kernel '{self.signature.name}' takes {_count(len(params), 'argument')} ({wanted}), "
+                f"got {len(arguments)}",
+            )
+        leaves: list[bytes] = []
+        arrays: list[tuple[str, ArrayView]] = []
+        problems: list[LaunchError] = []
+        for param, value in zip(params, arguments, strict=True):
+            try:
+                self._leaf(param, param.name, value, leaves, arrays)
+            except LaunchError as problem:
+                problems.append(problem)
+        if problems:
+            raise LaunchError(d for p in problems for d in p.diagnostics)
+        image = bytearray(max(self.size, 1))
+        for offset, data in zip(self.offsets, leaves, strict=True):
+            image[offset : offset + len(data)] = data
+        buffer = ctypes.create_string_buffer(bytes(image), len(image))
+        base = ctypes.addressof(buffer)
+        pointers = (ctypes.c_void_p * len(leaves))(*(base + offset for offset in self.offsets)) if leaves else None
+        return Packed(buffer, pointers, arrays)
+
+    def check_device(self, packed: Packed, device: Device, driver: Driver) -> None:
+        """Every array must lie on the device that the kernel will run on."""
+        for path, array in packed.arrays:
+            ordinal = array.ordinal
+            if ordinal is None and array.address:
+                ordinal = driver.pointer_device(array.address)
+                if ordinal is None:
+                    raise self._error("E0905", path, "is not in device memory", "copy the array to the GPU first")
+            if ordinal is not None and ordinal != device.ordinal:
+                raise self._error(
+                    "E0905",
+                    path,
+                    f"is on device {ordinal}, but the kernel would run on the current {device}",
+                    f"make device {ordinal} current (torch.cuda.device({ordinal}), cupy.cuda.Device({ordinal}).use()) "
+                    "or copy the array",
+                )
+
+    def _leaf(
+        self, param: Param, path: str, value: Any, leaves: list[bytes], arrays: list[tuple[str, ArrayView]]
+    ) -> None:
+        if isinstance(param, StructParam):
+            for field, item in zip(param.fields, self._fields(param, path, value), strict=True):
+                self._leaf(field, f"{path}.{field.name}", item, leaves, arrays)
+        elif isinstance(param, PointerParam):
+            array = self._array(param, path, value)
+            leaves.append(array.address.to_bytes(8, "little"))
+            arrays.append((path, array))
+        elif isinstance(param, TensorMapParam):
+            leaves.append(self._tensor_map(path, value))
+        else:
+            leaves.append(self._scalar(param, path, value))
+
+    def _fields(self, param: StructParam, path: str, value: Any) -> Sequence[Any]:
+        names = [f.name for f in param.fields]
+        if isinstance(value, Mapping):
+            if set(value) == set(names):
+                return [value[name] for name in names]
+            given = ", ".join(sorted(map(str, value))) or "none"
+            raise self._error("E0904", path, f"is the struct {param.type} with fields {', '.join(names)}; got {given}")
+        if isinstance(value, tuple | list):
+            if len(value) == len(names):
+                return value
+            raise self._error(
+                "E0904", path, f"is the struct {param.type} with {_count(len(names), 'field')}; got {len(value)} values"
+            )
+        raise self._error(
+            "E0904",
+            path,
+            f"is the struct {param.type}; got {_describe(value)}",
+            f"give its fields as a tuple or a dict: {{{', '.join(f'{n!r}: …' for n in names)}}}",
+        )
+
+    def _array(self, param: PointerParam, path: str, value: Any) -> ArrayView:
+        try:
+            array = view(value)
+        except (TypeError, AttributeError, KeyError) as refused:
+            raise self._error("E0904", path, f"cannot be used as a device array: {refused}") from None
+        wanted = type_text(param)
+        if array is None:
+            instead = "allocate an empty array" if value is None else "give a PyTorch, CuPy or Numba array"
+            raise self._error("E0904", path, f"is a {wanted}; got {_describe(value)}", instead)
+        if array.host:
+            raise self._error(
+                "E0905",
+                path,
+                f"is in host memory ({array.owner}, {array.dtype})",
+                "copy it to the GPU first: torch.from_numpy(a).cuda() or cupy.asarray(a)",
+            )
+        self._check_elements(param, path, array)
+        if not array.contiguous:
+            raise self._error("E0906", path, f"is not contiguous (shape {array.shape})", "pass a contiguous copy of it")
+        if array.readonly and param.mutable:
+            raise self._error(
+                "E0906", path, "is a read-only array, but the kernel may write through this pointer", "pass a copy"
+            )
+        if param.align and array.address % param.align:
+            raise self._error(
+                "E0906",
+                path,
+                f"starts at address {array.address:#x}, which is not a multiple of {param.align} bytes",
+                "the array is probably a slice of another: pass a copy",
+            )
+        return array
+
+    def _check_elements(self, param: PointerParam, path: str, array: ArrayView) -> None:
+        known = {"int": "int64", "uint": "uint64"}.get(param.dtype, param.dtype)
+        if known in SCALARS:
+            if array.dtype != known:
+                raise self._error("E0904", path, f"is a {type_text(param)}; got an array of {array.dtype}")
+        elif array.itemsize != param.size and not (array.itemsize == 1 and array.nbytes % param.size == 0):
+            raise self._error(
+                "E0904",
+                path,
+                f"is a {type_text(param)} with {param.size} bytes an element; got an array of {array.dtype}",
+                f"give an array of uint8 whose length is a multiple of {param.size}",
+            )
+
+    def _tensor_map(self, path: str, value: Any) -> bytes:
+        try:
+            data = bytes(memoryview(value))
+        except TypeError:
+            raise self._error("E0904", path, f"is a TensorMap; got {_describe(value)}") from None
+        if len(data) != TENSOR_MAP_BYTES:
+            raise self._error("E0904", path, f"is a TensorMap of {TENSOR_MAP_BYTES} bytes; got {len(data)} bytes")
+        return data
+
+    def _scalar(self, param: ScalarParam, path: str, value: Any) -> bytes:
+        form = SCALARS[param.dtype]
+        wanted = TYPE_NAMES[param.dtype]
+        boolean = isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+        try:
+            if form.kind == "bool":
+                if boolean:
+                    return bytes([bool(value)])
+                raise self._error("E0904", path, f"is a Bool; got {_describe(value)}", "give True or False")
+            if not boolean and form.kind == "float" and _is_real(value):
+                return encode_float(float(value), param.dtype)
+            if not boolean and isinstance(value, numbers.Integral):
+                return encode_integer(operator.index(value), param.dtype)
+        except OverflowError as large:
+            raise self._error("E0907", path, f"does not fit {wanted}: {large}") from None
+        conversion = {"int": "int(…)", "uint": "int(…)", "float": "float(…)"}[form.kind]
+        raise self._error("E0904", path, f"is {_article(wanted)}; got {_describe(value)}", f"convert it: {conversion}")
+
+    def _error(self, code: str, path: str, what: str, help: str | None = None) -> LaunchError:
+        span = self.spans.get(path.partition(".")[0])
+        return launch_error(code, f"argument '{path}' of kernel '{self.signature.name}' {what}", span, help)
+
+
+def type_text(param: Param) -> str:
+    """A parameter's type as the kernel's text writes it."""
+    if isinstance(param, ScalarParam):
+        return TYPE_NAMES[param.dtype]
+    if isinstance(param, PointerParam):
+        return f"Pointer[{TYPE_NAMES.get(param.dtype, param.dtype)}]"
+    return param.type if isinstance(param, StructParam) else "TensorMap"
+
+
+def _is_real(value: Any) -> bool:
+    # ml_dtypes' scalars (bfloat16, float8) are not registered as numbers
+    return isinstance(value, numbers.Real) or type(value).__module__.partition(".")[0] == "ml_dtypes"
+
+
+def _describe(value: Any) -> str:
+    if value is None:
+        return "None"
+    kind = type(value)
+    home = kind.__module__.partition(".")[0]
+    name = kind.__name__ if home == "builtins" else f"{home}.{kind.__name__}"
+    return f"{name} {value!r}" if isinstance(value, numbers.Number | str) and len(repr(value)) <= 40 else name
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
