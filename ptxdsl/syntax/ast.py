@@ -162,6 +162,15 @@ class Transfer(Expr):
     value: Expr
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class FunctionType(Expr):
+    """``def(Int, Float32) -> Bool``: the type of a function given as a parameter."""
+
+    args: tuple[Expr, ...]
+    returns: Expr | None
+    raises: bool
+
+
 # ----------------------------------------------------------------------------------------------------- statements
 
 

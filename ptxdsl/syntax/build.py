@@ -1,0 +1,488 @@
+"""Rules to AST: one method for each rule or alias of the grammar, called with the rule's children as it is reduced.
+
+Children are tokens (the grammar keeps all of them), None for what is absent in ``[...]``, and what other methods gave.
+The span of a node goes from its first to its last token; parentheses belong to the expression around them, so a
+parenthesised node's outer extent is kept beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lark import Token
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.source import Source, Span
+from ptxdsl.syntax import ast
+from ptxdsl.syntax.literals import decode_string
+
+Children = list[Any]
+
+
+class Builder:
+    """Makes one module at a time: call ``begin`` before each parse; ``problems`` collects what the grammar lets through."""
+
+    def __init__(self) -> None:
+        self.source = Source("", "")
+        self.problems: list[Diagnostic] = []
+        self.outer: dict[ast.Expr, Span] = {}
+
+    def begin(self, source: Source, problems: list[Diagnostic]) -> None:
+        self.source = source
+        self.problems = problems
+        self.outer = {}
+
+    # ------------------------------------------------------------------------------------------------------- spans
+
+    def _start(self, item: Any) -> int:
+        if isinstance(item, Token):
+            return item.start_pos  # type: ignore[return-value]
+        if self.outer and item in self.outer:
+            return self.outer[item].start
+        return item.span.start  # type: ignore[no-any-return]
+
+    def _end(self, item: Any) -> int:
+        if isinstance(item, Token):
+            return item.end_pos  # type: ignore[return-value]
+        if self.outer and item in self.outer:
+            return self.outer[item].end
+        return item.span.end  # type: ignore[no-any-return]
+
+    def _span(self, first: Any, last: Any) -> Span:
+        return Span(self.source, self._start(first), self._end(last))
+
+    def _at(self, token: Token) -> Span:
+        return Span(self.source, token.start_pos, token.end_pos)  # type: ignore[arg-type]
+
+    def _problem(self, code: str, message: str, span: Span, help: str | None = None) -> None:
+        self.problems.append(Diagnostic(code, message, span, help=help))
+
+    # -------------------------------------------------------------------------------------------------- statements
+
+    def module(self, c: Children) -> ast.Module:
+        body = _flatten(c)
+        docstring, rest = _take_docstring(body)
+        return ast.Module(Span(self.source, 0, len(self.source.text)), self.source, docstring, rest)
+
+    def line(self, c: Children) -> Any:
+        return c[0] if len(c) == 3 else tuple(c[:-2][::2])
+
+    def block(self, c: Children) -> ast.Block:
+        return _flatten(c[2:-1])
+
+    def line_block(self, c: Children) -> ast.Block:
+        return _flatten(c)
+
+    def pass_statement(self, c: Children) -> ast.Pass:
+        return ast.Pass(self._at(c[0]))
+
+    def break_statement(self, c: Children) -> ast.Break:
+        return ast.Break(self._at(c[0]))
+
+    def continue_statement(self, c: Children) -> ast.Continue:
+        return ast.Continue(self._at(c[0]))
+
+    def return_statement(self, c: Children) -> ast.Return:
+        return ast.Return(self._span(c[0], c[1] or c[0]), c[1])
+
+    def comptime_assert(self, c: Children) -> ast.Assert:
+        return ast.Assert(self._span(c[0], c[4] or c[2]), c[2], c[4])
+
+    def comptime_declaration(self, c: Children) -> ast.ComptimeDecl:
+        _, name, params, _, type, _, value = c
+        return ast.ComptimeDecl(self._span(c[0], value), str(name), self._at(name), params or (), type, value)
+
+    def var_statement(self, c: Children) -> ast.VarDecl:
+        colon, type, equals, value = c[-4:]
+        names = tuple(self._name(token) for token in c[1:-4:2])
+        span = self._span(c[0], value or type or c[-5])
+        if type is None and value is None:
+            help = f"write 'var {names[0].id} = value' or 'var {names[0].id}: Type'"
+            self._problem("E0120", "a variable needs a value or a type", span, help)
+        return ast.VarDecl(span, names, type, value)
+
+    def expression_statement(self, c: Children) -> ast.ExprStmt:
+        return ast.ExprStmt(self._span(c[0], c[0]), c[0])
+
+    def assign(self, c: Children) -> ast.Assign:
+        self._check_target(c[0])
+        return ast.Assign(self._span(c[0], c[2]), c[0], c[2])
+
+    def augmented(self, c: Children) -> ast.AugAssign:
+        target, op, value = c
+        if isinstance(target, ast.TupleExpr):
+            self._problem("E0121", f"'{op}' takes one target", self._span(target, target), "write one statement for each")
+        else:
+            self._check_target(target)
+        return ast.AugAssign(self._span(target, value), target, op[:-1], value)
+
+    def _check_target(self, target: ast.Expr) -> None:
+        if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+            return
+        if isinstance(target, (ast.TupleExpr, ast.ListExpr)) and target.items and not isinstance(target, ast.ListExpr):
+            for item in target.items:
+                self._check_target(item)
+            return
+        help = "the left side of '=' is a name, x.field, x[index] or several of these with commas"
+        if isinstance(target, ast.Compare):
+            help = "to compare, write '=='"
+        self._problem("E0121", f"cannot assign to {describe(target)}", self._span(target, target), help)
+
+    # ------------------------------------------------------------------------------------------------------ blocks
+
+    def elif_clause(self, c: Children) -> tuple[Token, ast.Expr, ast.Block]:
+        return c[0], c[1], c[3]
+
+    def else_clause(self, c: Children) -> ast.Block:
+        return c[2]  # type: ignore[no-any-return]
+
+    def if_statement(self, c: Children) -> ast.If:
+        comptime = c[0] is not None
+        orelse: ast.Block = c[-1] or ()
+        for token, test, then in reversed(c[5:-1]):
+            end = self._end((orelse or then)[-1])
+            span = Span(self.source, self._start(token), end)
+            orelse = (ast.If(span, test, then, orelse, comptime),)
+        then = c[4]
+        return ast.If(self._span(c[0] or c[1], (orelse or then)[-1]), c[2], then, orelse, comptime)
+
+    def while_statement(self, c: Children) -> ast.While:
+        return ast.While(self._span(c[0], (c[4] or c[3])[-1]), c[1], c[3], c[4] or ())
+
+    def for_statement(self, c: Children) -> ast.For:
+        comptime, keyword, target, _, iter, _, body, orelse = c
+        span = self._span(comptime or keyword, (orelse or body)[-1])
+        return ast.For(span, target, iter, body, orelse or (), comptime is not None)
+
+    def targets(self, c: Children) -> ast.Expr:
+        names = tuple(self._name(token) for token in c[:-1][::2])
+        if len(names) == 1 and c[-1] is None:
+            return names[0]
+        return ast.TupleExpr(self._span(names[0], c[-1] or names[-1]), names)
+
+    # ----------------------------------------------------------------------------------------------------- imports
+
+    def dotted(self, c: Children) -> tuple[str, Span]:
+        return "".join(c), self._span(c[0], c[-1])
+
+    def origin(self, c: Children) -> tuple[str, int, Span]:
+        module, span = c[-1] or ("", None)
+        dots = c[:-1]
+        start = dots[0] if dots else None
+        if span is None:
+            span = self._span(start, dots[-1])
+        elif start is not None:
+            span = Span(self.source, self._start(start), span.end)
+        return module, sum(map(len, dots)), span
+
+    def import_names(self, c: Children) -> tuple[tuple[ast.ImportName, ...] | None, Any]:
+        """The names (None for all) and the last token or node."""
+        names = tuple(x for x in c if isinstance(x, ast.ImportName))
+        last = c[-1] if c[-1] is not None else c[-2]
+        return names or None, last
+
+    def import_name(self, c: Children) -> ast.ImportName:
+        return ast.ImportName(self._span(c[0], c[2] or c[0]), str(c[0]), c[2] and str(c[2]))
+
+    def from_statement(self, c: Children) -> ast.Import:
+        module, level, span = c[1]
+        names, last = c[3]
+        return ast.Import(self._span(c[0], last), module, level, names, None, span)
+
+    def import_statement(self, c: Children) -> ast.Import:
+        module, span = c[1]
+        end = self._end(c[3]) if c[3] else span.end
+        whole = Span(self.source, self._start(c[0]), end)
+        return ast.Import(whole, module, 0, (), c[3] and str(c[3]), span)
+
+    # ------------------------------------------------------------------------------------------------ declarations
+
+    def decorated(self, c: Children) -> ast.FunctionDef | ast.StructDef:
+        return replace(c[-1], decorators=tuple(c[:-1]))  # type: ignore[no-any-return]
+
+    def decorator(self, c: Children) -> ast.Decorator:
+        at, (name, span), _, arguments, closer, _ = c
+        end = self._end(closer) if closer else span.end
+        return ast.Decorator(Span(self.source, self._start(at), end), name, arguments)
+
+    def def_statement(self, c: Children) -> ast.FunctionDef:
+        keyword, name, params, _, args, _, raises, _, returns = c[:9]
+        body: ast.Block = c[-1]
+        docstring, rest = _take_docstring(body)
+        return ast.FunctionDef(
+            self._span(keyword, body[-1]), str(name), self._at(name), params or (), args or (), returns, tuple(c[9:-2]),
+            raises is not None, (), docstring, rest,
+        )  # fmt: skip
+
+    def struct_statement(self, c: Children) -> ast.StructDef:
+        keyword, name, params, _, traits, _ = c[:6]
+        block: ast.Block = c[-1]
+        docstring, rest = _take_docstring(block)
+        listed = tuple(part for trait in traits or () for part in _split_traits(trait))
+        return ast.StructDef(
+            self._span(keyword, block[-1]), str(name), self._at(name), params or (), listed, tuple(c[6:-2]), (), docstring,
+            self._members(rest),
+        )  # fmt: skip
+
+    def _members(self, body: ast.Block) -> tuple[ast.FieldDecl | ast.FunctionDef | ast.ComptimeDecl, ...]:
+        members: list[ast.FieldDecl | ast.FunctionDef | ast.ComptimeDecl] = []
+        for statement in body:
+            if isinstance(statement, (ast.FunctionDef, ast.ComptimeDecl)):
+                members.append(statement)
+            elif isinstance(statement, ast.VarDecl):
+                members.extend(self._fields(statement))
+            elif isinstance(statement, ast.ExprStmt) and isinstance(statement.value, ast.StringLiteral):
+                if members and isinstance(members[-1], ast.FieldDecl):
+                    members[-1] = replace(members[-1], docstring=statement.value.value)
+            elif not _is_empty(statement):
+                help = "a struct has fields ('var name: Type'), methods ('def') and 'comptime NAME = value'"
+                self._problem("E0122", "this statement cannot stand in a struct", statement.span, help)
+        return tuple(members)
+
+    def _fields(self, statement: ast.VarDecl) -> list[ast.FieldDecl]:
+        if statement.value is not None:
+            help = "give it a value in __init__, or make it 'comptime NAME = value'"
+            self._problem("E0122", "a field has no value of its own", statement.value.span, help)
+        if statement.type is None:
+            if statement.value is not None:
+                self._problem("E0122", "a field needs a type", statement.span, "write 'var name: Type'")
+            return []
+        return [ast.FieldDecl(statement.span, name.id, statement.type, None) for name in statement.names]
+
+    def where_clause(self, c: Children) -> ast.Expr:
+        return c[1]  # type: ignore[no-any-return]
+
+    def parameters(self, c: Children) -> tuple[ast.Param, ...]:
+        return c[1] or ()
+
+    def parameter_list(self, c: Children) -> tuple[ast.Param, ...]:
+        items = [x for x in c if x is not None and x != ","]
+        params: list[ast.Param] = []
+        kind = "pos"
+        for item in items:
+            if isinstance(item, ast.Param):
+                params.append(replace(item, kind="kw") if kind == "kw" else item)
+            elif item == "//":
+                if kind == "kw" or any(p.kind == "infer" for p in params):
+                    self._problem("E0123", "'//' stands once, before any '*'", self._at(item))
+                params = [replace(p, kind="infer") for p in params]
+            elif item == "*":
+                if kind == "kw":
+                    self._problem("E0123", "'*' stands once in a parameter list", self._at(item))
+                kind = "kw"
+        self._check_defaults(params, "parameter")
+        return tuple(params)
+
+    def parameter(self, c: Children) -> ast.Param:
+        name, _, type, _, default = c
+        return ast.Param(self._span(name, default or type or name), str(name), type, default, "pos")
+
+    def declared_arguments(self, c: Children) -> tuple[ast.ArgDecl, ...]:
+        items = [x for x in c if x is not None and x != ","]
+        args: list[ast.ArgDecl] = []
+        kind = "pos"
+        for item in items:
+            if isinstance(item, ast.ArgDecl):
+                args.append(replace(item, kind="kw") if kind == "kw" else item)
+            elif item == "/":
+                if kind == "kw" or not args or args[0].kind == "posonly":
+                    self._problem("E0123", "'/' stands once, after an argument and before any '*'", self._at(item))
+                args = [replace(a, kind="posonly") for a in args]
+            elif item == "*":
+                if kind == "kw":
+                    self._problem("E0123", "'*' stands once in an argument list", self._at(item))
+                kind = "kw"
+        self._check_defaults(args, "argument")
+        return tuple(args)
+
+    def declared_argument(self, c: Children) -> ast.ArgDecl:
+        convention, name, _, type, _, default = c
+        word, start = convention or ("read", name)
+        span = self._span(start, default or type or name)
+        return ast.ArgDecl(span, str(name), type, default, word, "pos")
+
+    def convention(self, c: Children) -> tuple[str, Token]:
+        return str(c[0]), c[0]
+
+    def variadic(self, c: Children) -> None:
+        message = f"variadic '{c[0]}{c[1]}' is not in the subset"
+        self._problem("E0124", message, self._span(c[0], c[3] or c[1]), "write each one by name, or pass an Array or SIMD")
+
+    def _check_defaults(self, items: list[Any], what: str) -> None:
+        seen = None
+        for item in items:
+            if item.kind in ("kw", "infer"):
+                continue
+            if item.default is not None:
+                seen = item
+            elif seen is not None:
+                message = f"{what} '{item.name}' without a default follows '{seen.name}' with one"
+                self._problem("E0123", message, item.span, f"give '{item.name}' a default, or move it before '{seen.name}'")
+                return
+
+    # ------------------------------------------------------------------------------------------------- expressions
+
+    def tuple(self, c: Children) -> ast.TupleExpr:
+        items = tuple(c[::2])
+        return ast.TupleExpr(self._span(items[0], c[-1] or items[-1]), items)
+
+    def expression_list(self, c: Children) -> tuple[ast.Expr, ...]:
+        return tuple(c[::2])
+
+    def conditional(self, c: Children) -> ast.Conditional:
+        return ast.Conditional(self._span(c[0], c[4]), c[2], c[0], c[4])
+
+    def bool_op(self, c: Children) -> ast.BoolOp:
+        return ast.BoolOp(self._span(c[0], c[2]), str(c[1]), c[0], c[2])  # type: ignore[arg-type]
+
+    def unary(self, c: Children) -> ast.Unary:
+        return ast.Unary(self._span(c[0], c[1]), str(c[0]), c[1])  # type: ignore[arg-type]
+
+    def compare(self, c: Children) -> ast.Compare:
+        return ast.Compare(self._span(c[0], c[-1]), tuple(c[::2]), tuple(c[1::2]))
+
+    def comparator(self, c: Children) -> str:
+        return " ".join(c)
+
+    def binary(self, c: Children) -> ast.Binary:
+        left, op, right = c
+        return ast.Binary(self._span(left, right), str(op), left, right, self._at(op))
+
+    def attribute(self, c: Children) -> ast.Attribute:
+        return ast.Attribute(self._span(c[0], c[2]), c[0], str(c[2]), self._at(c[2]))
+
+    def call(self, c: Children) -> ast.Call:
+        return ast.Call(self._span(c[0], c[3]), c[0], c[2])
+
+    def subscript(self, c: Children) -> ast.Subscript:
+        return ast.Subscript(self._span(c[0], c[3]), c[0], c[2])
+
+    def transfer(self, c: Children) -> ast.Transfer:
+        return ast.Transfer(self._span(c[0], c[1]), c[0])
+
+    def arguments(self, c: Children) -> tuple[ast.Argument, ...]:
+        return tuple(x for x in c if x.__class__ is ast.Argument)
+
+    def positional(self, c: Children) -> ast.Argument:
+        value = c[0]
+        return ast.Argument(self._span(value, value), None, value)
+
+    def keyword(self, c: Children) -> ast.Argument:
+        return ast.Argument(self._span(c[0], c[2]), str(c[0]), c[2])
+
+    def starred(self, c: Children) -> ast.Argument:
+        return ast.Argument(self._span(c[0], c[1]), None, c[1], star=True)
+
+    indices = arguments
+
+    def slice(self, c: Children) -> ast.Argument:
+        present = [x for x in c if x is not None]
+        span = self._span(present[0], present[-1])
+        return ast.Argument(span, None, ast.Slice(span, c[0], c[2], c[4]))
+
+    # ------------------------------------------------------------------------------------------------------- atoms
+
+    def _name(self, token: Token) -> ast.Name:
+        return ast.Name(self._at(token), str(token))
+
+    def name_expression(self, c: Children) -> ast.Name:
+        token = c[0]
+        return ast.Name(Span(self.source, token.start_pos, token.end_pos), str(token))
+
+    def integer(self, c: Children) -> ast.IntLiteral:
+        return ast.IntLiteral(self._at(c[0]), int(c[0], 0))
+
+    def float(self, c: Children) -> ast.FloatLiteral:
+        return ast.FloatLiteral(self._at(c[0]), str(c[0]))
+
+    def string(self, c: Children) -> ast.StringLiteral:
+        value = "".join([decode_string(self.source, token, self.problems) for token in c])
+        return ast.StringLiteral(self._span(c[0], c[-1]), value)
+
+    def true(self, c: Children) -> ast.BoolLiteral:
+        return ast.BoolLiteral(self._at(c[0]), True)
+
+    def false(self, c: Children) -> ast.BoolLiteral:
+        return ast.BoolLiteral(self._at(c[0]), False)
+
+    def none(self, c: Children) -> ast.NoneLiteral:
+        return ast.NoneLiteral(self._at(c[0]))
+
+    def ellipsis(self, c: Children) -> ast.EllipsisLiteral:
+        return ast.EllipsisLiteral(self._at(c[0]))
+
+    def dot_name(self, c: Children) -> ast.DotName:
+        return ast.DotName(self._span(c[0], c[1]), str(c[1]))
+
+    def parenthesised(self, c: Children) -> ast.Expr:
+        self.outer[c[1]] = self._span(c[0], c[2])
+        return c[1]  # type: ignore[no-any-return]
+
+    def parenthesised_tuple(self, c: Children) -> ast.TupleExpr:
+        items = () if len(c) == 2 else (c[1], *(c[3] or ()))
+        return ast.TupleExpr(self._span(c[0], c[-1]), items)
+
+    def list(self, c: Children) -> ast.ListExpr:
+        return ast.ListExpr(self._span(c[0], c[2]), c[1] or ())
+
+    def function_type(self, c: Children) -> ast.FunctionType:
+        _, _, args, closer, raises, _, returns = c
+        return ast.FunctionType(self._span(c[0], returns or raises or closer), args or (), returns, raises is not None)
+
+
+def _flatten(items: Children) -> ast.Block:
+    """A line of several statements is a tuple among statements."""
+    statements: list[ast.Stmt] = []
+    for item in items:
+        if item.__class__ is tuple:
+            statements.extend(item)
+        else:
+            statements.append(item)
+    return tuple(statements)
+
+
+def _take_docstring(body: ast.Block) -> tuple[str | None, ast.Block]:
+    if body and isinstance(body[0], ast.ExprStmt) and isinstance(body[0].value, ast.StringLiteral):
+        return body[0].value.value, body[1:]
+    return None, body
+
+
+def _split_traits(trait: ast.Expr) -> list[ast.Expr]:
+    parts: list[ast.Expr] = []
+    while isinstance(trait, ast.Binary) and trait.op == "&":
+        parts.insert(0, trait.right)
+        trait = trait.left
+    return [trait, *parts]
+
+
+def _is_empty(statement: ast.Stmt) -> bool:
+    if isinstance(statement, ast.ExprStmt):
+        return isinstance(statement.value, ast.EllipsisLiteral)
+    return isinstance(statement, ast.Pass)
+
+
+def describe(node: ast.Expr) -> str:
+    """What a node is, in the words of a message."""
+    return _DESCRIPTIONS.get(type(node), "an expression")
+
+
+_DESCRIPTIONS: dict[type[ast.Expr], str] = {
+    ast.IntLiteral: "a number",
+    ast.FloatLiteral: "a number",
+    ast.StringLiteral: "a string",
+    ast.BoolLiteral: "True or False",
+    ast.NoneLiteral: "None",
+    ast.EllipsisLiteral: "'...'",
+    ast.DotName: "a '.NAME'",
+    ast.Call: "a call",
+    ast.Unary: "an operation",
+    ast.Binary: "an operation",
+    ast.Compare: "a comparison",
+    ast.BoolOp: "a condition",
+    ast.Conditional: "a conditional expression",
+    ast.TupleExpr: "an empty tuple",
+    ast.ListExpr: "a list",
+    ast.Transfer: "a transfer",
+    ast.FunctionType: "a function type",
+}

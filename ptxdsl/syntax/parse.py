@@ -1,0 +1,42 @@
+"""Text to AST: scan, lay out, run the LALR machine, and go on after every error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink
+from ptxdsl.source import Source, Span
+from ptxdsl.syntax import ast
+from ptxdsl.syntax.reader import read_source
+
+if TYPE_CHECKING:
+    from lark import Token
+
+__all__ = ["parse", "read_source", "tree_text"]
+
+MAX_PROBLEMS = 50
+
+
+def parse(source: Source, sink: DiagnosticSink | None = None) -> ast.Module:
+    """The module of a source.
+
+    Every problem of the text is found in one run. Without a sink they are raised together as a ``CompileError``; with one
+    they are added to it, and what could be parsed is given back.
+    """
+    from ptxdsl.syntax.session import run
+
+    module, problems = run(source)
+    own = DiagnosticSink() if sink is None else sink
+    for problem in problems:
+        own.add(problem)
+    if sink is None:
+        own.raise_errors()
+    return module
+
+
+def tree_text(source: Source) -> str:
+    """The Lark tree of a source, indented, for ``--emit=tree``. Raises CompileError as ``parse`` does."""
+    parse(source)
+    from ptxdsl.syntax.session import lark_tree
+
+    return str(lark_tree(source).pretty())

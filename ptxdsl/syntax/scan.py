@@ -1,0 +1,134 @@
+"""Text to tokens: Lark's lexer, kept going after every character that begins no token."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from lark import Lark, Token
+from lark.lexer import LexerThread
+from lark.exceptions import UnexpectedCharacters
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.source import Source, Span
+
+# A token that no rule has, in place of text that is no token. Its diagnostic is already given.
+ERROR = "ERROR"
+
+MAX_NUMBER = 4000  # characters; Python itself stops at 4300 digits
+
+# Not allowed anywhere, not even in strings and comments: controls, lone surrogates, and the marks that make text
+# look different from what it is (bidirectional overrides).
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+_LONE_CR = re.compile(r"\r(?!\n)")
+_NUMBER = re.compile(r"[0-9]([0-9A-Za-z_]|\.(?=[0-9]))*")
+_QUOTE = re.compile("\"\"\"|'''|\"|'")
+_LINE = re.compile(r"[^\n]*")
+_WORD = re.compile(r"\w+")
+
+_ADVICE = {
+    "!": ("'!' is not an operator", "write 'not'"),
+    "?": ("'?' is not an operator", "write 'a if condition else b'"),
+    "$": ("'$' is not allowed here", None),
+    "`": ("names in backticks are not in the subset", "choose a name of letters, digits and '_'"),
+    "\\": ("'\\' continues a line only as its last character", "remove what follows it, spaces too"),
+    "\ufeff": ("a byte order mark is allowed only at the start of the file", "remove it"),
+    "\u00a0": ("a no-break space is not white space here", "write an ordinary space"),
+    "\u201c": ("typographic quotes do not make a string", "write \""),
+    "\u201d": ("typographic quotes do not make a string", "write \""),
+    "\u2018": ("typographic quotes do not make a string", "write '"),
+    "\u2019": ("typographic quotes do not make a string", "write '"),
+    "\u2013": ("this dash is not a minus sign", "write '-'"),
+    "\u2212": ("this dash is not a minus sign", "write '-'"),
+    "\u00d7": ("'×' is not an operator", "write '*'"),
+}
+
+
+def scan(lark: Lark, source: Source, problems: list[Diagnostic]) -> list[Token]:
+    """All tokens of a source, without the layout's. What is no token becomes an ERROR token and a diagnostic."""
+    text = source.text
+    _find_hidden(source, problems)
+    tokens: list[Token] = []
+    thread = LexerThread.from_text(lark.parser.lexer, text)  # type: ignore[attr-defined]
+    while True:
+        try:
+            tokens.extend(thread.lex(None))
+            break
+        except UnexpectedCharacters as failure:
+            start = failure.pos_in_stream
+            end, problem = _explain(source, start)
+            if problem is not None:
+                problems.append(problem)
+            tokens.append(Token(ERROR, text[start:end], start_pos=start, end_pos=end))
+            thread.state.line_ctr.feed(text[start:end])
+    for token in tokens:
+        if len(token) > MAX_NUMBER and token.type in ("INTEGER", "FLOAT"):
+            span = Span(source, token.start_pos or 0, token.end_pos or 0)
+            problems.append(Diagnostic("E0107", f"this number is longer than {MAX_NUMBER} digits", span))
+            token.type = ERROR
+    return tokens
+
+
+def _find_hidden(source: Source, problems: list[Diagnostic]) -> None:
+    for pattern in (_HIDDEN, _LONE_CR):
+        for match in pattern.finditer(source.text):
+            code = ord(match[0])
+            name = "NUL byte" if code == 0 else unicodedata.name(match[0], "control character").lower()
+            if code == 13:
+                name = "carriage return"
+            problems.append(
+                Diagnostic(
+                    "E0102",
+                    f"{name} (U+{code:04X}) in the text",
+                    Span(source, match.start(), match.end()),
+                    help="remove it; in a string write an escape such as '\\x00'",
+                )
+            )
+            if len(problems) >= 20:  # a binary file: the first ones say enough
+                return
+
+
+def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
+    """Where the text that begins no token ends, and what is wrong with it (None if that is already said)."""
+    text = source.text
+    char = text[start]
+    if match := _NUMBER.match(text, start):
+        return match.end(), _number(source, match)
+    if match := _QUOTE.match(text, start):
+        quote = match[0]
+        if len(quote) == 3:
+            span = Span(source, start, start + 3)
+            return len(text), Diagnostic("E0104", f"this string has no closing {quote}", span, help=f"close it with {quote}")
+        match = _LINE.match(text, start)
+        assert match is not None
+        end = match.end()
+        help = f"close it with {quote}; a string over several lines is written between {quote * 3}"
+        return end, Diagnostic("E0104", f"this string has no closing {quote} on its line", Span(source, start, end), help=help)
+    if _HIDDEN.match(char) or char == "\r":
+        return start + 1, None
+    if char in _ADVICE:
+        message, advice = _ADVICE[char]
+        return start + 1, Diagnostic("E0103", message, Span(source, start, start + 1), help=advice)
+    if match := _WORD.match(text, start):
+        span = Span(source, start, match.end())
+        help = "names are made of the letters a-z and A-Z, digits and '_'"
+        return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
+    name = unicodedata.name(char, "")
+    message = f"the character {char!r} (U+{ord(char):04X}{', ' + name.lower() if name else ''}) is not allowed here"
+    return start + 1, Diagnostic("E0103", message, Span(source, start, start + 1))
+
+
+def _number(source: Source, match: re.Match[str]) -> Diagnostic:
+    text = match[0]
+    span = Span(source, match.start(), match.end())
+    help = None
+    if re.fullmatch(r"0[0-9_]+", text):
+        help = f"leading zeros are not allowed; octal is written 0o{text.lstrip('0_') or '0'}"
+    elif re.match(r"0[xXoObB]", text):
+        help = "after 0x come hexadecimal digits, after 0o octal ones, after 0b binary ones; '_' only between digits"
+    elif "__" in text or text.endswith("_"):
+        help = "'_' is allowed only between two digits"
+    elif re.fullmatch(r"[0-9_.]*[A-Za-z_]\w*", text):
+        help = "a name cannot begin with a digit, and a number has no suffix: write Float32(1.5), UInt32(7)"
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    return Diagnostic("E0105", f"'{shown}' is not a number", span, help=help)

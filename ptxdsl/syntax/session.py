@@ -1,0 +1,108 @@
+"""One parse from text to module, with recovery: every error of a text in one run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from lark import Token
+
+from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.source import Source, Span
+from ptxdsl.syntax import ast
+from ptxdsl.syntax.build import Builder
+from ptxdsl.syntax.lalr import END, Machine, Tables
+from ptxdsl.syntax.layout import Layout, lay_out
+from ptxdsl.syntax.mistakes import explain
+from ptxdsl.syntax.scan import ERROR, scan
+from ptxdsl.syntax.tables import load_lark
+
+MAX_PROBLEMS = 50
+
+_LINE_ENDS = ("NEWLINE", "INDENT", "DEDENT")
+
+_lock = Lock()  # the tables' callbacks are bound to one builder
+
+
+@lru_cache(maxsize=1)
+def _builder() -> tuple[Builder, Tables]:
+    builder = Builder()
+    return builder, Tables(load_lark(), builder)
+
+
+def run(source: Source) -> tuple[ast.Module, list[Diagnostic]]:
+    """The module, and all problems in the order of the text. After errors the module is what could be parsed."""
+    with _lock:
+        problems: list[Diagnostic] = []
+        builder, tables = _builder()
+        builder.begin(source, problems)
+        try:
+            layout = lay_out(source, scan(load_lark(), source, problems), problems)
+            module = _Parse(source, layout, tables, problems).run()
+        except CompileError as failure:
+            problems.extend(failure.diagnostics)
+            module = ast.Module(Span(source, 0, len(source.text)), source, None, ())
+        builder.begin(Source("", ""), [])
+    problems.sort(key=lambda d: d.span.start if d.span else 0)
+    return module, problems[:MAX_PROBLEMS]
+
+
+def lark_tree(source: Source) -> Any:
+    """The Lark tree of a source without errors."""
+    layout = lay_out(source, scan(load_lark(), source, []), [])
+    machine = Machine(Tables(load_lark(), None))
+    machine.run(layout.tokens, 0)
+    return machine.values[-1]
+
+
+class _Parse:
+    def __init__(self, source: Source, layout: Layout, tables: Tables, problems: list[Diagnostic]) -> None:
+        self.source = source
+        self.layout = layout
+        self.tokens = layout.tokens
+        self.problems = problems
+        self.machine = Machine(tables)
+
+    def run(self) -> ast.Module:
+        tokens, machine = self.tokens, self.machine
+        index = machine.run(tokens, 0)
+        while index < len(tokens):
+            if tokens[index].type != ERROR:
+                self.problems.append(explain(self.source, self.layout, index, machine))
+                if len(self.problems) > 4 * MAX_PROBLEMS:
+                    raise CompileError(())
+            index = machine.run(tokens, self._recover(index))
+        module = machine.values[-1]
+        assert isinstance(module, ast.Module)
+        return module
+
+    def _recover(self, index: int) -> int:
+        """Makes the machine ready to go on, and says from which token.
+
+        What is wrong is dropped to the end of its line, and `pass` stands in its place. A block under the dropped line
+        stays: it becomes the block of an `if True`, so that errors in it are found too.
+        """
+        tokens, machine = self.tokens, self.machine
+        if index > 0 and tokens[index - 1].type not in _LINE_ENDS:
+            index = self._next_line(index)
+        while True:
+            if tokens[index].type == "INDENT":
+                self._stand_in(index, "IF", "TRUE", "COLON", "NEWLINE")
+                return index
+            self._stand_in(index, "PASS", "NEWLINE")
+            if machine.accepts(tokens[index].type):
+                return index
+            index = self._next_line(index)
+
+    def _next_line(self, index: int) -> int:
+        tokens = self.tokens
+        while tokens[index].type not in ("NEWLINE", END):
+            index += 1
+        return index + 1 if tokens[index].type == "NEWLINE" else index
+
+    def _stand_in(self, index: int, *kinds: str) -> None:
+        at = self.tokens[index].start_pos
+        self.machine.cut_back(kinds[0])
+        fed = self.machine.run([Token(kind, "", start_pos=at, end_pos=at) for kind in kinds], 0)
+        assert fed == len(kinds)

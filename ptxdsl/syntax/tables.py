@@ -1,0 +1,110 @@
+"""Lark's parse tables: built from the grammar once, kept as bytes, loaded in every other process.
+
+The bytes are a header line (format, Lark version, grammar hash) and Lark's own pickle. They are only ever loaded from
+where the program itself was installed, or from a private cache that the driver vouches for: a pickle is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lark import Lark, Token
+
+_FORMAT = b"ptxdsl-tables-1"
+
+
+class KeepRefused:
+    """Tells Lark to keep the terminals that no rule has: words and signs that are lexed in order to be refused."""
+
+    always_accept = ("RESERVED", "FOREIGN")
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        return stream
+
+
+def compile_grammar(grammar: str, *, strict: bool = False) -> Lark:
+    """The grammar as a Lark parser, tables computed (about 0.3 s).
+
+    ``strict`` makes every conflict, of rules and of terminals, a ``lark.GrammarError``; it needs ``interegular``.
+    """
+    from lark import Lark
+
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        start="module",
+        keep_all_tokens=True,
+        postlex=KeepRefused(),
+        strict=strict,
+    )
+
+
+def _header(grammar: str) -> bytes:
+    digest = hashlib.sha256(grammar.encode()).hexdigest()
+    return b" ".join((_FORMAT, version("lark").encode(), digest.encode())) + b"\n"
+
+
+def build_tables(grammar: str) -> bytes:
+    """The tables of a grammar as bytes, bound to the installed Lark's version and the grammar's hash."""
+    out = io.BytesIO()
+    compile_grammar(grammar).save(out, exclude_options=("postlex",))
+    return _header(grammar) + out.getvalue()
+
+
+def load_tables(data: bytes, grammar: str) -> Lark | None:
+    """The parser in ``data``, or None if it was made by another Lark version or of another grammar.
+
+    Only for bytes that came from the installation or from a private cache.
+    """
+    header = _header(grammar)
+    if not data.startswith(header):
+        return None
+    from lark import Lark
+
+    return Lark.load(io.BytesIO(data[len(header) :]))
+
+
+def _shipped() -> bytes | None:
+    # The file is made when the wheel is built; a checkout has none.
+    path = Path(__file__).parent.parent / "_generated" / "pdsl.tables"
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _grammar_text() -> str:
+    package = Path(__file__).parent.parent
+    for folder in (package / "grammar", package.parent / "grammar"):
+        path = folder / "pdsl.lark"
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise FileNotFoundError("grammar/pdsl.lark")
+
+
+_offered: bytes | None = None
+
+
+def offer_tables(data: bytes) -> None:
+    """Hands over tables from the driver's cache; they are used if they fit and the installation ships none."""
+    global _offered
+    _offered = data
+
+
+@lru_cache(maxsize=1)
+def load_lark() -> Lark:
+    """The parser of ``grammar/pdsl.lark``: from shipped tables, from offered ones, or built (slow)."""
+    grammar = _grammar_text()
+    for data in (_shipped(), _offered):
+        if data is not None and (lark := load_tables(data, grammar)) is not None:
+            return lark
+    return compile_grammar(grammar)
