@@ -1,0 +1,342 @@
+"""Makes TIR small: what elaboration writes conservatively, this pass removes.
+
+A *join* is a value that several places hand over: a loop parameter, or a result of an ``if``, a ``scope`` or a loop.
+Where all of them hand over one value, the join is that value. ``if`` on a constant becomes its branch, operations on
+constants become constants, a ``scope`` left only at its end is spliced into its parent, code after an operation that
+never ends is cut, and what nothing needs is removed. ``pipe.*`` operations stay: the checker reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxdsl.effects import Kind
+from ptxdsl.fold import fold
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.tir import TERMINATORS, Block, Const, Kernel, Module, Op, Value
+from ptxdsl.verify import RULES
+
+PURE = frozenset(RULES) - {
+    "load", "store", "alloca", "shared.alloc", "shared.dynamic", "asm", "print", "assert", "trap",
+    "pipe.new", "pipe.wait", "pipe.arrive", "pipe.commit_mma", "pipe.step",
+}  # fmt: skip
+
+# A join's value may be found anew this often before the join is left as it is: bounds the work in odd loop nests.
+MAX_REVISIONS = 4
+
+
+def simplify(tree: Module | Kernel) -> None:
+    """Simplifies a module or a kernel in place."""
+    for kernel in tree.kernels if isinstance(tree, Module) else [tree]:
+        while True:
+            graph = _Graph(kernel)
+            _resolve_joins(graph)
+            rewrite = _Rewrite(graph, _live(graph))
+            rewrite.block(kernel.body, None)
+            if not rewrite.changed:
+                break
+
+
+def removable(op: Op) -> bool:
+    """Whether an operation whose results are unused does nothing."""
+    if op.name in PURE or op.name == "alloca":
+        return True
+    if op.name == "load":
+        return not op.attrs.get("volatile")
+    if op.name == "asm":
+        return not op.attrs["side_effects"]
+    row = ROWS.get(op.name)
+    return row is not None and row.effect.kind is Kind.PURE
+
+
+@dataclass(slots=True)
+class _Join:
+    owner: Op
+    incoming: list[Value] = field(default_factory=list)
+    users: list[Value] = field(default_factory=list)  # joins that take this one
+    value: Value | None = None  # what it is; None: not known yet, itself: a true join
+    revisions: int = 0
+
+
+class _Graph:
+    """One walk over a kernel: its joins, who defines what where, and where control leaves early."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.joins: dict[Value, _Join] = {}
+        self.definition: dict[Value, Op] = {}
+        self.home: dict[Value, Block] = {}
+        self.home_of: dict[Op, Block] = {}
+        self.parent: dict[Op, Op] = {}
+        self.extent: dict[Block, tuple[int, int]] = {}
+        self.roots: list[Op] = []
+        self.exits: dict[Op, list[Op]] = {}  # loop or scope: the operations whose blocks end by going to it
+        self.constants: dict[tuple[str, str], Value] = {}
+        self.clock = 0
+        for param in kernel.params:
+            self.home[param] = kernel.body
+        self.walk(kernel.body, None)
+        for value, join in self.joins.items():
+            for incoming in join.incoming:
+                if incoming in self.joins:
+                    self.joins[incoming].users.append(value)
+
+    def walk(self, block: Block, owner: Op | None) -> None:
+        start = self.clock = self.clock + 1
+        for param in block.params:
+            self.home[param] = block
+        for op in block.ops:
+            if owner is not None:
+                self.parent[op] = owner
+            self.home_of[op] = block
+            for result in op.results:
+                self.home[result] = block
+                self.definition[result] = op
+            if op.name in TERMINATORS:
+                self.terminator(op, owner)
+            elif op.blocks:
+                self.control(op)
+            elif not removable(op):
+                self.roots.append(op)
+        self.clock += 1
+        self.extent[block] = (start, self.clock)
+
+    def control(self, op: Op) -> None:
+        for result in op.results:
+            self.joins[result] = _Join(op)
+        if op.name in ("loop", "for"):
+            carried, inits = carried_params(op), carried_inits(op)
+            for param, init in zip(carried, inits, strict=True):
+                self.joins[param] = _Join(op, [init])
+            if op.name == "for":
+                self.definition[op.blocks[0].params[0]] = op
+                for result, param in zip(op.results, carried, strict=True):
+                    self.joins[result].incoming.append(param)
+            else:
+                self.roots.append(op)
+        for block in op.blocks:
+            self.walk(block, op)
+
+    def terminator(self, op: Op, owner: Op | None) -> None:
+        if owner is None:
+            return
+        target: Op | None = owner if op.name == "yield" else op.attrs.get("target")
+        if target is None:
+            self.roots.append(owner)
+            return
+        if target is not owner:
+            self.exits.setdefault(target, []).append(owner)
+        into = carried_params(target) if op.name == "repeat" else target.results
+        for join, value in zip(into, op.operands, strict=True):
+            self.joins[join].incoming.append(value)
+
+    def resolve(self, value: Value) -> Value:
+        join = self.joins.get(value)
+        if join is not None and join.value is not None:
+            return join.value
+        return self.canonical(value)
+
+    def canonical(self, value: Value) -> Value:
+        """Equal constants are one object."""
+        if isinstance(value, Const):
+            return self.constants.setdefault((str(value.ty), repr(value.value)), value)
+        return value
+
+    def visible(self, value: Value, owner: Op) -> bool:
+        """Whether a value may be used where the results of an operation can."""
+        if isinstance(value, Const):
+            return True
+        first, last = self.extent[self.home[value]]
+        inner_first, inner_last = self.extent[self.home_of[owner]]
+        return first <= inner_first and inner_last <= last
+
+
+def carried_params(op: Op) -> list[Value]:
+    """The block parameters that a loop carries; the index of a ``for`` is not one."""
+    return op.blocks[0].params[1:] if op.name == "for" else op.blocks[0].params
+
+
+def carried_inits(op: Op) -> list[Value]:
+    return op.operands[2:] if op.name == "for" else op.operands
+
+
+def _resolve_joins(graph: _Graph) -> None:
+    """Optimistic: joins start unknown, and become themselves only where two different values meet."""
+    work = list(reversed(graph.joins))
+    queued = set(work)
+    while work:
+        value = work.pop()
+        queued.discard(value)
+        join = graph.joins[value]
+        if join.value is value:
+            continue
+        new = _meet(graph, value, join)
+        if new is join.value:
+            continue
+        join.revisions += 1
+        join.value = value if join.revisions > MAX_REVISIONS else new
+        for user in join.users:
+            if user not in queued:
+                queued.add(user)
+                work.append(user)
+
+
+def _meet(graph: _Graph, value: Value, join: _Join) -> Value | None:
+    found: Value | None = None
+    unknown = False
+    for incoming in join.incoming:
+        other = graph.joins.get(incoming)
+        known = other.value if other is not None else graph.canonical(incoming)
+        unknown = unknown or known is None
+        if known is None or known is value or known is found:
+            continue
+        if found is not None:
+            return value
+        found = known
+    if found is None or graph.visible(found, join.owner):
+        return found
+    return None if unknown else value
+
+
+def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
+    """The operations and joins that something needs."""
+    ops: set[Op] = set()
+    joins: set[Value] = set()
+    work: list[Op | Value] = list(graph.roots)
+    while work:
+        item = work.pop()
+        if isinstance(item, Op):
+            if item in ops:
+                continue
+            ops.add(item)
+            if item in graph.parent:
+                work.append(graph.parent[item])
+            work.extend(graph.exits.get(item, ()))
+            work.extend(item.operands[: {"for": 2, "loop": 0}.get(item.name)])
+            continue
+        value = graph.resolve(item)
+        if value in graph.definition:
+            work.append(graph.definition[value])
+        if value in graph.joins and value not in joins:
+            joins.add(value)
+            work.append(graph.joins[value].owner)
+            work.extend(graph.joins[value].incoming)
+    return ops, joins
+
+
+class _Rewrite:
+    """Applies what was found, from the top down; ``changed`` where another round may find more."""
+
+    def __init__(self, graph: _Graph, live: tuple[set[Op], set[Value]]) -> None:
+        self.graph = graph
+        self.live_ops, self.live_joins = live
+        self.replaced: dict[Value, Value] = {}
+        self.kept: dict[tuple[Op, str], list[bool]] = {}  # which values go to a target by this terminator
+        self.early: dict[Op, int] = {}  # leaves to a loop or scope from anywhere but a scope's own end
+        self.changed = False
+
+    def value(self, value: Value) -> Value:
+        value = self.graph.resolve(value)
+        while value in self.replaced:
+            value = self.graph.resolve(self.replaced[value])
+        return value
+
+    def keep(self, join: Value) -> bool:
+        return join in self.live_joins and self.graph.resolve(join) is join
+
+    def block(self, block: Block, owner: Op | None) -> None:
+        block.ops = self.ops(block.ops, owner)
+
+    def ops(self, ops: list[Op], owner: Op | None) -> list[Op]:
+        out: list[Op] = []
+        for i, op in enumerate(ops):
+            if op.name in TERMINATORS:
+                self.terminator(op, owner)
+                out.append(op)
+                break
+            if op not in self.live_ops:
+                continue
+            op.operands = [self.value(v) for v in op.operands]
+            if op.blocks:
+                tail = self.control(op)
+            elif (constants := self.constant(op)) is not None:
+                self.replaced.update(zip(op.results, constants, strict=True))
+                self.changed = True
+                continue
+            else:
+                tail = [op]
+            out += tail
+            if tail and tail[-1].name in TERMINATORS:  # nothing after this is reached
+                self.changed = self.changed or [later.name for later in ops[i + 1 :]] != ["unreachable"]
+                break
+        return out
+
+    def constant(self, op: Op) -> list[Value] | None:
+        if op.name not in PURE:
+            return None
+        if op.name == "select" and isinstance(op.operands[0], Const) and op.operands[0].ty.lanes == 1:
+            return [op.operands[1 if op.operands[0].value else 2]]
+        if op.operands and all(isinstance(v, Const) for v in op.operands):
+            folded = fold(op.name, op.operands, op.attrs, [r.ty for r in op.results])
+            return None if folded is None else list(folded)
+        return None
+
+    def control(self, op: Op) -> list[Op]:
+        """The operations that stand for one with blocks; a terminator at their end where its end is never reached."""
+        if op.name == "if" and isinstance(op.operands[0], Const):
+            self.changed = True
+            return self.splice(op, op.blocks[0 if op.operands[0].value else 1])
+        self.decide(op)
+        for block in op.blocks:
+            self.block(block, op)
+        ends = [block.ops[-1] for block in op.blocks]
+        yields = any(end.name == "yield" for end in ends)
+        if op.name == "scope" and not self.early.get(op):
+            self.changed = True
+            return self.unwrap(op)
+        if op.name == "for" or yields or self.early.get(op):
+            return [op]
+        return [op, Op("unreachable", [], [], {}, op.span)]
+
+    def decide(self, op: Op) -> None:
+        """Which joins of an operation stay; its own lists of them are cut here, its terminators' as they come."""
+        results = [self.keep(r) for r in op.results]
+        if op.name in ("loop", "for"):
+            carried = carried_params(op)
+            params = [self.keep(p) for p in carried]
+            if op.name == "for":  # a result is what is carried when the range ends: they stay or go together
+                params = results = [a or b for a, b in zip(params, results, strict=True)]
+            fixed = len(op.operands) - len(carried)
+            op.operands[fixed:] = pick(op.operands[fixed:], params)
+            op.blocks[0].params[len(op.blocks[0].params) - len(carried) :] = pick(carried, params)
+            self.kept[op, "repeat"] = params
+        op.results = pick(op.results, results)
+        self.kept[op, "leave"] = self.kept[op, "yield"] = results
+
+    def splice(self, op: Op, block: Block) -> list[Op]:
+        self.kept[op, "yield"] = [True] * len(op.results)
+        return self.open(op, self.ops(block.ops, op))
+
+    def unwrap(self, op: Op) -> list[Op]:
+        return self.open(op, op.blocks[0].ops)
+
+    def open(self, op: Op, ops: list[Op]) -> list[Op]:
+        """A block's operations in the place of the operation that has it."""
+        end = ops[-1]
+        if end.name == "yield":
+            self.replaced.update(zip(op.results, end.operands, strict=True))
+            return ops[:-1]
+        return ops
+
+    def terminator(self, op: Op, owner: Op | None) -> None:
+        target: Op | None = owner if op.name == "yield" else op.attrs.get("target")
+        if target is not None:
+            op.operands = [self.value(v) for v in pick(op.operands, self.kept[target, op.name])]
+            if op.name == "leave":
+                if target is owner and target.name == "scope":
+                    op.name, op.attrs = "yield", {}
+                else:
+                    self.early[target] = self.early.get(target, 0) + 1
+
+
+def pick(values: list[Value], kept: list[bool]) -> list[Value]:
+    return [v for v, keep in zip(values, kept, strict=True) if keep]

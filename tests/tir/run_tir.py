@@ -1,0 +1,132 @@
+"""Runs TIR in plain Python, one thread: what a pass must preserve is the trace.
+
+The trace has every store, print and barrier operation in order, addresses resolved. Arithmetic is ``ptxdsl.fold``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxdsl.fold import fold, unsigned, wrap
+from ptxdsl.tir import Block, Const, Kernel, Op, Value
+
+
+class OutOfFuel(Exception):
+    """The program ran longer than the test wants to wait."""
+
+
+@dataclass
+class Leaving(Exception):
+    """Control on its way to the operation that it ends or repeats."""
+
+    how: str
+    target: Op | None
+    values: list
+
+
+@dataclass
+class Machine:
+    """``thread``: thread_idx.x. Memory reads as what was stored, and as a function of the address before that."""
+
+    kernel: Kernel
+    thread: int = 0
+    fuel: int = 20_000
+    trace: list[tuple] = field(default_factory=list)
+    memory: dict[int, object] = field(default_factory=dict)
+    values: dict[Value, object] = field(default_factory=dict)
+    allocated: int = 1 << 12
+
+    def run(self, *arguments: object) -> list[tuple]:
+        self.values.update(zip(self.kernel.params, arguments, strict=True))
+        try:
+            self.block(self.kernel.body)
+        except Leaving as end:
+            assert end.how == "return", end.how
+        return self.trace
+
+    def get(self, value: Value) -> object:
+        return value.value if isinstance(value, Const) else self.values[value]
+
+    def block(self, block: Block) -> list:
+        """Runs to the block's yield and gives what it hands over; every other end is raised."""
+        for op in block.ops:
+            self.fuel -= 1
+            if self.fuel < 0:
+                raise OutOfFuel
+            given = [self.get(v) for v in op.operands]
+            if op.name == "yield":
+                return given
+            if op.name in ("repeat", "leave", "return", "unreachable"):
+                raise Leaving(op.name, op.attrs.get("target"), given)
+            results = self.control(op, given) if op.blocks else self.plain(op, given)
+            self.values.update(zip(op.results, results, strict=True))
+        raise AssertionError("a block without an end")
+
+    def control(self, op: Op, given: list) -> list:
+        if op.name == "if":
+            return self.block(op.blocks[0 if given[0] else 1])
+        try:
+            if op.name == "scope":
+                return self.block(op.blocks[0])
+            return self.iterate(op, given)
+        except Leaving as end:
+            if end.how == "leave" and end.target is op:
+                return end.values
+            raise
+
+    def iterate(self, op: Op, given: list) -> list:
+        block, bits = op.blocks[0], op.operands[0].ty.bits if op.operands else 32
+        fixed, carried = (given[:2], given[2:]) if op.name == "for" else ([], given)
+        if fixed and not op.attrs["signed"]:
+            fixed = [unsigned(v, bits) for v in fixed]
+        index = range(*fixed, op.attrs["step"]) if fixed else iter(int, 1)
+        for i in index:
+            self.values.update(zip(block.params, ([wrap(i, bits)] if fixed else []) + carried, strict=True))
+            try:
+                self.block(block)
+            except Leaving as end:
+                if end.how != "repeat" or end.target is not op:
+                    raise
+                carried = end.values
+            self.fuel -= 1
+            if self.fuel < 0:
+                raise OutOfFuel
+        return carried
+
+    def plain(self, op: Op, given: list) -> list:
+        if op.name.startswith("pipe."):
+            return self.pipeline(op, given)
+        if op.name == "store":
+            self.memory[given[0]] = given[1]
+            self.trace.append(("store", *given))
+            return []
+        if op.name == "load":
+            return [self.memory.get(given[0], given[0] % 97)]
+        if op.name == "ptr.add":
+            return [given[0] + given[1] * op.attrs["scale"] + op.attrs.get("offset", 0)]
+        if op.name in ("shared.alloc", "alloca"):
+            self.allocated += op.attrs["bytes"]
+            return [self.allocated - op.attrs["bytes"]]
+        if op.name == "tid_x":
+            return [self.thread]
+        folded = fold(op.name, [Const(v.ty, x) for v, x in zip(op.operands, given, strict=True)], op.attrs,
+                      [r.ty for r in op.results])  # fmt: skip
+        assert folded is not None, op.name
+        return [const.value for const in folded]
+
+    def pipeline(self, op: Op, given: list) -> list:
+        stages = op.attrs["stages"]
+        if op.name == "pipe.step":
+            index, phase, count = given
+            index = 0 if stages == 1 else index + 1
+            turn = stages == 1 or index == stages
+            return [0 if turn else index, phase ^ turn, wrap(count + 1, 32)]
+        if op.name != "pipe.new":
+            address = given[0] + 8 * (given[1] * op.attrs["subs"] + op.attrs["sub"])
+            self.trace.append((op.name, op.attrs["pipeline"], address, *given[2:]))
+        return []
+
+
+def run(kernel: Kernel, *arguments: object, **settings: int) -> list[tuple]:
+    """The trace of one run."""
+    return Machine(kernel, **settings).run(*arguments)
