@@ -215,7 +215,8 @@ def _cache(arguments: argparse.Namespace) -> int:
 
     where = cache.directory()
     if arguments.action == "clear":
-        _write(f"removed {cache.clear()} entries\n")
+        removed = cache.clear()
+        _write(f"removed {removed} {'entry' if removed == 1 else 'entries'}\n")
     else:
         found = cache.entries()
         _write(f"directory {where or 'none'}\nentries {len(found)}\nbytes {sum(size for _, size in found)}\n")

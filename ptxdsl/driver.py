@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
-from ptxdsl.imports import Loader, parse_once
+from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
 from ptxdsl.source import Source, Span
 from ptxdsl.version import __version__
@@ -67,6 +67,7 @@ class Stage:
 
 
 def _tree(job: Job, source: Source) -> Source:
+    provide_tables()
     return source
 
 

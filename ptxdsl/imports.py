@@ -112,7 +112,7 @@ def parse_once(source: Source, sink: DiagnosticSink | None = None) -> ast.Module
         return module
     from ptxdsl.syntax.parse import parse
 
-    _provide_tables()
+    provide_tables()
     found = 0 if sink is None else len(sink.items)
     module = parse(source, sink)
     if sink is None or len(sink.items) == found:  # a tree with holes is not worth keeping
@@ -130,7 +130,7 @@ def tables_entry() -> tuple[str, bytes]:
 
 
 @functools.cache
-def _provide_tables() -> None:
+def provide_tables() -> None:
     """Parse tables from the wheel or the cache, before the parser is first used: building them takes 0.3 s."""
     from ptxdsl.syntax import tables
 
@@ -164,7 +164,7 @@ def pickled_library_module(name: str) -> tuple[ast.Module, bytes]:
     """A standard library module parsed anew, and its tree as an entry's payload."""
     from ptxdsl.syntax.parse import parse
 
-    _provide_tables()
+    provide_tables()
     module = parse(Source(f"stdlib/{name}.pdsl", resources.stdlib_text(name), library=True))
     return module, pickle.dumps(module, protocol=5)
 

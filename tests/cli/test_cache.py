@@ -1,0 +1,168 @@
+"""The user's cache: what it believes, what it makes again, what it survives."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ptxdsl import cache
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="permission bits")
+KEY = cache.key("a", "b")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    where = tmp_path / "home" / "cache"
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", str(where))
+    return where
+
+
+def entry(folder: Path) -> Path:
+    (path,) = folder.iterdir()
+    return path
+
+
+def test_what_is_stored_is_loaded() -> None:
+    assert cache.load("thing", KEY) is None
+    cache.store("thing", KEY, b"payload")
+    assert cache.load("thing", KEY) == b"payload"
+    assert cache.load("other", KEY) is None
+    assert cache.load("thing", cache.key("a", "c")) is None
+
+
+def test_keys_do_not_run_together() -> None:
+    assert cache.key("ab", "c") != cache.key("a", "bc")
+
+
+@posix
+def test_folder_and_entries_are_private(folder: Path) -> None:
+    old = os.umask(0)
+    try:
+        cache.store("thing", KEY, b"payload")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(entry(folder).stat().st_mode) == 0o600
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_an_entry_that_others_can_write_is_not_believed(folder: Path, mode: int) -> None:
+    cache.store("thing", KEY, b"payload")
+    entry(folder).chmod(mode)
+    assert cache.load("thing", KEY) is None
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_a_folder_that_others_can_write_is_not_used(folder: Path, mode: int) -> None:
+    cache.store("thing", KEY, b"payload")
+    folder.chmod(mode)
+    assert cache.load("thing", KEY) is None
+    cache.store("second", KEY, b"payload")
+    folder.chmod(0o700)
+    assert len(list(folder.iterdir())) == 1
+
+
+@posix
+def test_what_another_user_owns_is_not_believed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.store("thing", KEY, b"payload")
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert cache.load("thing", KEY) is None
+    assert cache.entries() == []
+
+
+@posix
+def test_a_link_to_an_entry_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    cache.store("thing", KEY, b"payload")
+    path = entry(folder)
+    path.symlink_to(path.rename(tmp_path / "elsewhere"))
+    assert cache.load("thing", KEY) is None
+
+
+@posix
+def test_a_pipe_in_the_place_of_an_entry_does_not_block(folder: Path) -> None:
+    cache.store("thing", KEY, b"payload")
+    path = entry(folder)
+    path.unlink()
+    os.mkfifo(path)
+    assert cache.load("thing", KEY) is None
+
+
+@posix
+def test_a_link_in_the_place_of_the_folder_is_not_used(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.store("thing", KEY, b"payload")
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path / "link"))
+    assert cache.load("thing", KEY) is None
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda d: d[:-1], lambda d: d[:20], lambda d: b"", lambda d: d[:-1] + b"X", lambda d: b"X" + d[1:]]
+)
+def test_damaged_entries_are_no_entries(folder: Path, damage: Callable[[bytes], bytes]) -> None:
+    cache.store("thing", KEY, b"payload")
+    path = entry(folder)
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.load("thing", KEY) is None
+    cache.store("thing", KEY, b"payload")
+    assert cache.load("thing", KEY) == b"payload"
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for where in (str(tmp_path / "file"), str(tmp_path / "file" / "below"), ""):
+        monkeypatch.setenv("PTXDSL_CACHE_DIR", where)
+        cache.store("thing", KEY, b"payload")
+        assert cache.load("thing", KEY) is None
+        assert cache.clear() == 0
+
+
+def test_a_full_disk_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    cache.store("thing", KEY, b"payload")
+    assert list(folder.iterdir()) == []
+
+
+def test_concurrent_writers_leave_one_whole_entry(folder: Path) -> None:
+    payload = os.urandom(200_000)
+
+    def work(_: int) -> bool:
+        cache.store("thing", KEY, payload)
+        return cache.load("thing", KEY) == payload
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(64)))
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_clear_takes_entries_alone(folder: Path) -> None:
+    cache.store("thing", KEY, b"payload")
+    (folder / "mine.txt").touch()
+    assert cache.clear() == 1
+    assert [p.name for p in folder.iterdir()] == ["mine.txt"]
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PTXDSL_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.directory() == tmp_path / "ptxdsl"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cache.directory() == tmp_path / ".cache" / "ptxdsl"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache.directory() == tmp_path / "Library" / "Caches" / "ptxdsl"

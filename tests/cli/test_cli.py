@@ -1,0 +1,356 @@
+"""The command as a user types it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ptxdsl import cli, driver
+from ptxdsl.version import __version__
+
+GOOD = """\
+@kernel
+def add(a: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var i = Int32(thread_idx.x)
+    if i < n:
+        a[unsafe_offset=i] = a[unsafe_offset=i] + 1.0
+"""
+BAD = "@kernel\ndef f():\n    var x = unknown\n"
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+class Stream(io.TextIOWrapper):
+    """A standard stream in memory."""
+
+    def __init__(self, terminal: bool = False) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    @property
+    def data(self) -> bytes:
+        return self.buffer.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch):
+    def call(*arguments: str, stdin: bytes = b"", terminal: bool = False) -> Result:
+        out, err = Stream(terminal), Stream(terminal)
+        given = io.TextIOWrapper(io.BytesIO(stdin))
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            patch.setattr(sys, "stdin", given)
+            code = cli.main(arguments)
+        return Result(code, out.data.decode("utf-8", "replace"), err.data.decode())
+
+    return call
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    path = tmp_path / "good.pdsl"
+    path.write_text(GOOD)
+    return str(path)
+
+
+# ----------------------------------------------------------------------------------------------------------- usage
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("compile",),
+        ("compile", "a.pdsl", "--emit", "asm"),
+        ("compile", "a.pdsl", "--em", "ast"),
+        ("compile", "a.pdsl", "--wait", "never"),
+        ("compile", "a.pdsl", "--ptx-version", "8"),
+        ("compile", "a.pdsl", "--ptx-version", "8.x"),
+        ("nothing",),
+        ("cache", "drop"),
+    ],
+)
+def test_usage_errors_exit_with_2(run, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "usage: ptxdsl" in result.err
+
+
+def test_help_names_every_stage(run) -> None:
+    result = run("compile", "--help")
+    assert result.code == 0
+    assert "{" + ",".join(driver.STAGE_NAMES) + "}" in result.out
+
+
+def test_stages_in_order() -> None:
+    assert driver.STAGE_NAMES == ("tree", "ast", "tir", "rings", "llvm", "ptx", "cubin", "sass")
+
+
+# ---------------------------------------------------------------------------------------------------------- compile
+
+
+def test_ptx_to_standard_output(run, good: str) -> None:
+    result = run("compile", good)
+    assert (result.code, result.err) == (0, "")
+    assert ".visible .entry add(" in result.out and ".target sm_90a" in result.out
+
+
+def test_standard_input_and_output_are_the_same_as_files(run, good: str, tmp_path: Path) -> None:
+    from_stdin = run("compile", "-", "-o", "-", stdin=GOOD.encode())
+    out = tmp_path / "out.ptx"
+    to_file = run("compile", good, "-o", str(out))
+    assert (to_file.code, to_file.out, from_stdin.code) == (0, "", 0)
+    without_name = out.read_text().replace("good.pdsl", "<stdin>")
+    assert without_name == from_stdin.out
+
+
+@pytest.mark.parametrize("stage", ["tree", "ast", "tir", "rings", "llvm"])
+def test_every_stage_prints(run, good: str, stage: str) -> None:
+    result = run("compile", good, "--emit", stage)
+    assert (result.code, result.err) == (0, "")
+    assert "add" in result.out and result.out.endswith("\n")
+
+
+def test_options_reach_the_compiler(run, good: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[driver.Job] = []
+    monkeypatch.setattr(driver, "show", lambda job, stop: seen.append(job) or "")
+    flags = "--kernel add -D S=3 -D T=DType.float32 --arch sm_100a --ptx-version 8.8 --wait probe --check off"
+    assert run("compile", good, *flags.split(), "--no-contract", "--no-ring-unroll", "--lineinfo").code == 0
+    (job,) = seen
+    assert (job.kernel, job.constants) == ("add", {"S": "3", "T": "DType.float32"})
+    options = job.options
+    assert (options.arch, options.ptx_version, options.wait, options.check) == ("sm_100a", (8, 8), "probe", "off")
+    assert (options.contract, options.ring_unroll, options.lineinfo) == (False, False, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("missing.pdsl",), "E1001"),
+        ((".",), "E1002"),
+        (("-", "-D", "S"), "E1004"),
+        (("-", "-D", "3=S"), "E1004"),
+        (("-", "-D", "S="), "E1004"),
+        (("-", "-D", "S=1", "-D", "S=2"), "E1005"),
+        (("-", "-D", "S=1 +"), "E1010"),
+        (("-", "-D", "S=1\nvar x = 2"), "E1010"),
+        (("-", "--arch", "sm_91"), "E0702"),
+        (("-", "-o", "/"), "E1007"),
+        (("-", "-o", "/nowhere/at/all"), "E1007"),
+    ],
+)
+def test_what_cannot_be_done_is_a_diagnostic(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("compile", *arguments, stdin=GOOD.encode())
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error[{code}]: ")
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"def f():\n    pass\n\xff\n", b"\0", b"x = (" * 5000])
+def test_texts_that_are_no_programs(run, text: bytes) -> None:
+    result = run("compile", "-", stdin=text)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error[E") and "E0001" not in result.err
+
+
+def test_a_ptx_file_starts_at_ptx(run, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n")
+    assert run("compile", str(path)).out == path.read_text()
+    refused = run("compile", str(path), "--emit", "tir")
+    assert refused.code == 1 and "error[E1011]: a .ptx file has no tir stage" in refused.err
+
+
+# ------------------------------------------------------------------------------------------------------- diagnostics
+
+
+def test_diagnostics_go_to_standard_error(run, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pdsl"
+    path.write_text(BAD)
+    for command in ("compile", "check"):
+        result = run(command, str(path))
+        assert (result.code, result.out) == (1, "")
+        assert f" --> {path}:3:13\n" in result.err and "\x1b" not in result.err
+
+
+def test_check_of_a_good_file_is_silent(run, good: str) -> None:
+    assert run("check", good) == Result(0, "", "")
+
+
+def test_json(run) -> None:
+    result = run("compile", "-", "--json", stdin=BAD.encode())
+    assert (result.code, result.out) == (1, "")
+    document = json.loads(result.err)
+    assert document["schema"] == 1
+    (found,) = document["diagnostics"]
+    assert list(found) == ["code", "severity", "message", "file", "start", "end", "notes", "help"]
+    assert (found["severity"], found["file"]) == ("error", "<stdin>")
+    assert (found["start"], found["end"]) == ({"line": 3, "column": 13}, {"line": 3, "column": 20})
+    fine = run("compile", "-", "--json", stdin=GOOD.encode())
+    assert json.loads(fine.err) == {"schema": 1, "diagnostics": []} and ".entry" in fine.out
+
+
+def test_json_without_a_place(run) -> None:
+    (found,) = json.loads(run("check", "missing.pdsl", "--json").err)["diagnostics"]
+    assert (found["code"], found["file"], found["start"]) == ("E1001", None, None)
+
+
+def test_colour_on_a_terminal_alone(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[" in run("check", "missing.pdsl", terminal=True).err
+    assert "\x1b[" not in run("check", "missing.pdsl").err
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run("check", "missing.pdsl", terminal=True).err
+
+
+def test_an_internal_error_is_a_diagnostic(run, good: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("broken")
+
+    stage = driver.Stage("ast", fail, str)
+    monkeypatch.setattr(driver, "STAGES", (driver.STAGES[0], stage, *driver.STAGES[2:]))
+    monkeypatch.delenv("PTXDSL_DEBUG", raising=False)
+    result = run("compile", good)
+    assert result.code == 1 and "Traceback" not in result.err
+    assert result.err.startswith("error[E0001]: internal error, please report it: ValueError: broken\n")
+    monkeypatch.setenv("PTXDSL_DEBUG", "1")
+    assert "ValueError: broken" in run("compile", good).err.split("Traceback (most recent call last)")[1]
+
+
+def test_an_interrupt_is_quiet(run, good: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver, "show", interrupt)
+    assert run("compile", good) == Result(130, "", "")
+
+
+# ------------------------------------------------------------------------------------------------------- output files
+
+
+def test_binary_output_is_not_for_a_terminal(run, good: str) -> None:
+    result = run("compile", good, "--emit", "cubin", terminal=True)
+    assert (result.code, result.out) == (1, "") and "E1006" in result.err
+
+
+def test_a_failed_write_leaves_the_old_file(run, good: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out.ptx"
+    out.write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    result = run("compile", good, "-o", str(out))
+    assert result.code == 1 and f"error[E1007]: cannot write '{out}': No space left on device" in result.err
+    assert out.read_text() == "old" and sorted(os.listdir(tmp_path)) == ["good.pdsl", "out.ptx"]
+
+
+def test_errors_write_no_file(run, tmp_path: Path) -> None:
+    assert run("compile", "-", "-o", str(tmp_path / "out.ptx"), stdin=BAD.encode()).code == 1
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and devices")
+def test_links_and_devices_stay_what_they_are(run, good: str, tmp_path: Path) -> None:
+    target, link = tmp_path / "target.ptx", tmp_path / "link.ptx"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert run("compile", good, "-o", str(link)).code == 0
+    assert link.is_symlink() and ".entry" in target.read_text()
+    assert run("compile", good, "-o", os.devnull).code == 0
+    assert not os.path.isfile(os.devnull)
+
+
+# ---------------------------------------------------------------------------------------------------- other commands
+
+
+def test_version(run) -> None:
+    import ptxdsl
+
+    result = run("version")
+    assert result.out.startswith(f"ptxdsl {__version__}\n") and "\nllvmlite " in result.out
+    assert ptxdsl.__version__ == __version__
+
+
+def test_targets(run) -> None:
+    from ptxdsl.targets import FEATURES, TARGETS
+
+    rows = [line.split() for line in run("targets").out.splitlines() if line]
+    assert {row[0] for row in rows} == {"target", "feature", *TARGETS, *FEATURES}
+    assert ["wgmma", "8.0", "sm_90a"] in rows
+
+
+def test_cache_commands(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ptxdsl import cache
+
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path / "c"))
+    assert run("cache", "info").out == f"directory {tmp_path / 'c'}\nentries 0\nbytes 0\n"
+    cache.store("x", cache.key("x"), b"payload")
+    assert "entries 1\n" in run("cache", "info").out
+    assert run("cache", "clear").out == "removed 1 entry\n"
+    assert run("cache", "clear").out == "removed 0 entries\n"
+
+
+# ----------------------------------------------------------------------------------------------------- real processes
+
+
+def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_the_module_runs(good: str) -> None:
+    done = process("-m", "ptxdsl", "compile", good)
+    assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_reader_that_goes_away_is_no_error(good: str) -> None:
+    code = "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 1); from ptxdsl.cli import main; sys.exit(main())"
+    done = process("-c", code, "compile", good)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_it_compiles_without_cuda(good: str) -> None:
+    """Where cuda-python has no wheel: any import of it fails."""
+    hide = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cuda", "torch", "cupy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+import ptxdsl
+from ptxdsl.cli import main
+assert ".entry" in ptxdsl.compile(sys.argv[-1]).ptx
+sys.exit(main())
+"""
+    done = process("-c", hide, "compile", good)
+    assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
+
+
+def test_starting_up_loads_what_the_command_needs_alone() -> None:
+    code = (
+        "import sys; from ptxdsl.cli import main; main(['explain', 'E0001']);"
+        "print(sorted({'lark', 'llvmlite', 'numpy', 'cuda'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    assert process("-c", code).stderr == b"[]\n"

@@ -1,0 +1,93 @@
+"""A diagnostic as the user sees it."""
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.source import Source, Span
+
+
+def span_of(text: str, part: str, name: str = "a.pdsl") -> Span:
+    start = text.index(part)
+    return Span(Source(name, text), start, start + len(part))
+
+
+def test_message_snippet_note_and_help() -> None:
+    text = "def k(n: Int32):\n    var c = n + x\n"
+    source = Source("a.pdsl", text)
+    use = Span(source, text.index("x"), text.index("x") + 1)
+    declared = Span(source, text.index("n:"), text.index(")"))
+    found = Diagnostic("E0201", "unknown name 'x'", use, ((declared, "declared here"),), "did you mean 'n'?")
+    assert found.render() == (
+        "error[E0201]: unknown name 'x'\n"
+        " --> a.pdsl:2:17\n"
+        "  |\n"
+        "2 |     var c = n + x\n"
+        "  |                 ^\n"
+        "  = note: declared here\n"
+        " --> a.pdsl:1:7\n"
+        "  |\n"
+        "1 | def k(n: Int32):\n"
+        "  |       --------\n"
+        "  = help: did you mean 'n'?"
+    )
+
+
+def test_without_a_span() -> None:
+    found = Diagnostic("E1001", "there is no file 'x'", help="one\ntwo")
+    assert found.render() == "error[E1001]: there is no file 'x'\n  = help: one\n          two"
+
+
+def test_severity_and_colour() -> None:
+    found = Diagnostic("W0001", "m", span_of("abc", "b"), severity="warning")
+    assert found.render().startswith("warning[W0001]: m")
+    painted = found.render(color=True)
+    assert "\x1b[1;33mwarning[W0001]\x1b[0m" in painted
+    assert "\x1b[1;33m^\x1b[0m" in painted
+
+
+def caret_line(span: Span) -> tuple[str, str]:
+    lines = Diagnostic("E0101", "m", span).render().split("\n")
+    return lines[3], lines[4]
+
+
+def test_tabs_are_expanded() -> None:
+    assert caret_line(span_of("\tab\tcd", "cd")) == ("1 |     ab  cd", "  |         ^^")
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert caret_line(span_of('x = "漢字" + y', "y")) == ('1 | x = "漢字" + y', "  |              ^")
+    assert caret_line(span_of("漢字 = 1", "漢字")) == ("1 | 漢字 = 1", "  | ^^^^")
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    text = Diagnostic("E0102", "bad \x1b[31m", span_of("a \x1b[31m b", "b")).render()
+    assert "\x1b" not in text
+    assert caret_line(span_of("a \x1b b", "b")) == ("1 | a � b", "  |     ^")
+
+
+def test_several_lines_show_the_first_and_the_range() -> None:
+    lines = Diagnostic("E0101", "m", span_of("if a:\n    b\n    c\n", "a:\n    b\n    c")).render().split("\n")
+    assert lines[1:] == [" --> a.pdsl:1:4 to line 3", "  |", "1 | if a:", "  |    ^^"]
+
+
+def test_end_of_file_and_empty_text() -> None:
+    source = Source("a.pdsl", "x =")
+    assert caret_line(Span(source, 3, 3)) == ("1 | x =", "  |    ^")
+    assert caret_line(Span(Source("a.pdsl", ""), 0, 0)) == ("1 |", "  | ^")
+
+
+def test_long_lines_are_cut_around_the_span() -> None:
+    text = "a" * 500 + "HERE" + "b" * 500
+    shown, carets = caret_line(span_of(text, "HERE"))
+    assert len(shown) <= 130
+    assert shown.startswith("1 | …aaa") and shown.endswith("b…")
+    column = shown.index("HERE")
+    assert carets[column:] == "^^^^" and carets[4:column].isspace()
+    whole, carets = caret_line(span_of(text, text))
+    assert whole.startswith("1 | aaa") and whole.endswith("…")
+    assert carets.count("^") == 120
+
+
+def test_margin_fits_the_largest_line_number() -> None:
+    text = "\n" * 99 + "x y"
+    source = Source("a.pdsl", text)
+    found = Diagnostic("E0101", "m", Span(source, 99, 100), ((Span(source, 0, 0), "first"),))
+    assert found.render().split("\n")[1:5] == ["   --> a.pdsl:100:1", "    |", "100 | x y", "    | ^"]

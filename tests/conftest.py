@@ -1,0 +1,37 @@
+"""What every test folder shares: golden files and a cache of the test run's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what the tests get")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Set before the workers start, so that they share one cache and the user's is left alone.
+    cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
+    if cache is not None and "PTXDSL_CACHE_DIR" not in os.environ:
+        folder = Path(cache.mkdir("ptxdsl"))
+        folder.chmod(0o700)
+        os.environ["PTXDSL_CACHE_DIR"] = str(folder)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """``golden("a.ptx", text)``: the text equals the file of that name in ``golden/`` beside the test."""
+
+    def check(name: str, text: str) -> None:
+        path = request.path.parent / "golden" / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        assert path.is_file(), f"{path} does not exist: run pytest --update-golden"
+        assert text == path.read_bytes().decode("utf-8")
+
+    return check
