@@ -9,6 +9,138 @@ internal error
 The compiler itself failed; the program it was given may be right or wrong. Please report it with the file. With
 PTXDSL_DEBUG=1 in the environment the place in the compiler is printed too.
 """,
+    "E0101": """
+the text is not UTF-8
+
+A source file is UTF-8 text. Save it so, or look whether it is a source file at all.
+""",
+    "E0102": """
+a character that the language does not have
+
+Outside of strings and comments a program consists of names, numbers, and the signs of the grammar. Quotation marks
+and minus signs that a word processor has made typographic are the usual cause.
+""",
+    "E0103": """
+a character that cannot stand here
+
+Names consist of ASCII letters, digits and `_`. Some signs of other languages (`;` at a line's end, `$`, `?`, `&&`)
+have no meaning here; the help line says what to write.
+""",
+    "E0104": """
+a string without its closing quote
+
+A string in single quotation marks ends on its line; one in three ends where the three stand again.
+""",
+    "E0105": """
+not a number
+
+Numbers are `12`, `0x1F`, `0b101`, `0o17`, `1.5`, `2e-3`, with `_` between digits where that helps reading.
+""",
+    "E0106": """
+indentation that does not fit
+
+A block is indented further than the line that opens it, by the same white space in all its lines, and ends where a
+line returns to an indentation that was there before. Tabs and spaces are not mixed.
+""",
+    "E0107": """
+a number that is too long
+
+Longer than anything that a type can hold.
+""",
+    "E0108": """
+nesting that is too deep
+
+Brackets and blocks nest to a fixed depth, far beyond what a reader can follow. Name parts of the expression, or move
+blocks into functions.
+""",
+    "E0109": """
+an escape that strings do not have
+
+In a string `\\n`, `\\t`, `\\\\`, `\\"`, `\\x41`, `\\u0041` and their kind are escapes; a backslash itself is `\\\\`.
+""",
+    "E0110": """
+a syntax error
+
+The text cannot go on like this at the marked place. What was expected depends on what stands before it; the grammar
+is in `grammar/pdsl.lark`, and docs/language.md has examples of each construct. After an error reading goes on at the
+next line, so that one run finds many.
+""",
+    "E0120": """
+a variable without value and type
+
+`var x` alone says nothing. Write `var x = value`, or `var x: Type` and assign before the first use.
+""",
+    "E0121": """
+a target that cannot be assigned to
+
+Left of `=` stand a name, a field (`a.b`), an element (`a[i]`) or several of them with commas between.
+""",
+    "E0122": """
+a statement that cannot stand in a struct
+
+A struct has fields (`var name: Type`), methods (`def`) and compile-time names (`comptime NAME = value`). Fields have
+no values of their own: `__init__` or `@fieldwise_init` gives them.
+""",
+    "E0123": """
+a parameter or argument list in the wrong order
+
+In `[…]` inferred parameters come first and end with `//`; what follows `*` is given by keyword only. In `(…)` what
+stands before `/` is given by position only. What has a default comes after what has none.
+""",
+    "E0124": """
+variadic arguments are not in the subset
+
+A function has a fixed list of arguments. Pass an Array, a SIMD or a tuple instead of `*args`.
+""",
+    "E0201": """
+unknown name
+
+The name is neither declared here or in an enclosing scope, nor imported, nor one of those that need no import. A
+variable lives from its `var` to the end of its block.
+""",
+    "E0202": """
+a name declared twice in one scope
+
+Functions may be overloaded; everything else has one declaration in a scope. An inner block may use a name again.
+""",
+    "E0203": """
+a circle of imports
+
+Two modules may import each other, but a name must be declared somewhere in the end.
+""",
+    "E0204": """
+a module does not have the imported name
+
+The module was found; it declares no such name.
+""",
+    "E0205": """
+a variable outside of a function
+
+A module has constants (`comptime NAME = value`), functions and structs. Memory that lives longer than a kernel is
+passed to it as a pointer.
+""",
+    "E0206": """
+a statement outside of a function
+
+At the top of a module only declarations and imports stand.
+""",
+    "E0207": """
+a host-only name used in a kernel
+
+Some of Mojo's modules (`max.gpu.host`, `std.sys`, …) are for the program that launches kernels. Importing from them
+is allowed, so that Mojo files compile unchanged, but a kernel that reaches such a name cannot be compiled.
+""",
+    "E0208": """
+a run-time variable of another function
+
+A nested function sees the compile-time names around it, not the variables. Pass them as arguments.
+""",
+    "E0209": """
+a variable used before it has a value
+
+A variable must have been given a value on every path that leads to its use: in both branches of an `if`, and before a
+loop that may run zero times.
+""",
     "E0250": """
 unknown module
 
@@ -21,6 +153,256 @@ an import that leaves the folder of the importing file
 
 A program may import files beside it and below, never above: not by `..`, not by a link that points elsewhere. So a
 kernel that was handed to you reads nothing but its own folder.
+""",
+    "E0301": """
+a value of another type is wanted
+
+There are no implicit conversions between run-time types: an Int is no Int32, and an Int32 no UInt32. Convert by name,
+`Int32(x)` or `x.cast[DType.int32]()`. Literals take the type of their place.
+""",
+    "E0302": """
+an operator does not apply to these operands
+
+Both sides of an arithmetic or comparison operator have the same type; Int, Int32 and UInt32 do not mix. A struct
+takes part by defining the operator's method (`__add__`, …).
+""",
+    "E0303": """
+a literal that does not fit its type
+
+`var a: Int8 = 300` is an error here (Mojo wraps it to 44): a literal means what is written. Use a wider type, or
+convert a run-time value, which wraps.
+""",
+    "E0304": """
+a condition that is no Bool
+
+`if`, `while`, `and`, `or` and `not` take a Bool or a scalar integer, which is true when it is not 0.
+""",
+    "E0305": """
+something without elements is indexed or unpacked
+
+Pointers, SIMD vectors, Arrays and tuples have elements.
+""",
+    "E0306": """
+too many parameters
+
+More values stand in `[…]` than there are parameters to take them.
+""",
+    "E0307": """
+no parameter of this name
+
+A keyword in `[…]` names a parameter of the function or struct.
+""",
+    "E0308": """
+a parameter given twice
+
+By position and by keyword, or by keyword twice.
+""",
+    "E0309": """
+a type is wanted, a value given
+
+The parameter stands for a type: `Array[Float32, 4]`, not `Array[1.0, 4]`.
+""",
+    "E0310": """
+a parameter without a value
+
+It has no default, and the arguments do not determine it. Give it in `[…]`.
+""",
+    "E0311": """
+a value where a type is wanted
+
+After `:` and `->` and in type parameters stands a type.
+""",
+    "E0312": """
+a struct that contains itself
+
+Its size would have no end. Hold a Pointer instead.
+""",
+    "E0313": """
+a type that a field cannot have
+
+Fields hold register-passable values: scalars, vectors, pointers, Arrays, tuples and other structs.
+""",
+    "E0314": """
+an Array's size
+
+An Array lives in registers; its size is a compile-time number from 0 to 4096. Larger storage is shared or global
+memory.
+""",
+    "E0315": """
+a SIMD width
+
+A width is a power of two, 1 to 256.
+""",
+    "E0316": """
+an origin is wanted
+
+The second parameter of Pointer is an origin: `MutAnyOrigin`, `ImmutAnyOrigin`. Origins are read for Mojo's sake and
+do not change the code.
+""",
+    "E0317": """
+assignment to a temporary value
+
+What is assigned to must live somewhere: a variable, a field or element of one, or memory behind a pointer.
+""",
+    "E0401": """
+a run-time value where a compile-time value is needed
+
+Parameters, Array sizes, `comptime` names and the conditions of `comptime if` are known when the kernel is compiled.
+They come of literals, other parameters, `comptime` names and functions of these.
+""",
+    "E0402": """
+a compile-time name defined in terms of itself
+
+The circle has no start. Functions may recurse, names may not.
+""",
+    "E0403": """
+too many steps at compile time
+
+A compile-time loop or recursion does not end, or a `comptime for` unrolls too far. Use a run-time loop.
+""",
+    "E0404": """
+a kernel that grows too large
+
+Unrolled loops, inlined functions and wide values have made more operations than the assembler takes in reasonable
+time. Use a run-time loop or smaller widths.
+""",
+    "E0405": """
+a constraint does not hold
+
+A `where` clause or a `comptime assert` restricts the parameters; this use does not meet it.
+""",
+    "E0406": """
+calls nested too deep
+
+Every call is inlined or specialised at compile time, so recursion needs a compile-time end.
+""",
+    "E0601": """
+a type that has no layout in memory
+
+Scalars, vectors, pointers, structs and Arrays of them can be loaded and stored; types, functions and strings exist at
+compile time only.
+""",
+    "E0602": """
+a write through a read-only pointer
+
+The pointer's origin is immutable (`ImmutAnyOrigin`). Use `MutAnyOrigin` where the kernel writes.
+""",
+    "E0603": """
+an element that is not there
+
+The index is known at compile time and lies outside.
+""",
+    "E0604": """
+a pointer index that is no integer
+
+`p[unsafe_offset=i]` counts elements by an Int or any other integer type.
+""",
+    "E0605": """
+the address of a variable
+
+Variables live in registers. Use shared memory (`unsafe_stack_allocation[…, address_space=.SHARED]()`) for what must
+have an address.
+""",
+    "E0701": """
+the target lacks the feature
+
+The operation is an instruction that this target does not have. Features are sets of targets, not thresholds: wgmma
+exists on sm_90a alone, tcgen05 on sm_100a and its relatives. `ptxdsl targets` lists all.
+""",
+    "E0702": """
+unknown target
+
+`ptxdsl targets` lists the targets. An `a` stands for one architecture with all its features, an `f` for its family,
+no letter for code that later architectures run too.
+""",
+    "E0703": """
+a PTX version that cannot be written
+
+The versions that exist and that the code generator writes are listed in the help line.
+""",
+    "E0704": """
+a PTX version that is too old
+
+The target, or an instruction of the kernel, came with a later version. Leave `--ptx-version` out for the lowest that
+will do.
+""",
+    "E0705": """
+a driver that is too old
+
+Each PTX version needs a driver from a certain branch on. Update the driver or compile for another target.
+""",
+    "E0801": """
+the code generator refused
+
+LLVM found the module invalid. Where no inline assembly is involved, please report it with the file.
+""",
+    "E0901": """
+a CUDA driver call failed
+
+The driver's own name and words for the failure are in the message.
+""",
+    "E0902": """
+no usable GPU
+
+Launching needs an NVIDIA GPU of compute capability 8.0 or later, its driver, and the package cuda-python. Compiling
+needs none of them.
+""",
+    "E0903": """
+the arguments do not match the parameters
+
+A kernel takes exactly the arguments of its `def`, by position or by keyword.
+""",
+    "E0904": """
+an argument of another type
+
+Arrays must have the pointer's element type, numbers the scalar's kind, structs their fields. Nothing is converted
+silently.
+""",
+    "E0905": """
+an array that is not on the kernel's device
+
+A pointer parameter takes memory of the GPU that launches.
+""",
+    "E0906": """
+an array that the kernel cannot take as it is
+
+A pointer has no strides: the array must be contiguous. A kernel that may write needs a writable, aligned array.
+""",
+    "E0907": """
+a number that does not fit its parameter
+
+The value lies outside of the parameter's type.
+""",
+    "E0908": """
+a grid or block that cannot be launched
+
+A launch is `kernel[grid, block](…)`, each an integer or up to three; the block must keep to the kernel's `threads` or
+`max_threads`, and the grid to its cluster.
+""",
+    "E0909": """
+shared memory beyond the limit
+
+Static and dynamic shared memory together must fit what the device lends to a block.
+""",
+    "E0910": """
+not a stream
+
+`stream` takes a CUDA stream of PyTorch, CuPy or cuda-python, or its handle.
+""",
+    "E0911": """
+the driver refused the PTX
+
+The driver's compiler could not load the module; its words follow.
+""",
+    "E0912": """
+the launch failed
+
+The driver refused the launch or reports an earlier kernel's fault.
+""",
+    "E0913": """
+no such kernel
+
+The file has no def of this name, or several and none was named.
 """,
     "E1001": """
 no such file
@@ -40,8 +422,8 @@ The file exists and cannot be read (permissions, a device), or it is longer than
     "E1004": """
 -D wants NAME=VALUE
 
-`-D STAGES=4` gives the kernel's comptime parameter STAGES. The value is a constant expression as it would stand in the
-file: `-D CHECKED=True`, `-D T=DType.float32`.
+`-D STAGES=4` gives the kernel's comptime parameter STAGES. The value is a constant expression as it would stand in
+the file: `-D CHECKED=True`, `-D T=DType.float32`.
 """,
     "E1005": """
 -D gives one name twice
@@ -56,8 +438,8 @@ A cubin is machine code. Name a file with `-o`, or send standard output to one.
     "E1007": """
 the output cannot be written
 
-The file or standard output refused: permissions, a full disk, a folder of that name. A file that was there before is as
-it was; output is written beside it and then renamed.
+The file or standard output refused: permissions, a full disk, a folder of that name. A file that was there before is
+as it was; output is written beside it and then renamed.
 """,
     "E1008": """
 unknown diagnostic code
