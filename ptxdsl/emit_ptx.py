@@ -1,0 +1,172 @@
+"""LLVM IR text to PTX text: LLVM's passes and NVPTX backend, then the header, the line table and tidy text."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
+from ptxdsl.options import Options
+from ptxdsl.source import Span
+from ptxdsl.targets import ptx_version, target, version_text
+from ptxdsl.tir import Module, walk
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """ptx: the text. line_map: for every line of it (the first is element 0) the text that it came from, if any."""
+
+    ptx: str
+    line_map: tuple[Span | None, ...]
+
+
+def emit(llvm_ir: str, module: Module, options: Options) -> Emitted:
+    """Raises E0703 and E0704 for an impossible PTX version, E0801 where LLVM does not take its input (our defect)."""
+    from ptxdsl.lower_llvm import features
+
+    needed = features(module)
+    version = ptx_version(target(options.arch), options.ptx_version, needed)
+    raw = _run_llvm(llvm_ir, module, options, version)
+    return tidy(raw, module, options)
+
+
+def _failure(module: Module, words: str) -> CompileError:
+    span = module.kernels[0].span if module.kernels else None
+    return CompileError(
+        Diagnostic(
+            "E0801",
+            f"the compiler made LLVM IR that LLVM does not take: {words.strip()}",
+            span,
+            help="this is a defect of ptxdsl: please report it with the kernel",
+        )
+    )
+
+
+@functools.cache
+def _llvm() -> Any:
+    """llvmlite's binding, initialised once for the process."""
+    import llvmlite.binding as binding
+
+    # Shared addresses are 32 bits wide. LLVM reads this option when a target machine is made, process-wide.
+    binding.set_option("ptxdsl", "--nvptx-short-ptr")
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+@functools.cache
+def _target_machine(arch: str, version: tuple[int, int]) -> Any:
+    binding = _llvm()
+    machine = binding.Target.from_triple(TRIPLE).create_target_machine(
+        cpu=arch, features=f"+ptx{version[0]}{version[1]}", opt=3
+    )
+    if str(machine.target_data) != DATA_LAYOUT:
+        raise RuntimeError(f"LLVM's data layout is {machine.target_data}")
+    return machine
+
+
+def _run_llvm(llvm_ir: str, module: Module, options: Options, version: tuple[int, int]) -> str:
+    binding = _llvm()
+    machine = _target_machine(options.arch, version)
+    try:
+        # A context of its own: nothing of one compilation is seen by the next.
+        parsed = binding.parse_assembly(llvm_ir, binding.create_context())
+        parsed.verify()
+        optimise(binding, machine, parsed)
+        return str(machine.emit_assembly(parsed))
+    except RuntimeError as problem:
+        raise _failure(module, str(problem)) from problem
+
+
+def optimise(binding: Any, machine: Any, parsed: Any) -> None:
+    tuning = binding.create_pipeline_tuning_options(speed_level=3)
+    passes = binding.create_pass_builder(machine, tuning)
+    passes.getModulePassManager().run(parsed, passes)
+
+
+# tidying
+
+_LOC = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)")
+_FILE = re.compile(r'\s*\.file\s+(\d+) "(.*)"')
+_NOISE = re.compile(
+    r"\s*(//.*|\.section\s+\.debug_\w+\s*\{\s*\}|\$L__(tmp|func_begin|func_end)\d+:|\.section\s+\.debug_\w+|)$"
+)
+_COMMENT = re.compile(r"\s*//(?!.*\").*$")
+
+
+def tidy(raw: str, module: Module, options: Options) -> Emitted:
+    """LLVM's text without its comments and marks, under our header, with the table from lines to the user's text."""
+    lines = raw.splitlines()
+    files = {int(m[1]): m[2] for m in map(_FILE.match, lines) if m}
+    spans = _spans(module)
+    header = _header(module, options)
+    out: list[str] = list(header)
+    spans_of: list[Span | None] = [None] * len(header)
+    current: Span | None = None
+    for line in lines:
+        if _FILE.match(line):
+            continue
+        loc = _LOC.match(line)
+        if loc:
+            number, row, column = map(int, loc.groups())
+            name = files.get(number, "")
+            if row:
+                current = spans.get((name, row, column)) or spans.get((name, row, 0)) or current
+            if options.lineinfo and row:
+                out.append(line.rstrip())
+                spans_of.append(current)
+            continue
+        if line.startswith((".visible", ".func", ".entry", "}")):
+            current = None
+        if _NOISE.fullmatch(line):
+            continue
+        out.append(_COMMENT.sub("", line).rstrip())
+        spans_of.append(current)
+    if options.lineinfo:
+        out += [f'\t.file\t{number} "{name}"' for number, name in files.items()]
+        spans_of += [None] * len(files)
+    return Emitted("\n".join(out) + "\n", tuple(spans_of))
+
+
+def _spans(module: Module) -> dict[tuple[str, int, int], Span]:
+    """Every place that a debug location can name. Column 0 stands for the first operation of a line."""
+    spans: dict[tuple[str, int, int], Span] = {}
+    for kernel in module.kernels:
+        for span in (kernel.span, *(op.span for op in walk(kernel.body))):
+            line, column = span.source.position(span.start)
+            spans.setdefault((span.source.name, line, column), span)
+            spans.setdefault((span.source.name, line, 0), span)
+    return spans
+
+
+def _header(module: Module, options: Options) -> Sequence[str]:
+    from ptxdsl import __version__
+
+    names = sorted({os.path.basename(kernel.span.source.name) for kernel in module.kernels})
+    return [
+        f"// generated by ptxdsl {__version__} from {', '.join(names)}",
+        f"// {option_text(options)}",
+        "",
+    ]
+
+
+def option_text(options: Options) -> str:
+    """The options that the text depends on, as the command spells them."""
+    words = [f"--arch {options.arch}"]
+    if options.ptx_version:
+        words.append(f"--ptx-version {version_text(options.ptx_version)}")
+    words.append(f"--wait {options.wait}")
+    if not options.contract:
+        words.append("--no-contract")
+    if options.lineinfo:
+        words.append("--lineinfo")
+    if not options.ring_unroll:
+        words.append("--no-ring-unroll")
+    return " ".join(words)
+
+

@@ -1,0 +1,446 @@
+"""Arithmetic, comparisons, conversions and vectors as LLVM instructions without undefined behaviour.
+
+What hardware and simulator must agree on is spelled out here: division by zero gives 0, MIN // -1 wraps, a shift by the
+width or more gives 0 (or the sign), float to integer saturates and NaN gives 0. A constant operand takes the short form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxdsl.llvm_builder import Builder, from_lanes, lanes_of
+from ptxdsl.llvm_types import constant, int_type, llvm_type, scalar_type
+from ptxdsl.tir import F32, I32, Const, Op, Ty, Value
+
+Handler = Callable[[Builder, Op], None]
+
+PLAIN = {
+    "mul": "mul", "and": "and", "or": "or", "xor": "xor", "fdiv": "fdiv",
+}  # fmt: skip
+
+CONTRACTED = {"fadd": "fadd", "fsub": "fsub", "fmul": "fmul"}
+
+WRAPPING = {"add", "sub", "mul"}
+
+PREDICATES = {
+    "eq": "icmp eq", "ne": "icmp ne",
+    "lt.s": "icmp slt", "le.s": "icmp sle", "gt.s": "icmp sgt", "ge.s": "icmp sge",
+    "lt.u": "icmp ult", "le.u": "icmp ule", "gt.u": "icmp ugt", "ge.u": "icmp uge",
+    "feq": "fcmp oeq", "fne": "fcmp une", "flt": "fcmp olt", "fle": "fcmp ole", "fgt": "fcmp ogt", "fge": "fcmp oge",
+}  # fmt: skip
+
+# Intrinsics overloaded on the type: ``llvm.<name>.<type>``.
+OVERLOADED = {
+    "min.s": "smin", "min.u": "umin", "max.s": "smax", "max.u": "umax",
+    "fmin": "minnum", "fmax": "maxnum", "fabs": "fabs", "fma": "fma",
+}  # fmt: skip
+
+_MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+
+
+def mangled(ty: Ty) -> str:
+    """The suffix of an overloaded intrinsic."""
+    name = scalar_type(ty.scalar)
+    name = _MANGLED.get(name, name)
+    return name if ty.lanes == 1 else f"v{ty.lanes}{name}"
+
+
+def splat(ty: Ty, value: Any) -> str:
+    return constant(ty, value)
+
+
+def lane_constants(value: Value) -> list[int] | None:
+    """The lanes of an integer constant, or None."""
+    if not isinstance(value, Const):
+        return None
+    raw = value.value if isinstance(value.value, tuple | list) else (value.value,)
+    return [int(lane) for lane in raw]
+
+
+def uniform_constant(value: Value) -> int | None:
+    """The value of an integer constant that is the same in every lane."""
+    lanes = lane_constants(value)
+    return lanes[0] if lanes and all(lane == lanes[0] for lane in lanes) else None
+
+
+def _binary(b: Builder, op: Op) -> None:
+    x, y = op.operands
+    name = op.name
+    flags = "".join(f" {flag}" for flag in ("nuw", "nsw") if name in WRAPPING and op.attrs.get(flag))
+    if name in CONTRACTED and b.options.contract:
+        flags = " contract"
+    b.set(op.result, b.emit(f"{name}{flags} {b.typed(x)}, {b.ref(y)}"))
+
+
+def _compare(b: Builder, op: Op) -> None:
+    x, y = op.operands
+    b.set(op.result, b.emit(f"{PREDICATES[op.name]} {b.typed(x)}, {b.ref(y)}"))
+
+
+def _overloaded(b: Builder, op: Op) -> None:
+    ty = op.result.ty
+    name = f"llvm.{OVERLOADED[op.name]}.{mangled(ty)}"
+    b.set(op.result, b.call(llvm_type(ty), name, [b.typed(operand) for operand in op.operands]))
+
+
+def _abs(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    b.set(op.result, b.call(llvm_type(x.ty), f"llvm.abs.{mangled(x.ty)}", [b.typed(x), "i1 false"]))
+
+
+def _not(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    b.set(op.result, b.emit(f"xor {b.typed(x)}, {splat(x.ty, 1 if x.ty.name == 'i1' else -1)}"))
+
+
+def _fneg(b: Builder, op: Op) -> None:
+    b.set(op.result, b.emit(f"fneg {b.typed(op.operands[0])}"))
+
+
+def _select(b: Builder, op: Op) -> None:
+    condition, then, otherwise = op.operands
+    b.set(op.result, b.emit(f"select {b.typed(condition)}, {b.typed(then)}, {b.typed(otherwise)}"))
+
+
+# division
+
+
+class _Division:
+    """One integer division in progress: everything about the divisor that is known."""
+
+    def __init__(self, b: Builder, op: Op) -> None:
+        self.b = b
+        self.x, self.y = op.operands
+        self.ty = self.x.ty
+        self.type = llvm_type(self.ty)
+        self.bools = int_type(1, self.ty.lanes)
+        self.constant = uniform_constant(self.y)
+        known = lane_constants(self.y)
+        self.may_be_zero = known is None or 0 in known
+        self.may_be_minus_one = known is None or -1 in known
+
+    def emit(self, name: str, x: str, y: str) -> str:
+        return self.b.emit(f"{name} {self.type} {x}, {y}")
+
+    def select(self, condition: str, then: str, otherwise: str) -> str:
+        return self.b.emit(f"select {self.bools} {condition}, {self.type} {then}, {self.type} {otherwise}")
+
+    def number(self, value: int) -> str:
+        return splat(self.ty, value)
+
+    def guarded(self, signed: bool) -> tuple[str, str | None, str | None]:
+        """A divisor that never traps; whether it was 0; whether it was -1 (None: it never is)."""
+        y = self.b.ref(self.y)
+        zero = self.emit("icmp eq", y, self.number(0)) if self.may_be_zero else None
+        minus = self.emit("icmp eq", y, self.number(-1)) if signed and self.may_be_minus_one else None
+        safe = y
+        for condition in (zero, minus):
+            if condition:
+                safe = self.select(condition, self.number(1), safe)
+        return safe, zero, minus
+
+
+def _div_s(b: Builder, op: Op) -> None:
+    """Truncating; by floor where ``op`` is a ``floordiv``."""
+    d = _Division(b, op)
+    x = b.ref(d.x)
+    floor = op.name == "floordiv.s"
+    if d.constant == 0:
+        return b.set(op.result, d.number(0))
+    if d.constant is not None and floor and d.constant > 0 and d.constant & (d.constant - 1) == 0:
+        shift = d.constant.bit_length() - 1
+        return b.set(op.result, d.emit("ashr", x, d.number(shift)) if shift else x)
+    safe, zero, minus = d.guarded(signed=True)
+    quotient = d.emit("sdiv", x, safe)
+    if floor:
+        remainder = d.emit("srem", x, safe)
+        quotient = d.emit("sub", quotient, _widen_bool(d, _floor_fix(d, remainder, safe)))
+    if minus:
+        quotient = d.select(minus, d.emit("sub", d.number(0), x), quotient)
+    if zero:
+        quotient = d.select(zero, d.number(0), quotient)
+    b.set(op.result, quotient)
+
+
+def _floor_fix(d: _Division, remainder: str, divisor: str) -> str:
+    """Whether a truncated quotient is one too large: the remainder is not 0 and has the other sign."""
+    if d.constant is not None:
+        return d.emit("icmp slt" if d.constant > 0 else "icmp sgt", remainder, d.number(0))
+    differs = d.emit("icmp slt", d.emit("xor", remainder, divisor), d.number(0))
+    inexact = d.emit("icmp ne", remainder, d.number(0))
+    return d.b.emit(f"and {d.bools} {inexact}, {differs}")
+
+
+def _widen_bool(d: _Division, condition: str) -> str:
+    return d.b.emit(f"zext {d.bools} {condition} to {d.type}")
+
+
+def _mod_s(b: Builder, op: Op) -> None:
+    d = _Division(b, op)
+    x = b.ref(d.x)
+    if d.constant in (0, 1, -1):
+        return b.set(op.result, d.number(0))
+    if d.constant is not None and d.constant > 0 and d.constant & (d.constant - 1) == 0:
+        return b.set(op.result, d.emit("and", x, d.number(d.constant - 1)))
+    safe, _, _ = d.guarded(signed=True)
+    remainder = d.emit("srem", x, safe)
+    fixed = d.emit("add", remainder, safe)
+    b.set(op.result, d.select(_floor_fix(d, remainder, safe), fixed, remainder))
+
+
+def _div_u(b: Builder, op: Op) -> None:
+    d = _Division(b, op)
+    if d.constant == 0:
+        return b.set(op.result, d.number(0))
+    safe, zero, _ = d.guarded(signed=False)
+    result = d.emit("udiv", b.ref(d.x), safe)
+    b.set(op.result, d.select(zero, d.number(0), result) if zero else result)
+
+
+def _mod_u(b: Builder, op: Op) -> None:
+    d = _Division(b, op)
+    if d.constant == 0:
+        return b.set(op.result, d.number(0))
+    # A divisor of 0 became 1, whose remainder is the 0 that we want.
+    safe, _, _ = d.guarded(signed=False)
+    b.set(op.result, d.emit("urem", b.ref(d.x), safe))
+
+
+# shifts
+
+
+def _shift(b: Builder, op: Op) -> None:
+    x, y = op.operands
+    ty, name = x.ty, {"shl": "shl", "shr.s": "ashr", "shr.u": "lshr"}[op.name]
+    known = lane_constants(y)
+    inside = known is not None and all(0 <= lane < ty.bits for lane in known)
+    if inside:
+        return b.set(op.result, b.emit(f"{name} {b.typed(x)}, {b.ref(y)}"))
+    if name == "ashr":
+        limit = b.call(
+            llvm_type(ty), f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{llvm_type(ty)} {splat(ty, ty.bits - 1)}"]
+        )
+        return b.set(op.result, b.emit(f"ashr {b.typed(x)}, {limit}"))
+    # select does not pass on the poison of the arm that it does not take
+    shifted = b.emit(f"{name} {b.typed(x)}, {b.ref(y)}")
+    fits = b.emit(f"icmp ult {b.typed(y)}, {splat(ty, ty.bits)}")
+    bools, type = int_type(1, ty.lanes), llvm_type(ty)
+    b.set(op.result, b.emit(f"select {bools} {fits}, {type} {shifted}, {type} {splat(ty, 0)}"))
+
+
+# floor division of floats
+
+
+def _floor_quotient(b: Builder, op: Op) -> tuple[str, str, str]:
+    x, y = op.operands
+    type = llvm_type(x.ty)
+    quotient = b.emit(f"fdiv {b.typed(x)}, {b.ref(y)}")
+    return type, mangled(x.ty), b.call(type, f"llvm.floor.{mangled(x.ty)}", [f"{type} {quotient}"])
+
+
+def _ffloordiv(b: Builder, op: Op) -> None:
+    b.set(op.result, _floor_quotient(b, op)[2])
+
+
+def _fmod(b: Builder, op: Op) -> None:
+    """x - floor(x / y) * y, contracted or not, as Mojo has it."""
+    x, y = op.operands
+    type, _, floor = _floor_quotient(b, op)
+    flags = " contract" if b.options.contract else ""
+    product = b.emit(f"fmul{flags} {type} {floor}, {b.ref(y)}")
+    b.set(op.result, b.emit(f"fsub{flags} {b.typed(x)}, {product}"))
+
+
+# conversions
+
+
+def _convert(b: Builder, instruction: str, value: Value, to: Ty) -> str:
+    return b.emit(f"{instruction} {b.typed(value)} to {llvm_type(to)}")
+
+
+def _resize(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    to = op.result.ty
+    if to.bits == x.ty.bits:
+        return b.set(op.result, b.ref(x))
+    b.set(op.result, _convert(b, {"ext.s": "sext", "ext.u": "zext", "trunc": "trunc"}[op.name], x, to))
+
+
+def _itof(b: Builder, op: Op) -> None:
+    to = op.result.ty
+    if to.name.startswith("f8"):
+        # Every integer that a float8 can tell from the next one is exact in float32; the rest saturates.
+        wide = Ty("f32", to.lanes)
+        text = _convert(b, "sitofp" if op.name == "itof.s" else "uitofp", op.operands[0], wide)
+        return b.set(op.result, _float_cast(b, wide, text, to))
+    b.set(op.result, _convert(b, "sitofp" if op.name == "itof.s" else "uitofp", op.operands[0], to))
+
+
+# (source, bits, signed) -> the conversion that rounds to zero and saturates in hardware and in LLVM's own folding
+FLOAT_TO_INT = {
+    ("f32", 32, True): "f2i", ("f32", 32, False): "f2ui", ("f32", 64, True): "f2ll", ("f32", 64, False): "f2ull",
+    ("f64", 32, True): "d2i", ("f64", 32, False): "d2ui", ("f64", 64, True): "d2ll", ("f64", 64, False): "d2ull",
+}  # fmt: skip
+
+
+def _ftoi(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    to = op.result.ty
+    signed = op.name == "ftoi.s"
+    source = x.ty.scalar
+    lanes = lanes_of(b, x)
+    if source.name not in ("f32", "f64"):
+        lanes = [_float_cast(b, source, lane, F32) for lane in lanes]
+        source = F32
+    b.set(op.result, from_lanes(b, to, [_float_to_int(b, source, lane, to.scalar, signed) for lane in lanes]))
+
+
+def _float_to_int(b: Builder, source: Ty, text: str, to: Ty, signed: bool) -> str:
+    bits = 64 if to.bits == 64 else 32
+    float_type, wide = scalar_type(source), f"i{bits}"
+    name = FLOAT_TO_INT[source.name, bits, signed]
+    result = b.call(wide, f"llvm.nvvm.{name}.rz", [f"{float_type} {text}"])
+    if source.name == "f64" or bits == 64:
+        # here the hardware does not give 0 for NaN
+        number = b.emit(f"fcmp ord {float_type} {text}, {text}")
+        result = b.emit(f"select i1 {number}, {wide} {result}, {wide} 0")
+    if to.bits < 32:
+        low, high = (-(1 << to.bits - 1), (1 << to.bits - 1) - 1) if signed else (0, (1 << to.bits) - 1)
+        minimum, maximum = ("smin", "smax") if signed else ("umin", "umax")
+        result = b.call("i32", f"llvm.{minimum}.i32", [f"i32 {result}", f"i32 {high}"])
+        if signed:
+            result = b.call("i32", f"llvm.{maximum}.i32", [f"i32 {result}", f"i32 {low}"])
+        result = b.emit(f"trunc i32 {result} to i{to.bits}")
+    return result
+
+
+def _fcast(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    to = op.result.ty
+    if x.ty == to:
+        return b.set(op.result, b.ref(x))
+    if not (x.ty.name.startswith("f8") or to.name.startswith("f8")):
+        return b.set(op.result, _float_cast(b, x.ty, b.ref(x), to))
+    lanes = [_float_cast(b, x.ty.scalar, lane, to.scalar) for lane in lanes_of(b, x)]
+    b.set(op.result, from_lanes(b, to, lanes))
+
+
+def _float_cast(b: Builder, source: Ty, text: str, to: Ty) -> str:
+    if source.name == to.name:
+        return text
+    if source.name.startswith("f8"):
+        half = _from_float8(b, source, text)
+        return half if to.name == "f16" else _float_cast(b, Ty("f16"), half, to)
+    if to.name.startswith("f8"):
+        single = text if source.name == "f32" else _float_cast(b, source, text, Ty("f32", source.lanes))
+        return from_lanes_of_float8(b, single, to)
+    instruction = "fpext" if to.bits > source.bits else "fptrunc"
+    if to.bits == source.bits:  # between f16 and bf16: through the type that has both
+        wide = Ty("f32", source.lanes)
+        return _float_cast(b, wide, _float_cast(b, source, text, wide), to)
+    return b.emit(f"{instruction} {llvm_type(source)} {text} to {llvm_type(to)}")
+
+
+def from_lanes_of_float8(b: Builder, single: str, to: Ty) -> str:
+    """float32 to float8: the conversion takes a pair, saturates and rounds to nearest even."""
+    kind = to.name.removeprefix("f8")
+    pair = b.call("i16", f"llvm.nvvm.ff.to.{kind}x2.rn", [f"float {splat(F32, 0.0)}", f"float {single}"])
+    return b.emit(f"trunc i16 {pair} to i8")
+
+
+def _from_float8(b: Builder, source: Ty, text: str) -> str:
+    kind = source.name.removeprefix("f8")
+    wide = b.emit(f"zext i8 {text} to i16")
+    pair = b.call("<2 x half>", f"llvm.nvvm.{kind}x2.to.f16x2.rn", [f"i16 {wide}"])
+    return b.emit(f"extractelement <2 x half> {pair}, i32 0")
+
+
+def _bitcast(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    source, to = llvm_type(x.ty), llvm_type(op.result.ty)
+    if source == to:
+        return b.set(op.result, b.ref(x))
+    b.set(op.result, b.emit(f"bitcast {b.typed(x)} to {to}"))
+
+
+# vectors
+
+
+def _vec_splat(b: Builder, op: Op) -> None:
+    (x,) = op.operands
+    ty = op.result.ty
+    if isinstance(x, Const):
+        return b.set(op.result, constant(ty, x.value))
+    one = b.emit(f"insertelement {llvm_type(ty)} poison, {b.typed(x)}, i32 0")
+    zeros = f"<{ty.lanes} x i32> zeroinitializer"
+    b.set(op.result, b.emit(f"shufflevector {llvm_type(ty)} {one}, {llvm_type(ty)} poison, {zeros}"))
+
+
+def _vec_build(b: Builder, op: Op) -> None:
+    b.set(op.result, from_lanes(b, op.result.ty, [b.ref(operand) for operand in op.operands]))
+
+
+def _lane_index(b: Builder, index: Value, lanes: int) -> str:
+    """An index inside the vector, whatever the program computes."""
+    if isinstance(index, Const):
+        return f"i32 {index.value % lanes}"
+    if lanes & (lanes - 1) == 0:
+        return f"i32 {b.emit(f'and {b.typed(index)}, {lanes - 1}')}"
+    return f"i32 {b.call('i32', 'llvm.umin.i32', [b.typed(index), f'i32 {lanes - 1}'])}"
+
+
+def _vec_extract(b: Builder, op: Op) -> None:
+    vector, index = op.operands
+    if vector.ty.lanes == 1:
+        return b.set(op.result, b.ref(vector))
+    b.set(op.result, b.emit(f"extractelement {b.typed(vector)}, {_lane_index(b, index, vector.ty.lanes)}"))
+
+
+def _vec_insert(b: Builder, op: Op) -> None:
+    vector, element, index = op.operands
+    if vector.ty.lanes == 1:
+        return b.set(op.result, b.ref(element))
+    where = _lane_index(b, index, vector.ty.lanes)
+    b.set(op.result, b.emit(f"insertelement {b.typed(vector)}, {b.typed(element)}, {where}"))
+
+
+def _vec_shuffle(b: Builder, op: Op) -> None:
+    x, *rest = op.operands
+    y = rest[0] if rest else x
+    mask = list(op.attrs["mask"])
+    both = lanes_of(b, x) + lanes_of(b, y)
+    if x.ty.lanes == 1 or op.result.ty.lanes == 1:
+        return b.set(op.result, from_lanes(b, op.result.ty, [both[lane] for lane in mask]))
+    text = ", ".join(f"i32 {lane}" for lane in mask)
+    b.set(op.result, b.emit(f"shufflevector {b.typed(x)}, {b.typed(y)}, <{len(mask)} x i32> <{text}>"))
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("add", "sub", *PLAIN, *CONTRACTED), _binary),
+    **dict.fromkeys(PREDICATES, _compare),
+    **dict.fromkeys(OVERLOADED, _overloaded),
+    "abs.s": _abs,
+    "not": _not,
+    "fneg": _fneg,
+    "select": _select,
+    "div.s": _div_s,
+    "floordiv.s": _div_s,
+    "mod.s": _mod_s,
+    "div.u": _div_u,
+    "floordiv.u": _div_u,
+    "mod.u": _mod_u,
+    **dict.fromkeys(("shl", "shr.s", "shr.u"), _shift),
+    "ffloordiv": _ffloordiv,
+    "fmod": _fmod,
+    **dict.fromkeys(("ext.s", "ext.u", "trunc"), _resize),
+    **dict.fromkeys(("itof.s", "itof.u"), _itof),
+    **dict.fromkeys(("ftoi.s", "ftoi.u"), _ftoi),
+    "fcast": _fcast,
+    "bitcast": _bitcast,
+    "vec.splat": _vec_splat,
+    "vec.build": _vec_build,
+    "vec.extract": _vec_extract,
+    "vec.insert": _vec_insert,
+    "vec.shuffle": _vec_shuffle,
+}

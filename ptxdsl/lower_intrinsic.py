@@ -1,0 +1,240 @@
+"""Instructions of ``intrinsics.py``, the user's inline PTX, print, assert and trap."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ptxdsl.effects import Effect, Kind
+from ptxdsl.intrinsics import ROWS, Row
+from ptxdsl.llvm_builder import Builder
+from ptxdsl.llvm_types import llvm_type
+from ptxdsl.lower_arith import Handler
+from ptxdsl.lower_asm import SYNCHRONISES, AsmEffects, asm_call, emit_asm
+from ptxdsl.tir import Op, Ty, Value
+
+# Mojo's names of the element types -> PTX's
+PTX_TYPES = {
+    "bool": "pred", "int8": "s8", "int16": "s16", "int32": "s32", "int64": "s64", "int": "s64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "uint": "u64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+    "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+}  # fmt: skip
+
+_CALL = re.compile(
+    r"(?P<result>.+?)(?: range\((?P<low>-?\d+), (?P<high>-?\d+)\))? @(?P<name>[\w.]+)\((?P<arguments>.*)\)", re.S
+)
+
+
+def asm_effects(effect: Effect, results: Sequence[Value]) -> AsmEffects:
+    """What LLVM may do with an instruction of this effect."""
+    if effect.kind is Kind.PURE:
+        return AsmEffects(convergent=effect.convergent)
+    # Shuffles and votes exchange registers only; a warp barrier without a result orders memory too.
+    memory = not (effect.kind is Kind.WARP_SYNC and results)
+    return AsmEffects(side_effects=True, memory=memory, convergent=effect.convergent)
+
+
+def lower_row(b: Builder, op: Op, row: Row) -> None:
+    text = fill_in(row.text, op)
+    if row.lowering == "asm":
+        emit_asm(b, text, op.operands, op.results, asm_effects(row.effect, op.results))
+    else:
+        _intrinsic_call(b, op, text)
+
+
+def fill_in(text: str, op: Op) -> str:
+    """Replaces ``{name}`` by the compile-time parameter; braces that are PTX's own have no bare name in them."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in op.attrs:
+            return ptx_text(op.attrs[name])
+        if name == "b":
+            values = [*op.results, *op.operands]
+            return f"b{values[0].ty.bits}"
+        return match[0]
+
+    return re.sub(r"\{(\w+)\}", value, text)
+
+
+def ptx_text(value: Any) -> str:
+    """A compile-time parameter as PTX writes it: a DType without its dot, a bool as 0 or 1."""
+    if isinstance(value, bool):
+        return str(int(value))
+    name = str(value)
+    return PTX_TYPES.get(name.removeprefix("DType."), name)
+
+
+def _split(arguments: str) -> list[str]:
+    """At the commas that are not inside brackets."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(arguments):
+        depth += (character in "([{<") - (character in ")]}>")
+        if character == "," and depth == 0:
+            parts.append(arguments[start:position].strip())
+            start = position + 1
+    last = arguments[start:].strip()
+    return [*parts, last] if last else parts
+
+
+def _intrinsic_call(b: Builder, op: Op, text: str) -> None:
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise AssertionError(f"row '{op.name}' does not read 'result @name(arguments)': {text}")
+    arguments, types = [], []
+    for argument in _split(match["arguments"]):
+        type, _, operand = argument.rpartition(" ")
+        if operand.startswith("$"):
+            operand = _coerced(b, op.operands[int(operand[1:])], type)
+        types.append(type)
+        arguments.append(f"{type} {operand}")
+    result, name = match["result"], match["name"]
+    b.module.declare(name, f"{result} @{name}({', '.join(types)})")
+    known = f"range({result} {match['low']}, {match['high']}) " if match["low"] else ""
+    call = f"call {known}{result} @{name}({', '.join(arguments)})"
+    if result == "void":
+        return b.do(call)
+    whole = b.emit(call)
+    if not result.startswith("{"):
+        for only in op.results:
+            b.set(only, converted(b, whole, result, only.ty))
+        return
+    for position, (value, type) in enumerate(zip(op.results, _split(result[1:-1]), strict=False)):
+        part = b.emit(f"extractvalue {result} {whole}, {position}")
+        b.set(value, converted(b, part, type, value.ty))
+
+
+def _coerced(b: Builder, value: Value, type: str) -> str:
+    """An operand as the intrinsic's declaration wants it."""
+    own = llvm_type(value.ty)
+    if own == type:
+        return b.ref(value)
+    if value.ty.is_pointer:
+        return b.emit(f"addrspacecast {b.typed(value)} to {type}")
+    return _integer_or_bits(b, b.ref(value), own, type)
+
+
+def converted(b: Builder, text: str, type: str, to: Ty) -> str:
+    """A result of an intrinsic as the type that the language gives it."""
+    own = llvm_type(to)
+    return text if own == type else _integer_or_bits(b, text, type, own)
+
+
+def _integer_or_bits(b: Builder, text: str, source: str, to: str) -> str:
+    if re.fullmatch(r"i\d+", source) and re.fullmatch(r"i\d+", to):
+        wider = int(to[1:]) > int(source[1:])
+        return b.emit(f"{'zext' if wider else 'trunc'} {source} {text} to {to}")
+    return b.emit(f"bitcast {source} {text} to {to}")
+
+
+# the user's own PTX
+
+
+def _asm(b: Builder, op: Op) -> None:
+    """Text and constraints as the user wrote them (LLVM's form)."""
+    constraints = [c.strip() for c in str(op.attrs["constraints"]).split(",") if c.strip()]
+    effects = AsmEffects(
+        side_effects=bool(op.attrs.get("side_effects", True)), memory="~{memory}" in constraints, convergent=True
+    )
+    constraints = [c for c in constraints if c != "~{memory}"]
+    inputs = [c for c in constraints if not c.startswith(("=", "~"))]
+    arguments = [_user_operand(b, value, c) for value, c in zip(op.operands, inputs, strict=True)]
+    outputs = [c for c in constraints if c.startswith("=")]
+    types = [_result_type(result.ty, c) for result, c in zip(op.results, outputs, strict=True)]
+    parts = asm_call(b, types, str(op.attrs["text"]), constraints, arguments, effects)
+    for result, part, type in zip(op.results, parts, types, strict=True):
+        b.set(result, converted(b, part, type, result.ty))
+
+
+_LETTERS = {"h": "i16", "c": "i16", "r": "i32", "l": "i64", "q": "i128", "f": "float", "d": "double", "b": "i1"}
+
+
+def _result_type(ty: Ty, constraint: str) -> str:
+    type = llvm_type(ty)
+    return _LETTERS.get(constraint.lstrip("=&"), type) if ty.bits < 32 and ty.lanes == 1 else type
+
+
+def _user_operand(b: Builder, value: Value, constraint: str) -> str:
+    type = llvm_type(value.ty)
+    wanted = _LETTERS.get(constraint, type)
+    if value.ty.is_pointer and b.addresses.get(value) is None:
+        wanted = type
+    if value.ty.is_pointer and value.ty.bits == 32 and constraint == "l":
+        return f"i64 {b.emit(f'ptrtoint {b.typed(value)} to i64')}"
+    if value.ty.is_int and value.ty.lanes == 1 and wanted.startswith("i") and value.ty.bits < int(wanted[1:]):
+        return f"{wanted} {b.emit(f'zext {b.typed(value)} to {wanted}')}"
+    if value.ty.name in ("f16", "bf16") and value.ty.lanes == 1 and wanted == "i16":
+        return f"i16 {b.emit(f'bitcast {b.typed(value)} to i16')}"
+    return b.typed(value)
+
+
+# print, assert, trap
+
+
+def _print(b: Builder, op: Op) -> None:
+    """``vprintf(format, arguments)``: the arguments lie in local memory, each aligned to its size."""
+    offset, places = 0, []
+    for operand in op.operands:
+        size = operand.ty.bytes if not operand.ty.is_pointer else 8
+        offset = -(-offset // size) * size
+        places.append(offset)
+        offset += size
+    buffer = "null"
+    if op.operands:
+        buffer = b.entry(f"alloca [{offset} x i8], align 8")
+    for operand, place in zip(op.operands, places, strict=True):
+        where = b.emit(f"getelementptr i8, ptr {buffer}, i64 {place}")
+        if operand.ty.is_pointer:
+            b.do(f"store i64 {b.emit(f'ptrtoint {b.typed(operand)} to i64')}, ptr {where}, align 8")
+        else:
+            b.do(f"store {b.typed(operand)}, ptr {where}, align {operand.ty.bytes}")
+    b.call("i32", "vprintf", [f"ptr {b.module.string(str(op.attrs['format']))}", f"ptr {buffer}"])
+
+
+def _assert(b: Builder, op: Op) -> None:
+    """A failing assertion reports message, file and line through the driver and ends the kernel."""
+    (condition,) = op.operands
+    failed, passed = b.fresh("failed", "passed")
+    b.branch_if(b.ref(condition), passed, failed)
+    b.start(failed)
+    file = os.path.basename(op.span.source.name)
+    b.call(
+        "void",
+        "__assertfail",
+        [
+            f"ptr {b.module.string(str(op.attrs['message']))}",
+            f"ptr {b.module.string(file)}",
+            f"i32 {op.span.line}",
+            f"ptr {b.module.string(b.kernel.name)}",
+            "i64 1",
+        ],
+    )
+    _stop(b)
+    b.start(passed)
+
+
+def _stop(b: Builder) -> None:
+    b.call("void", "llvm.trap", [])
+    b.do("unreachable")
+    b.label = None
+
+
+def _trap(b: Builder, op: Op) -> None:
+    b.call("void", "llvm.trap", [])
+
+
+def _row_handler(row: Row) -> Handler:
+    return lambda b, op: lower_row(b, op, row)
+
+
+HANDLERS: dict[str, Handler] = {
+    **{name: _row_handler(row) for name, row in ROWS.items()},
+    "asm": _asm,
+    "print": _print,
+    "assert": _assert,
+    "trap": _trap,
+}
+

@@ -1,0 +1,307 @@
+"""TIR to LLVM IR text: kernels, control flow, and the table that finds the lowering of every operation.
+
+Control flow in TIR is a tree; here it becomes basic blocks. A ``for`` is tested at its bottom behind a guard, so that
+LLVM finds its loops already rotated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ptxdsl import lower_arith, lower_intrinsic, lower_memory, lower_pipeline
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.llvm_builder import Builder, ModuleText, symbol
+from ptxdsl.llvm_types import llvm_type
+from ptxdsl.lower_arith import Handler
+from ptxdsl.options import Options
+from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
+from ptxdsl.source import Span
+from ptxdsl.targets import require, target
+from ptxdsl.tir import Block, Kernel, Module, Op, Value, walk
+
+
+def lower(module: Module, options: Options) -> str:
+    """The LLVM IR of a module. Raises E0701 for an operation that the target of ``options`` lacks."""
+    check_features(module, options)
+    text = ModuleText(options)
+    for kernel in module.kernels:
+        text.unique_symbol(kernel.name)
+    for kernel in module.kernels:
+        text.functions.append(_kernel(text, kernel))
+    return text.text()
+
+
+# features
+
+PIPELINE_FEATURES = {
+    "pipe.wait": "mbarrier.try_wait",
+    "pipe.arrive": "mbarrier",
+    "pipe.commit_mma": "tcgen05",
+}
+
+
+def features(module: Module) -> dict[str, tuple[Span, str]]:
+    """What the module needs of its target: the feature, where it is first needed, and by what."""
+    found: dict[str, tuple[Span, str]] = {}
+    for kernel in module.kernels:
+        if kernel.signature.cluster:
+            found.setdefault("cluster", (kernel.span, "a cluster"))
+        for op in walk(kernel.body):
+            for feature in _features_of(op):
+                found.setdefault(feature, (op.span, str(op.attrs.get("method") or op.name)))
+    return found
+
+
+def _features_of(op: Op) -> list[str]:
+    if op.name in PIPELINE_FEATURES:
+        return [PIPELINE_FEATURES[op.name]]
+    if op.name in ROWS:
+        feature = ROWS[op.name].feature
+        return [feature] if feature else []
+    if op.name in ("fcast", "itof.s", "itof.u", "ftoi.s", "ftoi.u"):
+        types = {value.ty.name for value in (*op.operands, *op.results)}
+        return ["fp8"] if types & {"f8e4m3", "f8e5m2"} else []
+    return []
+
+
+def check_features(module: Module, options: Options) -> None:
+    """LLVM ends the process on what a target cannot do, so nothing of that kind reaches it."""
+    chosen = target(options.arch)
+    for feature, (span, what) in features(module).items():
+        require(feature, chosen, span, what)
+
+
+# kernels
+
+
+def flat_params(params: Sequence[Param]) -> list[Param]:
+    """Struct parameters replaced by their leaves, as ``Kernel.params`` has them."""
+    flat: list[Param] = []
+    for param in params:
+        flat += flat_params(param.fields) if isinstance(param, StructParam) else [param]
+    return flat
+
+
+def _kernel(module: ModuleText, kernel: Kernel) -> str:
+    b = Builder(module, kernel)
+    params = []
+    for number, (value, param) in enumerate(
+        zip(kernel.params, flat_params(kernel.signature.params), strict=True)
+    ):
+        name = f"%{symbol(param.name)}.{number}"
+        params.append(f"{_param_type(value, param)} {name}")
+        if value.ty.name == "i1":
+            name = b.emit(f"icmp ne i8 {name}, 0")
+        b.set(value, name)
+    frames = Frames()
+    lower_block(b, kernel.body, frames)
+    if b.label is not None:
+        b.do("ret void")
+    name = kernel.name
+    return b.finish(f"define ptx_kernel void @{name}({', '.join(params)}){_attributes(kernel)}")
+
+
+def _param_type(value: Value, param: Param) -> str:
+    if isinstance(param, TensorMapParam):
+        return 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
+    if isinstance(param, PointerParam):
+        return f"{llvm_type(value.ty)} noundef align {param.align}"
+    return "i8 noundef" if value.ty.name == "i1" else f"{llvm_type(value.ty)} noundef"
+
+
+def _attributes(kernel: Kernel) -> str:
+    signature = kernel.signature
+    values = {
+        "nvvm.reqntid": signature.threads,
+        "nvvm.maxntid": signature.max_threads if not signature.threads else None,
+        "nvvm.cluster_dim": signature.cluster,
+        "nvvm.minctasm": signature.min_blocks,
+        "nvvm.maxnreg": signature.max_registers,
+    }
+    text = ""
+    for name, value in values.items():
+        if value is not None:
+            number = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            text += f' "{name}"="{number}"'
+    return text
+
+
+# control flow
+
+Edge = tuple[str, list[str]]
+
+
+@dataclass
+class Frame:
+    """Where the results of a structured operation meet, and from where a loop's body is entered again."""
+
+    end: str
+    exits: list[Edge] = field(default_factory=list)
+    again: str = ""
+    repeats: list[Edge] = field(default_factory=list)
+
+
+@dataclass
+class Frames:
+    """The structured operations around the current block."""
+
+    by_op: dict[Op, Frame] = field(default_factory=dict)
+    yields: list[Frame] = field(default_factory=list)
+
+
+def lower_block(b: Builder, block: Block, frames: Frames) -> None:
+    """The operations of a block up to its terminator, or to where control does not get any further."""
+    for op in block.ops:
+        if b.label is None:
+            return
+        b.at(op.span)
+        b.definitions.update((result, op) for result in op.results)
+        if op.name in CONTROL:
+            CONTROL[op.name](b, op, frames)
+        else:
+            HANDLERS[op.name](b, op)
+
+
+def _leave_through(b: Builder, edges: list[Edge], label: str, values: Sequence[Value]) -> None:
+    if b.label is not None:
+        edges.append((b.label, [b.ref(value) for value in values]))
+        b.branch(label)
+
+
+def _if(b: Builder, op: Op, frames: Frames) -> None:
+    then, otherwise, end = b.fresh("then", "else", "end")
+    frame = Frame(end)
+    frames.yields.append(frame)
+    arms = list(zip((then, otherwise), op.blocks, strict=True))
+    b.branch_if(b.ref(op.operands[0]), then, otherwise)
+    for label, block in arms:
+        b.start(label)
+        lower_block(b, block, frames)
+        _leave_through(b, frame.exits, end, [])
+    frames.yields.pop()
+    b.at(op.span)
+    b.join(end, frame.exits, op.results)
+
+
+def _scope(b: Builder, op: Op, frames: Frames) -> None:
+    (end,) = b.fresh("end")
+    frame = frames.by_op[op] = Frame(end)
+    frames.yields.append(frame)
+    lower_block(b, op.blocks[0], frames)
+    _leave_through(b, frame.exits, end, [])
+    frames.yields.pop()
+    b.join(end, frame.exits, op.results)
+
+
+def _loop(b: Builder, op: Op, frames: Frames) -> None:
+    head, end = b.fresh("loop", "end")
+    frame = frames.by_op[op] = Frame(end, again=head)
+    entry: list[Edge] = []
+    _leave_through(b, entry, head, op.operands)
+    (body,) = op.blocks
+    b.start(head)
+    phis = _PendingPhis(b, body.params)
+    lower_block(b, body, frames)
+    _leave_through(b, frame.repeats, head, [])
+    phis.complete([*entry, *frame.repeats])
+    b.at(op.span)
+    b.join(end, frame.exits, op.results)
+
+
+def _for(b: Builder, op: Op, frames: Frames) -> None:
+    """Guard, body, and a latch in which all ``repeat`` meet, which counts and tests."""
+    start, stop, *inits = op.operands
+    step, signed = op.attrs["step"], op.attrs.get("signed", True)
+    body_label, latch, end = b.fresh("for", "next", "end")
+    frame = frames.by_op[op] = Frame(end, again=latch)
+    type = llvm_type(start.ty)
+    order = ("s" if signed else "u") + ("lt" if step > 0 else "gt")
+    limit = b.ref(stop)
+    entered = b.emit(f"icmp {order} {b.typed(start)}, {limit}")
+    before = b.label or ""
+    entry: list[Edge] = [(before, [b.ref(start), *(b.ref(value) for value in inits)])]
+    frame.exits.append((before, [b.ref(value) for value in inits]))
+    b.branch_if(entered, body_label, end)
+    (body,) = op.blocks
+    b.start(body_label)
+    phis = _PendingPhis(b, body.params)
+    lower_block(b, body, frames)
+    _leave_through(b, frame.repeats, latch, [])
+    b.at(op.span)
+    index, *carried = body.params
+    nexts = [Value(value.ty) for value in carried]
+    b.join(latch, frame.repeats, nexts)
+    if b.label is not None:
+        # Steps of one never pass the limit; a longer one may wrap around, as it does in Mojo.
+        flag = "" if abs(step) != 1 else " nsw" if signed else " nuw" if step > 0 else ""
+        following = b.emit(f"add{flag} {type} {b.ref(index)}, {step}")
+        again = b.emit(f"icmp {order} {type} {following}, {limit}")
+        values = [b.ref(value) for value in nexts]
+        entry.append((latch, [following, *values]))
+        frame.exits.append((latch, values))
+        b.branch_if(again, body_label, end)
+    phis.complete(entry)
+    b.join(end, frame.exits, op.results)
+
+
+class _PendingPhis:
+    """The phi nodes at a loop's head, whose back edges are known only after the body."""
+
+    def __init__(self, b: Builder, params: Sequence[Value]) -> None:
+        self.b = b
+        self.params = params
+        self.position = len(b.lines)
+        for param in params:
+            b.set(param, b.emit("phi"))
+
+    def complete(self, edges: Sequence[Edge]) -> None:
+        for number, param in enumerate(self.params):
+            arms = ", ".join(f"[ {operands[number]}, %{source} ]" for source, operands in edges)
+            line = self.b.lines[self.position + number]
+            self.b.lines[self.position + number] = line.replace("phi", f"phi {llvm_type(param.ty)} {arms}", 1)
+
+
+def _yield(b: Builder, op: Op, frames: Frames) -> None:
+    frame = frames.yields[-1]
+    _leave_through(b, frame.exits, frame.end, op.operands)
+
+
+def _leave(b: Builder, op: Op, frames: Frames) -> None:
+    frame = frames.by_op[op.attrs["target"]]
+    _leave_through(b, frame.exits, frame.end, op.operands)
+
+
+def _repeat(b: Builder, op: Op, frames: Frames) -> None:
+    frame = frames.by_op[op.attrs["target"]]
+    _leave_through(b, frame.repeats, frame.again, op.operands)
+
+
+def _return(b: Builder, op: Op, frames: Frames) -> None:
+    b.do("ret void")
+    b.label = None
+
+
+def _unreachable(b: Builder, op: Op, frames: Frames) -> None:
+    b.do("unreachable")
+    b.label = None
+
+
+CONTROL = {
+    "if": _if,
+    "scope": _scope,
+    "loop": _loop,
+    "for": _for,
+    "yield": _yield,
+    "leave": _leave,
+    "repeat": _repeat,
+    "return": _return,
+    "unreachable": _unreachable,
+}
+
+HANDLERS: dict[str, Handler] = {
+    **lower_arith.HANDLERS,
+    **lower_memory.HANDLERS,
+    **lower_pipeline.HANDLERS,
+    **lower_intrinsic.HANDLERS,
+}

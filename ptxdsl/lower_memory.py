@@ -1,0 +1,178 @@
+"""Pointers, loads and stores, shared and local memory as LLVM instructions.
+
+A pointer is kept as what is known at run time plus constant bytes: so constant shared addresses become constant
+expressions, which PTX prints in place (``[buf+8]``), and constant offsets reach the instruction that uses them.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.llvm_builder import Address, Builder
+from ptxdsl.llvm_types import ADDRESS_SPACES, llvm_type, memory_type, scalar_type
+from ptxdsl.lower_arith import Handler
+from ptxdsl.tir import Const, Op, Ty, Value
+
+
+def pointer_bits(ty: Ty) -> int:
+    """The width of LLVM's pointer: local and parameter addresses are generic there."""
+    return 64 if ADDRESS_SPACES[ty.space] in (0, 1) else 32
+
+
+def _ptr_add(b: Builder, op: Op) -> None:
+    pointer, index = op.operands
+    scale, offset = op.attrs.get("scale", 1), op.attrs.get("offset", 0)
+    address = b.address(pointer)
+    if isinstance(index, Const):
+        known = index.value
+        if op.attrs.get("unsigned") and known < 0:
+            known += 1 << index.ty.bits
+        return b.set_address(op.result, _wrapped(address.plus(known * scale + offset), pointer.ty))
+    bits = pointer_bits(pointer.ty)
+    signed = not op.attrs.get("unsigned")
+    variable, known = _IndexSplit(b, bits, signed).split(index)
+    address = address.plus(known * scale + offset)
+    if variable is not None:
+        moved = b.emit(
+            f"getelementptr [{scale} x i8], {scalar_type(pointer.ty)} {address.root}, "
+            f"i{bits} {resized(b, variable, index.ty.bits, bits, signed)}"
+        )
+        address = Address(moved, address.offset, False)
+    b.set_address(op.result, _wrapped(address, pointer.ty))
+
+
+class _IndexSplit:
+    """Takes the constant out of an index: ``(i + 1) * 32 + lane`` is ``i * 32 + lane`` and 32.
+
+    The stages of an unrolled ring then share one address register. It is allowed where the sum does not wrap (``nsw``,
+    or ``nuw`` for an unsigned index) or where wrapping makes no difference to a pointer of this width.
+    """
+
+    def __init__(self, b: Builder, bits: int, signed: bool) -> None:
+        self.b = b
+        self.bits = bits
+        self.flag = "nsw" if signed else "nuw"
+
+    def split(self, value: Value) -> tuple[str | None, int]:
+        """The operand of the variable part (None: there is none) and the constant."""
+        if isinstance(value, Const):
+            return None, value.value
+        whole = (self.b.ref(value), 0)
+        op = self.b.definitions.get(value)
+        if op is None or not (op.attrs.get(self.flag) or value.ty.bits >= self.bits):
+            return whole
+        type = llvm_type(value.ty)
+        flags = f" {self.flag}" if op.attrs.get(self.flag) else ""
+        if op.name in ("add", "sub"):
+            x, known_x = self.split(op.operands[0])
+            y, known_y = self.split(op.operands[1])
+            if known_x == known_y == 0:
+                return whole
+            known = known_x + known_y if op.name == "add" else known_x - known_y
+            if y is None or (x is None and op.name == "add"):
+                return x if y is None else y, known
+            return self.b.emit(f"{op.name}{flags} {type} {x or 0}, {y}"), known
+        if op.name == "mul" and isinstance(op.operands[1], Const):
+            x, known = self.split(op.operands[0])
+            factor = op.operands[1].value
+            if known == 0 or x is None:
+                return (whole[0], 0) if known == 0 else (None, known * factor)
+            return self.b.emit(f"mul{flags} {type} {x}, {factor}"), known * factor
+        return whole
+
+
+def _wrapped(address: Address, ty: Ty) -> Address:
+    """The offset as the signed number of the pointer's width that it is for the machine."""
+    half = 1 << (pointer_bits(ty) - 1)
+    return Address(address.root, (address.offset + half) % (2 * half) - half, address.constant)
+
+
+def resized(b: Builder, text: str, source: int, bits: int, signed: bool) -> str:
+    """An integer of ``source`` bits as one of another width."""
+    if source == bits:
+        return text
+    instruction = "trunc" if source > bits else "sext" if signed else "zext"
+    return b.emit(f"{instruction} i{source} {text} to i{bits}")
+
+
+def _ptr_cast(b: Builder, op: Op) -> None:
+    (pointer,) = op.operands
+    cast_pointer(b, pointer, op.result)
+
+
+def cast_pointer(b: Builder, pointer: Value, result: Value) -> None:
+    source, to = llvm_type(pointer.ty), llvm_type(result.ty)
+    address = b.address(pointer)
+    if source == to:
+        return b.set_address(result, address)
+    if {pointer.ty.space, result.ty.space} == {"shared", "cluster"}:
+        # The shared window of a CTA lies in that of its cluster: the same 32 bits.
+        if address.constant:
+            root = f"inttoptr (i32 ptrtoint ({source} {address.root} to i32) to {to})"
+            return b.set_address(result, Address(root, address.offset, True))
+        bits = b.emit(f"ptrtoint {b.typed(pointer)} to i32")
+        return b.set(result, b.emit(f"inttoptr i32 {bits} to {to}"))
+    if address.constant:
+        # Generic addresses of symbols are computed at run time (cvta), so they are no constants for PTX.
+        return b.set(result, f"addrspacecast ({source} {b.ref(pointer)} to {to})")
+    b.set(result, b.emit(f"addrspacecast {b.typed(pointer)} to {to}"))
+
+
+def _ptr_toint(b: Builder, op: Op) -> None:
+    b.set(op.result, b.emit(f"ptrtoint {b.typed(op.operands[0])} to {llvm_type(op.result.ty)}"))
+
+
+def _int_toptr(b: Builder, op: Op) -> None:
+    b.set(op.result, b.emit(f"inttoptr {b.typed(op.operands[0])} to {llvm_type(op.result.ty)}"))
+
+
+def _load(b: Builder, op: Op) -> None:
+    (pointer,) = op.operands
+    ty = op.result.ty
+    volatile = "volatile " if op.attrs.get("volatile") else ""
+    text = b.emit(f"load {volatile}{memory_type(ty)}, {b.typed(pointer)}, align {_align(op, ty)}")
+    if ty.name == "i1":
+        text = b.emit(f"icmp ne {memory_type(ty)} {text}, zeroinitializer" if ty.lanes > 1 else f"icmp ne i8 {text}, 0")
+    b.set(op.result, text)
+
+
+def _store(b: Builder, op: Op) -> None:
+    pointer, value = op.operands
+    text = b.ref(value)
+    if value.ty.name == "i1":
+        text = b.emit(f"zext {b.typed(value)} to {memory_type(value.ty)}")
+    volatile = "volatile " if op.attrs.get("volatile") else ""
+    b.do(f"store {volatile}{memory_type(value.ty)} {text}, {b.typed(pointer)}, align {_align(op, value.ty)}")
+
+
+def _align(op: Op, ty: Ty) -> int:
+    return int(op.attrs.get("align") or ty.scalar.bytes)
+
+
+def _alloca(b: Builder, op: Op) -> None:
+    size, align = op.attrs["bytes"], op.attrs.get("align", 1)
+    b.set_address(op.result, Address(b.entry(f"alloca [{size} x i8], align {align}"), 0, False))
+
+
+def _shared_alloc(b: Builder, op: Op) -> None:
+    name = b.module.unique_symbol(f"{b.kernel.name}_{op.attrs.get('name') or 'shared'}")
+    b.module.globals.append(
+        f"@{name} = internal addrspace(3) global [{op.attrs['bytes']} x i8] undef, align {op.attrs.get('align', 1)}"
+    )
+    b.set_address(op.result, Address(f"@{name}", 0, True))
+
+
+def _shared_dynamic(b: Builder, op: Op) -> None:
+    """All of a kernel's uses are one symbol with the largest alignment."""
+    b.set_address(op.result, Address(b.module.dynamic_shared(b.kernel.name, op.attrs.get("align", 16)), 0, True))
+
+
+HANDLERS: dict[str, Handler] = {
+    "ptr.add": _ptr_add,
+    "ptr.cast": _ptr_cast,
+    "ptr.toint": _ptr_toint,
+    "int.toptr": _int_toptr,
+    "load": _load,
+    "store": _store,
+    "alloca": _alloca,
+    "shared.alloc": _shared_alloc,
+    "shared.dynamic": _shared_dynamic,
+}
