@@ -17,23 +17,29 @@ from ptxdsl.diagnostics import DiagnosticSink, error
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 
-# Mojo's module paths and the module of our standard library that has their names.
+# Mojo's module paths and the module of our standard library that has their names. A name that it does not have is looked
+# up among those that need no import, and is for host code where it is not there either.
 MOJO_MODULES: dict[str, str] = {
     "layout.tma_async": "mbarrier",
-    "max.gpu": "gpu",
+    "max.gpu": "ids",
     "max.gpu.compute.arch.mma_nvidia_sm100": "tcgen05",
-    "max.gpu.globals": "gpu",
-    "max.gpu.id": "gpu",
-    "max.gpu.memory": "gpu",
-    "max.gpu.primitives": "gpu",
+    "max.gpu.globals": "ids",
+    "max.gpu.id": "ids",
+    "max.gpu.intrinsics": "intrinsics",
+    "max.gpu.memory": "memory",
     "max.gpu.primitives.cluster": "cluster",
-    "max.gpu.primitives.warp": "gpu",
-    "max.gpu.sync": "gpu",
+    "max.gpu.primitives.grid_controls": "grid_controls",
+    "max.gpu.primitives.warp": "warp",
+    "max.gpu.sync": "sync",
     "nn.attention.gpu.nvidia.sm100.attention_utils": "role_pipeline",
-    "std.atomic": "gpu",
+    "std.atomic": "atomic",
     "std.bit": "math",
     "std.math": "math",
-    "std.memory": "gpu",
+    "std.memory": "memory",
+    "std.sys": "prelude",
+    "std.sys.info": "prelude",
+    "std.sys.intrinsics": "prelude",
+    "std.time": "prelude",
     "std.utils": "prelude",
     "std.utils.numerics": "math",
 }
@@ -52,10 +58,7 @@ HOST_ONLY_MODULES: frozenset[str] = frozenset(
         "std.pathlib",
         "std.python",
         "std.random",
-        "std.sys",
-        "std.sys.info",
         "std.testing",
-        "std.time",
     }
 )
 
@@ -254,15 +257,23 @@ def _file_of(importing: Source, module: str, span: Span) -> str | None:
 
 
 def _unknown(module: str, span: Span | None) -> Exception:
-    import difflib
-
     known = [*resources.stdlib_names(), *MOJO_MODULES, *HOST_ONLY_MODULES]
-    close = difflib.get_close_matches(module, known, n=1)
     return error(
         "E0250",
         f"there is no module '{module}'",
         span,
-        help=f"did you mean '{close[0]}'?"
-        if close
-        else "a module is a file beside this one, or of the standard library",
+        help=f"did you mean '{near}'?"
+        if (near := _nearest(module, known))
+        else "a module is a file beside this one or of the standard library",
     )
+
+
+def _nearest(module: str, known: list[str]) -> str | None:
+    """The module that was meant: under Mojo's present name for an older one, or spelled right."""
+    bare = module.removeprefix("std.")
+    for renamed in (f"max.{bare}", f"std.{bare}"):
+        if renamed in known:
+            return renamed
+    import difflib
+
+    return next(iter(difflib.get_close_matches(module, known, n=1)), None)

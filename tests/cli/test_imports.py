@@ -84,11 +84,19 @@ def test_a_text_without_a_file_has_nothing_beside_it(main: str, monkeypatch: pyt
     assert refused("<stdin>", "beside").code == "E0250"
 
 
-def test_unknown_modules_get_a_hint(main: str) -> None:
-    unknown = refused(main, "max.gpus")
-    assert (unknown.code, unknown.message) == ("E0250", "there is no module 'max.gpus'")
-    assert unknown.help == "did you mean 'max.gpu'?"
-    assert refused(main, "zzzzzz").help == "a module is a file beside this one or of the standard library"
+@pytest.mark.parametrize(
+    ("module", "hint"),
+    [
+        ("max.gpus", "did you mean 'max.gpu'?"),
+        ("gpu", "did you mean 'max.gpu'?"),
+        ("std.gpu.host", "did you mean 'max.gpu.host'?"),
+        ("collections", "did you mean 'std.collections'?"),
+        ("zzzzzz", "a module is a file beside this one or of the standard library"),
+    ],
+)
+def test_unknown_modules_get_a_hint(main: str, module: str, hint: str) -> None:
+    unknown = refused(main, module)
+    assert (unknown.code, unknown.message, unknown.help) == ("E0250", f"there is no module '{module}'", hint)
 
 
 def test_host_modules_are_marked(main: str) -> None:
@@ -122,7 +130,7 @@ def test_the_loader_tells_what_it_read(main: str) -> None:
     source = Source(main, "")
     for _ in range(2):
         loader.resolve(source, "beside", 0, Span(source, 0, 0))
-    loader.resolve(source, "max.gpu", 0, Span(source, 0, 0))
+    loader.resolve(source, "max.gpu.sync", 0, Span(source, 0, 0))
     assert [os.path.basename(s.name) for s in loader.sources] == ["beside.pdsl"]
 
 
