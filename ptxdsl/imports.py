@@ -17,7 +17,7 @@ from ptxdsl.diagnostics import DiagnosticSink, error
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 
-# Mojo's module paths and the module of our standard library that has their names. A name that it does not have is looked
+# Mojo's module paths and the module of our standard library that has their names. A name that it lacks is looked
 # up among those that need no import, and is for host code where it is not there either.
 MOJO_MODULES: dict[str, str] = {
     "layout.tma_async": "mbarrier",
