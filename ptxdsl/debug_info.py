@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from ptxdsl.llvm_types import quoted
 from ptxdsl.source import Source, Span
 
 # LLVM's column field has 16 bits; 0 means "no column".
 _MAX_COLUMN = 0xFFFF
-
-
-def _quoted(text: str) -> str:
-    """As in an LLVM string: everything but plain ASCII as a byte in hexadecimal."""
-    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode("utf-8", "replace"))
 
 
 class DebugInfo:
@@ -30,7 +26,7 @@ class DebugInfo:
 
     def _file(self, source: Source) -> int:
         if source.name not in self._files:
-            self._files[source.name] = self._node(f'!DIFile(filename: "{_quoted(source.name)}", directory: "")')
+            self._files[source.name] = self._node(f'!DIFile(filename: "{quoted(source.name)}", directory: "")')
         return self._files[source.name]
 
     def subprogram(self, name: str, span: Span) -> int:
@@ -44,7 +40,7 @@ class DebugInfo:
             )
             self._type = self._node(f"!DISubroutineType(types: !{self._node('!{}')})")
         scope = self._node(
-            f'distinct !DISubprogram(name: "{_quoted(name)}", scope: !{file}, file: !{file}, line: {span.line}, '
+            f'distinct !DISubprogram(name: "{quoted(name)}", scope: !{file}, file: !{file}, line: {span.line}, '
             f"type: !{self._type}, unit: !{self._unit}, spFlags: DISPFlagDefinition)"
         )
         self._scopes[scope, span.source.name] = scope

@@ -7,16 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ptxdsl.debug_info import DebugInfo
-from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, scalar_type
+from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, quoted, scalar_type
 from ptxdsl.options import Options
 from ptxdsl.source import Span
 from ptxdsl.tir import Const, Kernel, Op, Ty, Value
-
-
-def quoted(text: str | bytes) -> str:
-    """The inside of an LLVM string constant."""
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
 
 
 def symbol(text: str) -> str:

@@ -21,6 +21,12 @@ DATA_LAYOUT = "e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-p7:32:32-i64:64-i128:128-i2
 TRIPLE = "nvptx64-nvidia-cuda"
 
 
+def quoted(text: str | bytes) -> str:
+    """The inside of an LLVM string constant."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
+
+
 def scalar_type(ty: Ty) -> str:
     if ty.is_pointer:
         space = ADDRESS_SPACES[ty.space]

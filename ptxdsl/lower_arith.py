@@ -1,7 +1,8 @@
 """Arithmetic, comparisons, conversions and vectors as LLVM instructions without undefined behaviour.
 
-What hardware and simulator must agree on is spelled out here: division by zero gives 0, MIN // -1 wraps, a shift by the
-width or more gives 0 (or the sign), float to integer saturates and NaN gives 0. A constant operand takes the short form.
+What hardware and simulator must agree on is spelled out here: division by zero gives 0, MIN // -1 wraps, a shift by
+the width or more gives 0 (or the sign), float to integer saturates and NaN gives 0. A constant operand takes the short
+form.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from ptxdsl.llvm_builder import Builder, from_lanes, lanes_of
 from ptxdsl.llvm_types import constant, int_type, llvm_type, scalar_type
-from ptxdsl.tir import F32, I32, Const, Op, Ty, Value
+from ptxdsl.tir import F32, Const, Op, Ty, Value
 
 Handler = Callable[[Builder, Op], None]
 

@@ -1,7 +1,7 @@
 """Inline PTX: operands become registers, immediates or addresses printed in place; results are taken apart again.
 
-An operand's constraint follows from its type. What is known at compile time goes into the text: an address (``[buf+8]``,
-constraint ``i``), constant bytes after a run-time address (``[%r1+8]``), an integer literal (constraint ``n``).
+An operand's constraint follows from its type. What is known at compile time goes into the text: an address
+(``[buf+8]``, constraint ``i``), bytes after a run-time address (``[%r1+8]``), an integer literal (constraint ``n``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ptxdsl.llvm_builder import Address, Builder, from_lanes, quoted
-from ptxdsl.llvm_types import llvm_type, scalar_type
+from ptxdsl.llvm_builder import Address, Builder, from_lanes
+from ptxdsl.llvm_types import llvm_type, quoted, scalar_type
 from ptxdsl.lower_memory import pointer_bits
 from ptxdsl.tir import Const, Ty, Value
 

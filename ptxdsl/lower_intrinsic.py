@@ -12,7 +12,7 @@ from ptxdsl.intrinsics import ROWS, Row
 from ptxdsl.llvm_builder import Builder
 from ptxdsl.llvm_types import llvm_type
 from ptxdsl.lower_arith import Handler
-from ptxdsl.lower_asm import SYNCHRONISES, AsmEffects, asm_call, emit_asm
+from ptxdsl.lower_asm import AsmEffects, asm_call, emit_asm
 from ptxdsl.tir import Op, Ty, Value
 
 # Mojo's names of the element types -> PTX's

@@ -1,7 +1,7 @@
 """Pipeline operations as inline PTX on the barrier tables.
 
-No sequence here is longer than the reference's: a literal phase or address is printed in place, the arrive's result goes
-to the sink ``_``, and the predicate of a wait is tested where it is made.
+No sequence here is longer than the reference's: a literal phase or address is printed in place, the arrive's result
+goes to the sink ``_``, and the predicate of a wait is tested where it is made.
 """
 
 from __future__ import annotations

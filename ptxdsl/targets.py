@@ -1,8 +1,8 @@
 """Targets, the features that each has, and the PTX ISA versions that they need. Facts only: one table for each.
 
-A feature is a *set* of targets and not a threshold: ``wgmma`` exists on sm_90a alone, ``tcgen05`` on the ``a`` and ``f``
-targets of three architectures. Sources: PTX ISA 9.0, "Release Notes" (the version a target and an instruction came
-with) and the "Target ISA Notes" of each instruction; ``tests/backend/test_targets.py`` asks ptxas about every cell.
+A feature is a *set* of targets and not a threshold: ``wgmma`` exists on sm_90a alone, ``tcgen05`` on the ``a`` and
+``f`` targets of three architectures. Sources: PTX ISA 9.0, "Release Notes" (the version that a target or an instruction
+came with) and the "Target ISA Notes" of each instruction; a test asks ptxas about every cell.
 """
 
 from __future__ import annotations

@@ -14,8 +14,10 @@ from ptxdsl.source import Source, Span
 from ptxdsl.tir import F32, I1, I32, Block, Const, Kernel, Module, Op, Ty, Value, ptr
 
 SOURCE = Source("test.pdsl", "\n".join(f"line {n}" for n in range(1, 400)) + "\n")
-DTYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16",
-          "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}  # fmt: skip
+DTYPES = {
+    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16",
+    "f32": "float32", "f64": "float64", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2",
+}  # fmt: skip
 
 
 def line_span(line: int) -> Span:
@@ -196,9 +198,8 @@ def kernel_a(unrolled: bool, stages: int = 3) -> Build:
 def _counter_role(k: Build, n: Value, stages: int, work: Any, phase: int, producer: bool) -> None:
     def body(_: Op, i: Value, index: Value, parity: Value, count: Value) -> list[Value]:
         work(i, index, parity)
-        return k.op(
-            "pipe.step", [index, parity, count], [I32, I32, I32], pipeline="p", method="step", producer=producer, stages=stages
-        ).results
+        attrs = {"pipeline": "p", "method": "step", "producer": producer, "stages": stages}
+        return k.op("pipe.step", [index, parity, count], [I32] * 3, **attrs).results
 
     k.for_(i32(0), n, [i32(0), i32(phase), i32(0)], body)
 

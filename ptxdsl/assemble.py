@@ -1,0 +1,190 @@
+"""PTX to cubin and SASS with NVIDIA's ptxas and nvdisasm, whose words come back as diagnostics at the user's lines."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxdsl.diagnostics import CompileError, Diagnostic, Severity, error
+from ptxdsl.options import Options
+from ptxdsl.source import Span
+
+TIMEOUT = 120  # seconds; ptxas takes well under one for a kernel of a thousand lines
+
+INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm, or put the CUDA toolkit's bin folder on PATH"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas says that one kernel uses. Bytes, except registers (a thread) and barriers (named CTA barriers)."""
+
+    registers: int = 0
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+    constant: int = 0
+    barriers: int = 0
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """log: performance notes and warnings of ptxas. resources: by kernel name."""
+
+    cubin: bytes
+    log: tuple[Diagnostic, ...]
+    resources: Mapping[str, Resources]
+
+
+def find_tool(name: str) -> str:
+    """The path of ``ptxas`` or ``nvdisasm``: the installed package's, then PATH's, then that of CUDA_HOME.
+
+    Raises E0803 with the command that installs it.
+    """
+    found = _packaged(name) or shutil.which(name)
+    if found is None:
+        for variable in ("CUDA_HOME", "CUDA_PATH"):
+            root = os.environ.get(variable)
+            if root:
+                found = found or shutil.which(name, path=os.path.join(root, "bin"))
+    if found is None:
+        raise error("E0803", f"{name} is not installed", None, help=INSTALL)
+    return found
+
+
+def _packaged(name: str) -> str | None:
+    """Inside the ``nvidia`` namespace package: ``cu13/bin`` and, in older packages, ``cuda_nvcc/bin``."""
+    try:
+        spec = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        return None
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        for folder in sorted(Path(root).glob("*/bin"), reverse=True):
+            tool = shutil.which(name, path=str(folder))
+            if tool:
+                return tool
+    return None
+
+
+def _run(command: Sequence[str], tool: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise error("E0804", f"{tool} did not finish within {TIMEOUT} s", None) from None
+    except OSError as problem:
+        raise error("E0803", f"{tool} cannot be run: {problem.strerror}", None, help=INSTALL) from None
+
+
+def assemble(ptx: str, options: Options, line_map: Sequence[Span | None] = ()) -> Assembled:
+    """The cubin for the target of ``options``.
+
+    Raises E0802 with ptxas's words at the line that the PTX came from, E0803 where there is no ptxas, E0804 where it
+    does not come to an end.
+    """
+    tool = find_tool("ptxas")
+    with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
+        source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
+        Path(source).write_text(ptx, encoding="utf-8", newline="\n")
+        command = [tool, "-v", f"-arch={options.arch}", source, "-o", cubin]
+        if options.lineinfo:
+            command.insert(1, "-lineinfo")
+        done = _run(command, "ptxas")
+        words = done.stderr.decode("utf-8", "replace") + done.stdout.decode("utf-8", "replace")
+        log = parse_log(words.replace(source, "kernel.ptx"), line_map, ptx)
+        if done.returncode != 0:
+            raise _failure(done.returncode, log)
+        return Assembled(Path(cubin).read_bytes(), log, parse_resources(words))
+
+
+def _failure(code: int, log: Sequence[Diagnostic]) -> CompileError:
+    errors = [d for d in log if d.severity == "error"]
+    # "aborted due to errors" says nothing beside the errors themselves.
+    telling = [d for d in errors if "aborted due to errors" not in d.message] or errors
+    return CompileError(telling or [Diagnostic("E0802", f"ptxas ended with exit status {code} and said nothing")])
+
+
+_MESSAGE = re.compile(
+    r"ptxas (?:(?P<file>.+?), line (?P<line>\d+); )?(?P<kind>error|fatal|warning|info)\s*: (?P<words>.*)"
+)
+_NOTE = re.compile(r"\((?P<number>C\d+)\)\s*(?P<words>.*)")
+_KINDS: dict[str, tuple[str, Severity]] = {
+    "error": ("E0802", "error"),
+    "fatal": ("E0802", "error"),
+    "warning": ("W0802", "warning"),
+    "info": ("W0803", "warning"),
+}
+
+
+def parse_log(words: str, line_map: Sequence[Span | None], ptx: str = "") -> tuple[Diagnostic, ...]:
+    """Errors, warnings and performance notes of ptxas, each once; what ``-v`` prints besides is no finding."""
+    found: list[Diagnostic] = []
+    lines = ptx.splitlines()
+    for text in words.splitlines():
+        match = _MESSAGE.match(text)
+        if match is None:
+            continue
+        note = _NOTE.match(match["words"])
+        if match["kind"] == "info" and note is None:
+            continue
+        code, severity = _KINDS[match["kind"]]
+        number = int(match["line"] or 0)
+        span = line_map[number - 1] if 0 < number <= len(line_map) else None
+        if span is None:
+            span = _span_of_kernel(match["words"], lines, line_map)
+        message = "ptxas: " + (f"{note['words']} ({note['number']})" if note else match["words"].strip())
+        instruction = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        help = f"the PTX is '{instruction}'" if instruction else None
+        diagnostic = Diagnostic(code, message, span, help=help, severity=severity)
+        if diagnostic not in found:
+            found.append(diagnostic)
+    return tuple(found)
+
+
+def _span_of_kernel(words: str, lines: Sequence[str], line_map: Sequence[Span | None]) -> Span | None:
+    """A note without a line may name its kernel: then its first mapped line will do."""
+    for number, line in enumerate(lines):
+        entry = re.match(r"\s*\.visible \.entry ([\w$]+)", line)
+        if entry and re.search(rf"(?<![\w$]){re.escape(entry[1])}(?![\w$])", words):
+            return next((span for span in line_map[number:] if span is not None), None)
+    return None
+
+
+_USED = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "barriers": re.compile(r"used (\d+) barriers"),
+    "shared": re.compile(r"(\d+) bytes smem"),
+    "constant": re.compile(r"(\d+) bytes cmem"),
+    "stack": re.compile(r"(\d+) bytes stack frame"),
+    "spill_stores": re.compile(r"(\d+) bytes spill stores"),
+    "spill_loads": re.compile(r"(\d+) bytes spill loads"),
+}
+
+
+def parse_resources(words: str) -> dict[str, Resources]:
+    """The figures of ``ptxas -v`` for each kernel."""
+    found: dict[str, Resources] = {}
+    parts = re.split(r"Compiling entry function '([^']+)'[^\n]*\n", words)
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        values = {key: sum(map(int, pattern.findall(text))) for key, pattern in _USED.items()}
+        found[name] = Resources(**values)
+    return found
+
+
+def disassemble(cubin: bytes) -> str:
+    """The SASS of a cubin, as ``nvdisasm -c`` lists it. Raises E0803 (no nvdisasm) or E0805 (it failed)."""
+    tool = find_tool("nvdisasm")
+    with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
+        path = os.path.join(folder, "kernel.cubin")
+        Path(path).write_bytes(cubin)
+        done = _run([tool, "-c", path], "nvdisasm")
+        if done.returncode != 0:
+            words = done.stderr.decode("utf-8", "replace").replace(path, "kernel.cubin").strip()
+            raise error("E0805", f"nvdisasm: {words}", None)
+        return done.stdout.decode("utf-8", "replace")
