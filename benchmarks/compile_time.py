@@ -1,0 +1,138 @@
+"""How long a whole process takes from text to PTX, how much memory, and how long a second compile in one process.
+
+    python benchmarks/compile_time.py [--runs N] [--wheel FILE] [--checkout]
+
+A wheel is built and installed into a folder of its own (dependencies come from this interpreter), far from the
+checkout. *cold*: the user's cache is empty at every run. *cached*: it was filled by a run before. *recompile*: the same
+text again in one process. The kernel is kernel A, three stages and two roles. Medians; exits 1 where a goal is missed.
+``--checkout`` measures the source tree as it stands instead of a wheel (its parse tables then come from the cache).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+
+from machine import machine_line, print_table  # noqa: E402
+
+GOALS = {"cold": 0.25, "cached": 0.12, "recompile": 0.020, "memory": 130.0}  # seconds; MiB
+COMMAND = "import sys; from ptxdsl.cli import main; sys.exit(main())"
+RECOMPILE = """
+import json, statistics, sys, time
+from ptxdsl.driver import compile_source
+from ptxdsl.syntax.parse import read_source
+times = []
+for _ in range(int(sys.argv[2])):
+    start = time.perf_counter()
+    compile_source(read_source(open(sys.argv[1], "rb").read(), "kernel_a.pdsl"))
+    times.append(time.perf_counter() - start)
+print(json.dumps({"first": times[0], "median": statistics.median(times[1:]), "worst": max(times[1:])}))
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    seconds: float
+    mebibytes: float
+
+
+def run_process(command: list[str], folder: Path, environment: dict[str, str]) -> Run:
+    """Wall time and peak resident memory of one process. Raises RuntimeError with its output where it fails."""
+    log = folder / "log"
+    with open(log, "wb") as output:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{log.read_text(errors='replace')[-2000:]}")
+    return Run(seconds, usage.ru_maxrss / 1024)
+
+
+def install(wheel: Path | None, folder: Path) -> Path:
+    """The wheel unpacked into ``folder/site``, built first where none is given."""
+    if wheel is None:
+        build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "dist"), str(ROOT)]
+        if importlib.util.find_spec("hatchling"):
+            build.insert(5, "--no-build-isolation")
+        subprocess.run(build, check=True)
+        wheel = next((folder / "dist").glob("*.whl"))
+    site = folder / "site"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run([*command, "--no-index", "--compile"], check=True)
+    return site
+
+
+def measure(site: Path, folder: Path, runs: int) -> dict[str, Run]:
+    kernel = folder / "kernel_a.pdsl"
+    shutil.copy(next((ROOT / "samples").glob("*kernel_a*.pdsl")), kernel)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PTXDSL")}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
+    compile_ = [sys.executable, "-c", COMMAND, "compile", str(kernel), "-o", str(folder / "kernel_a.ptx")]
+
+    def timed(warm: bool) -> Run:
+        found = []
+        for i in range(runs + 1):
+            cache = folder / ("cache" if warm else f"cache-{i}")
+            found.append(run_process(compile_, folder, {**environment, "PTXDSL_CACHE_DIR": str(cache)}))
+        found = found[1:]  # the first fills the page cache, and the cache directory of the warm series
+        return Run(statistics.median(r.seconds for r in found), max(r.mebibytes for r in found))
+
+    import_only = [sys.executable, "-c", "import ptxdsl"]
+    results = {
+        "cold": timed(warm=False),
+        "cached": timed(warm=True),
+        "import": min((run_process(import_only, folder, environment) for _ in range(runs)), key=lambda r: r.seconds),
+        "python": min((run_process([sys.executable, "-c", ""], folder, environment) for _ in range(runs)),
+                      key=lambda r: r.seconds),
+    }  # fmt: skip
+    script = [sys.executable, "-c", RECOMPILE, str(kernel), "30"]
+    answer = subprocess.run(script, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
+    times = json.loads(answer)
+    results["recompile"] = Run(times["median"], 0)
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--wheel", type=Path, help="an already built wheel")
+    parser.add_argument("--checkout", action="store_true", help="measure the source tree instead of a wheel")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ptxdsl-compile-time-") as name:
+        folder = Path(name)
+        site = ROOT if chosen.checkout else install(chosen.wheel, folder)
+        results = measure(site, folder, chosen.runs)
+    kind = "the checkout" if chosen.checkout else "an installed wheel"
+    print(f"{machine_line()}; kernel A to PTX, {kind}, median of {chosen.runs}")
+    peak = max(results["cold"].mebibytes, results["cached"].mebibytes)
+    figures = {name: run.seconds for name, run in results.items()} | {"memory": peak}
+    rows, good = [], True
+    for name, value in figures.items():
+        goal = GOALS.get(name)
+        fine = goal is None or value <= goal
+        good = good and fine
+        form = "{:.0f} MiB" if name == "memory" else "{:.3f} s"
+        rows.append([name, form.format(value), form.format(goal) if goal else "", "" if fine else "MISSED"])
+    print_table(["", "measured", "goal", ""], rows)
+    print("PASS" if good else "FAIL")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
