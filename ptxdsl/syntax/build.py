@@ -1,62 +1,24 @@
-"""Rules to AST: one method for each rule or alias of the grammar, called with the rule's children as it is reduced.
-
-Children are tokens (the grammar keeps all of them), None for what is absent in ``[...]``, and what other methods gave.
-The span of a node goes from its first to its last token; parentheses belong to the expression around them, so a
-parenthesised node's outer extent is kept beside it.
-"""
+"""Statement and declaration rules to AST; ``build_expressions.py`` says how the methods are called."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from lark import Token
 
-from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.source import Source, Span
+from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.syntax.literals import decode_string
+from ptxdsl.syntax.build_expressions import Children, ExpressionBuilder
 
-Children = list[Any]
+_Convention = Literal["read", "mut", "out", "var", "ref", "deinit"]
 
 
-class Builder:
-    """Makes one module at a time: call ``begin`` before each parse; ``problems`` collects what the grammar lets through."""
+class Builder(ExpressionBuilder):
+    """Makes one module at a time: call ``begin`` before each parse.
 
-    def __init__(self) -> None:
-        self.source = Source("", "")
-        self.problems: list[Diagnostic] = []
-        self.outer: dict[ast.Expr, Span] = {}
-
-    def begin(self, source: Source, problems: list[Diagnostic]) -> None:
-        self.source = source
-        self.problems = problems
-        self.outer = {}
-
-    # ------------------------------------------------------------------------------------------------------- spans
-
-    def _start(self, item: Any) -> int:
-        if isinstance(item, Token):
-            return item.start_pos  # type: ignore[return-value]
-        if self.outer and item in self.outer:
-            return self.outer[item].start
-        return item.span.start  # type: ignore[no-any-return]
-
-    def _end(self, item: Any) -> int:
-        if isinstance(item, Token):
-            return item.end_pos  # type: ignore[return-value]
-        if self.outer and item in self.outer:
-            return self.outer[item].end
-        return item.span.end  # type: ignore[no-any-return]
-
-    def _span(self, first: Any, last: Any) -> Span:
-        return Span(self.source, self._start(first), self._end(last))
-
-    def _at(self, token: Token) -> Span:
-        return Span(self.source, token.start_pos, token.end_pos)  # type: ignore[arg-type]
-
-    def _problem(self, code: str, message: str, span: Span, help: str | None = None) -> None:
-        self.problems.append(Diagnostic(code, message, span, help=help))
+    ``problems`` collects what the grammar lets through and the language does not.
+    """
 
     # -------------------------------------------------------------------------------------------------- statements
 
@@ -94,7 +56,7 @@ class Builder:
         return ast.ComptimeDecl(self._span(c[0], value), str(name), self._at(name), params or (), type, value)
 
     def var_statement(self, c: Children) -> ast.VarDecl:
-        colon, type, equals, value = c[-4:]
+        _, type, _, value = c[-4:]
         names = tuple(self._name(token) for token in c[1:-4:2])
         span = self._span(c[0], value or type or c[-5])
         if type is None and value is None:
@@ -112,7 +74,9 @@ class Builder:
     def augmented(self, c: Children) -> ast.AugAssign:
         target, op, value = c
         if isinstance(target, ast.TupleExpr):
-            self._problem("E0121", f"'{op}' takes one target", self._span(target, target), "write one statement for each")
+            self._problem(
+                "E0121", f"'{op}' takes one target", self._span(target, target), "write one statement for each"
+            )
         else:
             self._check_target(target)
         return ast.AugAssign(self._span(target, value), target, op[:-1], value)
@@ -120,14 +84,14 @@ class Builder:
     def _check_target(self, target: ast.Expr) -> None:
         if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             return
-        if isinstance(target, (ast.TupleExpr, ast.ListExpr)) and target.items and not isinstance(target, ast.ListExpr):
+        if isinstance(target, ast.TupleExpr) and target.items:
             for item in target.items:
                 self._check_target(item)
             return
         help = "the left side of '=' is a name, x.field, x[index] or several of these with commas"
         if isinstance(target, ast.Compare):
             help = "to compare, write '=='"
-        self._problem("E0121", f"cannot assign to {describe(target)}", self._span(target, target), help)
+        self._problem("E0121", f"cannot assign to {_describe(target)}", self._span(target, target), help)
 
     # ------------------------------------------------------------------------------------------------------ blocks
 
@@ -220,9 +184,10 @@ class Builder:
         block: ast.Block = c[-1]
         docstring, rest = _take_docstring(block)
         listed = tuple(part for trait in traits or () for part in _split_traits(trait))
+        members = self._members(rest)
         return ast.StructDef(
-            self._span(keyword, block[-1]), str(name), self._at(name), params or (), listed, tuple(c[6:-2]), (), docstring,
-            self._members(rest),
+            self._span(keyword, block[-1]), str(name), self._at(name), params or (), listed, tuple(c[6:-2]), (),
+            docstring, members,
         )  # fmt: skip
 
     def _members(self, body: ast.Block) -> tuple[ast.FieldDecl | ast.FunctionDef | ast.ComptimeDecl, ...]:
@@ -298,6 +263,7 @@ class Builder:
 
     def declared_argument(self, c: Children) -> ast.ArgDecl:
         convention, name, _, type, _, default = c
+        word: _Convention
         word, start = convention or ("read", name)
         span = self._span(start, default or type or name)
         return ast.ArgDecl(span, str(name), type, default, word, "pos")
@@ -307,7 +273,9 @@ class Builder:
 
     def variadic(self, c: Children) -> None:
         message = f"variadic '{c[0]}{c[1]}' is not in the subset"
-        self._problem("E0124", message, self._span(c[0], c[3] or c[1]), "write each one by name, or pass an Array or SIMD")
+        self._problem(
+            "E0124", message, self._span(c[0], c[3] or c[1]), "write each one by name, or pass an Array or SIMD"
+        )
 
     def _check_defaults(self, items: list[Any], what: str) -> None:
         seen = None
@@ -318,117 +286,10 @@ class Builder:
                 seen = item
             elif seen is not None:
                 message = f"{what} '{item.name}' without a default follows '{seen.name}' with one"
-                self._problem("E0123", message, item.span, f"give '{item.name}' a default, or move it before '{seen.name}'")
+                self._problem(
+                    "E0123", message, item.span, f"give '{item.name}' a default, or move it before '{seen.name}'"
+                )
                 return
-
-    # ------------------------------------------------------------------------------------------------- expressions
-
-    def tuple(self, c: Children) -> ast.TupleExpr:
-        items = tuple(c[::2])
-        return ast.TupleExpr(self._span(items[0], c[-1] or items[-1]), items)
-
-    def expression_list(self, c: Children) -> tuple[ast.Expr, ...]:
-        return tuple(c[::2])
-
-    def conditional(self, c: Children) -> ast.Conditional:
-        return ast.Conditional(self._span(c[0], c[4]), c[2], c[0], c[4])
-
-    def bool_op(self, c: Children) -> ast.BoolOp:
-        return ast.BoolOp(self._span(c[0], c[2]), str(c[1]), c[0], c[2])  # type: ignore[arg-type]
-
-    def unary(self, c: Children) -> ast.Unary:
-        return ast.Unary(self._span(c[0], c[1]), str(c[0]), c[1])  # type: ignore[arg-type]
-
-    def compare(self, c: Children) -> ast.Compare:
-        return ast.Compare(self._span(c[0], c[-1]), tuple(c[::2]), tuple(c[1::2]))
-
-    def comparator(self, c: Children) -> str:
-        return " ".join(c)
-
-    def binary(self, c: Children) -> ast.Binary:
-        left, op, right = c
-        return ast.Binary(self._span(left, right), str(op), left, right, self._at(op))
-
-    def attribute(self, c: Children) -> ast.Attribute:
-        return ast.Attribute(self._span(c[0], c[2]), c[0], str(c[2]), self._at(c[2]))
-
-    def call(self, c: Children) -> ast.Call:
-        return ast.Call(self._span(c[0], c[3]), c[0], c[2])
-
-    def subscript(self, c: Children) -> ast.Subscript:
-        return ast.Subscript(self._span(c[0], c[3]), c[0], c[2])
-
-    def transfer(self, c: Children) -> ast.Transfer:
-        return ast.Transfer(self._span(c[0], c[1]), c[0])
-
-    def arguments(self, c: Children) -> tuple[ast.Argument, ...]:
-        return tuple(x for x in c if x.__class__ is ast.Argument)
-
-    def positional(self, c: Children) -> ast.Argument:
-        value = c[0]
-        return ast.Argument(self._span(value, value), None, value)
-
-    def keyword(self, c: Children) -> ast.Argument:
-        return ast.Argument(self._span(c[0], c[2]), str(c[0]), c[2])
-
-    def starred(self, c: Children) -> ast.Argument:
-        return ast.Argument(self._span(c[0], c[1]), None, c[1], star=True)
-
-    indices = arguments
-
-    def slice(self, c: Children) -> ast.Argument:
-        present = [x for x in c if x is not None]
-        span = self._span(present[0], present[-1])
-        return ast.Argument(span, None, ast.Slice(span, c[0], c[2], c[4]))
-
-    # ------------------------------------------------------------------------------------------------------- atoms
-
-    def _name(self, token: Token) -> ast.Name:
-        return ast.Name(self._at(token), str(token))
-
-    def name_expression(self, c: Children) -> ast.Name:
-        token = c[0]
-        return ast.Name(Span(self.source, token.start_pos, token.end_pos), str(token))
-
-    def integer(self, c: Children) -> ast.IntLiteral:
-        return ast.IntLiteral(self._at(c[0]), int(c[0], 0))
-
-    def float(self, c: Children) -> ast.FloatLiteral:
-        return ast.FloatLiteral(self._at(c[0]), str(c[0]))
-
-    def string(self, c: Children) -> ast.StringLiteral:
-        value = "".join([decode_string(self.source, token, self.problems) for token in c])
-        return ast.StringLiteral(self._span(c[0], c[-1]), value)
-
-    def true(self, c: Children) -> ast.BoolLiteral:
-        return ast.BoolLiteral(self._at(c[0]), True)
-
-    def false(self, c: Children) -> ast.BoolLiteral:
-        return ast.BoolLiteral(self._at(c[0]), False)
-
-    def none(self, c: Children) -> ast.NoneLiteral:
-        return ast.NoneLiteral(self._at(c[0]))
-
-    def ellipsis(self, c: Children) -> ast.EllipsisLiteral:
-        return ast.EllipsisLiteral(self._at(c[0]))
-
-    def dot_name(self, c: Children) -> ast.DotName:
-        return ast.DotName(self._span(c[0], c[1]), str(c[1]))
-
-    def parenthesised(self, c: Children) -> ast.Expr:
-        self.outer[c[1]] = self._span(c[0], c[2])
-        return c[1]  # type: ignore[no-any-return]
-
-    def parenthesised_tuple(self, c: Children) -> ast.TupleExpr:
-        items = () if len(c) == 2 else (c[1], *(c[3] or ()))
-        return ast.TupleExpr(self._span(c[0], c[-1]), items)
-
-    def list(self, c: Children) -> ast.ListExpr:
-        return ast.ListExpr(self._span(c[0], c[2]), c[1] or ())
-
-    def function_type(self, c: Children) -> ast.FunctionType:
-        _, _, args, closer, raises, _, returns = c
-        return ast.FunctionType(self._span(c[0], returns or raises or closer), args or (), returns, raises is not None)
 
 
 def _flatten(items: Children) -> ast.Block:
@@ -462,7 +323,7 @@ def _is_empty(statement: ast.Stmt) -> bool:
     return isinstance(statement, ast.Pass)
 
 
-def describe(node: ast.Expr) -> str:
+def _describe(node: ast.Expr) -> str:
     """What a node is, in the words of a message."""
     return _DESCRIPTIONS.get(type(node), "an expression")
 

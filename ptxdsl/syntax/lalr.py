@@ -1,13 +1,14 @@
 """The parsing loop over Lark's LALR(1) tables.
 
-Lark's own loop hashes a rule object at each reduction and gives up at the first error. This one turns a state's row into
-plain integers and tuples when the state is first seen, skips the reductions that build nothing, and after an error its
-stack can be cut back to a place where parsing goes on.
+Lark's own loop hashes a rule object at each reduction and gives up at the first error. This one turns a state's row
+into plain integers and tuples when the state is first seen, skips the reductions that build nothing, and after an error
+its stack can be cut back to a place where parsing goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import intern
 from typing import Any
 
 from lark import Lark, Token, Tree
@@ -16,8 +17,8 @@ from lark.parsers.lalr_analysis import Shift
 
 END = "$END"
 
-# What a state does with a symbol: an int shifts (or goes) to that state; a tuple reduces (size, origin, callback), where
-# a callback of None leaves the one value as it is.
+# What a state does with a symbol: an int shifts (or goes) to that state; a tuple reduces (size, origin,
+# callback), where a callback of None leaves the one value as it is.
 Reduction = tuple[int, str, Callable[[list[Any]], Any] | None]
 Row = dict[str, Any]
 
@@ -30,18 +31,19 @@ class Tables(dict[int, Row]):
 
     def __init__(self, lark: Lark, builder: object | None) -> None:
         super().__init__()
-        table = lark.parser.parser._parse_table  # type: ignore[attr-defined]
+        table = lark.parser.parser._parse_table
         self._states: dict[int, dict[str, tuple[Any, Any]]] = table.states
         self.start: int = table.start_states["module"]
         self.end: int = table.end_states["module"]
-        rule_builder = ParseTreeBuilder(lark.rules, Tree, maybe_placeholders=True)
+        rule_builder = ParseTreeBuilder(lark.rules, Tree, maybe_placeholders=True)  # type: ignore[no-untyped-call]
         self._reductions: dict[int, Reduction] = {}
-        self._callbacks = rule_builder.create_callback(builder)
+        self._callbacks = rule_builder.create_callback(builder)  # type: ignore[no-untyped-call]
 
     def __missing__(self, state: int) -> Row:
         row: Row = {}
         for symbol, (action, argument) in self._states[state].items():
-            row[symbol] = argument if action is Shift else self._reduction(argument)
+            # Lark's names are tokens of its grammar's text: slow to compare.
+            row[intern(str(symbol))] = argument if action is Shift else self._reduction(argument)
         self[state] = row
         return row
 
@@ -51,7 +53,7 @@ class Tables(dict[int, Row]):
             size = len(rule.expansion)
             inlined = size == 1 and rule.expansion[0].name.startswith("_")
             passes = size == 1 and rule.options.expand1 and not rule.alias and not inlined
-            known = (size, rule.origin.name, None if passes else self._callbacks[rule])
+            known = (size, intern(str(rule.origin.name)), None if passes else self._callbacks[rule])
             self._reductions[id(rule)] = known
         return known
 
@@ -119,9 +121,9 @@ class Machine:
         """The kinds of token that would fit now."""
         return {kind for kind in self._rows[self.states[-1]] if kind.isupper() and self.accepts(kind)}
 
-    def cut_back(self, kind: str) -> None:
-        """Drops states and values until a token of this kind fits."""
+    def cut_back(self, *kinds: str) -> None:
+        """Drops states and values until a token of each of these kinds would fit."""
         depth = len(self.states)
-        while depth > 1 and not self.accepts(kind, depth):
+        while depth > 1 and not all(self.accepts(kind, depth) for kind in kinds):
             depth -= 1
         del self.states[depth:], self.values[depth - 1 :]

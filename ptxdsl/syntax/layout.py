@@ -5,7 +5,7 @@ Lark's own Indenter fails without a position on text that is not well laid out; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lark import Token
 
@@ -21,28 +21,28 @@ _CLOSERS = {")": "(", "]": "[", "}": "{"}
 
 # Keywords that only ever begin a statement.
 _LEADING = frozenset(
-    "STRUCT COMPTIME IMPORT FROM RETURN PASS BREAK CONTINUE WHILE ELIF".split()
+    ["STRUCT", "COMPTIME", "IMPORT", "FROM", "RETURN", "PASS", "BREAK", "CONTINUE", "WHILE", "ELIF"]
 )  # fmt: skip
 
-# What can begin an operand: a `^` before one of these is the operator, before anything else the transfer.
-_OPERAND = frozenset(
-    "NAME INTEGER FLOAT STRING TRUE FALSE NONE LPAR LSQB PLUS MINUS TILDE ELLIPSIS READ MUT OUT REF DEINIT RAISES WHERE".split()
-)
+_NAMES = frozenset(("NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "WHERE"))
+_LITERALS = frozenset(("INTEGER", "FLOAT", "STRING", "TRUE", "FALSE", "NONE", "ELLIPSIS"))
 
-# After these a bracket's content is complete: an `if` may follow in a conditional expression.
-_OPERAND_END = frozenset(
-    "NAME INTEGER FLOAT STRING TRUE FALSE NONE RPAR RSQB TRANSFER ELLIPSIS READ MUT OUT REF DEINIT RAISES WHERE".split()
-)
+# What can begin an operand: a `^` before one of these is the operator, before anything else the transfer.
+_OPERAND = _NAMES | _LITERALS | {"LPAR", "LSQB", "PLUS", "MINUS", "TILDE"}
+
+# What can end one: after these an `if` in brackets may belong to a conditional expression.
+_OPERAND_END = _NAMES | _LITERALS | {"RPAR", "RSQB", "TRANSFER"}
 
 
 @dataclass
 class Layout:
-    """The laid-out tokens, END last, and the opening brackets that nothing closes (by offset)."""
+    """The laid-out tokens, END last, and what was noticed on the way."""
 
     tokens: list[Token]
-    unclosed: set[int] = field(default_factory=set)
-    longest_line: int = 0
-    deepest_block: int = 0
+    unclosed: set[int]  # offsets of the opening brackets that nothing closes
+    odd_lines: set[int]  # offsets of the first tokens of lines whose indentation fits no block
+    longest_line: int  # in tokens
+    deepest_block: int
 
 
 def lay_out(source: Source, raw: list[Token], problems: list[Diagnostic]) -> Layout:
@@ -61,6 +61,8 @@ class _LayoutPass:
         self.unclosed: set[int] = set()
         self.first_white = ""  # the first white space used for indentation: the rest of the file must agree
         self.said_mixed = False
+        self.odd_lines: set[int] = set()
+        self.odd_width = -1  # the last indentation that fitted no block
 
     def run(self) -> Layout:
         raw, out, brackets = self.raw, self.out, self.brackets
@@ -87,18 +89,18 @@ class _LayoutPass:
                     deepest = max(deepest, len(self.indents))
                 line_start = len(out)
                 continue
-            if kind == "LPAR" or kind == "LSQB" or kind == "FOREIGN" and token == "{":
+            if kind == "LPAR" or kind == "LSQB" or (kind == "FOREIGN" and token == "{"):
                 brackets.append(token)
                 if len(brackets) > MAX_BRACKETS:
                     raise error("E0108", f"brackets are nested more than {MAX_BRACKETS} deep", self._span(token))
-            elif (kind == "RPAR" or kind == "RSQB" or kind == "FOREIGN" and token == "}") and brackets:
+            elif (kind == "RPAR" or kind == "RSQB" or (kind == "FOREIGN" and token == "}")) and brackets:
                 self._close(token)
             if out and out[-1].type == "CIRCUMFLEX" and kind not in _OPERAND:
                 out[-1].type = "TRANSFER"
             out.append(token)
         self._finish()
         longest = max(longest, len(out) - line_start)
-        return Layout(out, self.unclosed, longest, deepest)
+        return Layout(out, self.unclosed, self.odd_lines, longest, deepest)
 
     def _finish(self) -> None:
         out = self.out
@@ -143,8 +145,11 @@ class _LayoutPass:
             return
         while width < indents[-1]:
             if width > indents[-2]:
-                self._report_dedent(white, end)
-                indents[-1] = width  # it stays in the innermost block, and so do the next lines like it
+                # The line stays in the innermost block, and so do the next ones like it.
+                if width != self.odd_width:
+                    self._report_dedent(white, end)
+                self.odd_width = width
+                self.odd_lines.add(end)
                 return
             indents.pop()
             self.out.append(_mark("DEDENT", "", end, end))

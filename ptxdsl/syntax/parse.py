@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink
-from ptxdsl.source import Source, Span
+from ptxdsl.diagnostics import DiagnosticSink
+from ptxdsl.source import Source
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.reader import read_source
 
 if TYPE_CHECKING:
-    from lark import Token
+    pass
 
 __all__ = ["parse", "read_source", "tree_text"]
 
@@ -20,8 +20,8 @@ MAX_PROBLEMS = 50
 def parse(source: Source, sink: DiagnosticSink | None = None) -> ast.Module:
     """The module of a source.
 
-    Every problem of the text is found in one run. Without a sink they are raised together as a ``CompileError``; with one
-    they are added to it, and what could be parsed is given back.
+    Every problem of the text is found in one run. Without a sink they are raised together as a ``CompileError``; with
+    one they are added to it, and what could be parsed is given back.
     """
     from ptxdsl.syntax.session import run
 

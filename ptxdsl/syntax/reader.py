@@ -12,8 +12,8 @@ from ptxdsl.source import Source, Span
 def read_source(origin: str | Path | bytes, name: str | None = None, library: bool = False) -> Source:
     """Reads a file, or takes the bytes of one (``name`` is what diagnostics show).
 
-    A byte order mark is dropped; ``\\r\\n`` and ``\\r`` line ends become ``\\n``. Raises CompileError E0101 where the bytes
-    are not UTF-8; OSError is the caller's.
+    A byte order mark is dropped; ``\\r\\n`` and ``\\r`` line ends become ``\\n``. Raises CompileError E0101 where the
+    bytes are not UTF-8; OSError is the caller's.
     """
     if isinstance(origin, bytes):
         data, shown = origin, name or "<bytes>"

@@ -6,8 +6,9 @@ import re
 import unicodedata
 
 from lark import Lark, Token
-from lark.lexer import LexerThread
 from lark.exceptions import UnexpectedCharacters
+from lark.lexer import LexerState
+from lark.utils import TextSlice
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
@@ -26,21 +27,22 @@ _QUOTE = re.compile("\"\"\"|'''|\"|'")
 _LINE = re.compile(r"[^\n]*")
 _WORD = re.compile(r"\w+")
 
+# Characters that begin no token: code, message, help.
 _ADVICE = {
-    "!": ("'!' is not an operator", "write 'not'"),
-    "?": ("'?' is not an operator", "write 'a if condition else b'"),
-    "$": ("'$' is not allowed here", None),
-    "`": ("names in backticks are not in the subset", "choose a name of letters, digits and '_'"),
-    "\\": ("'\\' continues a line only as its last character", "remove what follows it, spaces too"),
-    "\ufeff": ("a byte order mark is allowed only at the start of the file", "remove it"),
-    "\u00a0": ("a no-break space is not white space here", "write an ordinary space"),
-    "\u201c": ("typographic quotes do not make a string", "write \""),
-    "\u201d": ("typographic quotes do not make a string", "write \""),
-    "\u2018": ("typographic quotes do not make a string", "write '"),
-    "\u2019": ("typographic quotes do not make a string", "write '"),
-    "\u2013": ("this dash is not a minus sign", "write '-'"),
-    "\u2212": ("this dash is not a minus sign", "write '-'"),
-    "\u00d7": ("'×' is not an operator", "write '*'"),
+    "!": ("E0103", "'!' is not an operator", "write 'not'"),
+    "?": ("E0103", "'?' is not an operator", "write 'a if condition else b'"),
+    "$": ("E0103", "'$' is not allowed here", None),
+    "`": ("E0103", "names in backticks are not in the subset", "choose a name of letters, digits and '_'"),
+    "\\": ("E0103", "'\\' continues a line only as its last character", "remove what follows it, spaces too"),
+    "\ufeff": ("E0102", "a byte order mark stands only at the start of the file", "remove it"),
+    "\u00a0": ("E0102", "a no-break space is no white space here", "write an ordinary space"),
+    "\u201c": ("E0102", "typographic quotes do not make a string", "write '\"'"),
+    "\u201d": ("E0102", "typographic quotes do not make a string", "write '\"'"),
+    "\u2018": ("E0102", "typographic quotes do not make a string", 'write "\'"'),
+    "\u2019": ("E0102", "typographic quotes do not make a string", 'write "\'"'),
+    "\u2013": ("E0102", "this dash is not a minus sign", "write '-'"),
+    "\u2212": ("E0102", "this dash is not a minus sign", "write '-'"),
+    "\u00d7": ("E0102", "'×' is not an operator", "write '*'"),
 }
 
 
@@ -49,18 +51,19 @@ def scan(lark: Lark, source: Source, problems: list[Diagnostic]) -> list[Token]:
     text = source.text
     _find_hidden(source, problems)
     tokens: list[Token] = []
-    thread = LexerThread.from_text(lark.parser.lexer, text)  # type: ignore[attr-defined]
+    state = LexerState(TextSlice(text, 0, len(text)))
+    lexer = lark.parser.lexer
     while True:
         try:
-            tokens.extend(thread.lex(None))
+            tokens.extend(lexer.lex(state, None))
             break
-        except UnexpectedCharacters as failure:
-            start = failure.pos_in_stream
+        except UnexpectedCharacters:
+            start = state.line_ctr.char_pos
             end, problem = _explain(source, start)
             if problem is not None:
                 problems.append(problem)
             tokens.append(Token(ERROR, text[start:end], start_pos=start, end_pos=end))
-            thread.state.line_ctr.feed(text[start:end])
+            state.line_ctr.feed(text[start:end])
     for token in tokens:
         if len(token) > MAX_NUMBER and token.type in ("INTEGER", "FLOAT"):
             span = Span(source, token.start_pos or 0, token.end_pos or 0)
@@ -98,24 +101,28 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
         quote = match[0]
         if len(quote) == 3:
             span = Span(source, start, start + 3)
-            return len(text), Diagnostic("E0104", f"this string has no closing {quote}", span, help=f"close it with {quote}")
+            return len(text), Diagnostic(
+                "E0104", f"this string has no closing {quote}", span, help=f"close it with {quote}"
+            )
         match = _LINE.match(text, start)
         assert match is not None
         end = match.end()
         help = f"close it with {quote}; a string over several lines is written between {quote * 3}"
-        return end, Diagnostic("E0104", f"this string has no closing {quote} on its line", Span(source, start, end), help=help)
+        return end, Diagnostic(
+            "E0104", f"this string has no closing {quote} on its line", Span(source, start, end), help=help
+        )
     if _HIDDEN.match(char) or char == "\r":
         return start + 1, None
     if char in _ADVICE:
-        message, advice = _ADVICE[char]
-        return start + 1, Diagnostic("E0103", message, Span(source, start, start + 1), help=advice)
+        code, message, advice = _ADVICE[char]
+        return start + 1, Diagnostic(code, message, Span(source, start, start + 1), help=advice)
     if match := _WORD.match(text, start):
         span = Span(source, start, match.end())
         help = "names are made of the letters a-z and A-Z, digits and '_'"
         return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
     name = unicodedata.name(char, "")
     message = f"the character {char!r} (U+{ord(char):04X}{', ' + name.lower() if name else ''}) is not allowed here"
-    return start + 1, Diagnostic("E0103", message, Span(source, start, start + 1))
+    return start + 1, Diagnostic("E0102", message, Span(source, start, start + 1))
 
 
 def _number(source: Source, match: re.Match[str]) -> Diagnostic:

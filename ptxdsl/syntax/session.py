@@ -12,15 +12,16 @@ from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build import Builder
+from ptxdsl.syntax.foreign import CONTINUATIONS, WORDS
 from ptxdsl.syntax.lalr import END, Machine, Tables
 from ptxdsl.syntax.layout import Layout, lay_out
+from ptxdsl.syntax.limits import too_deep
+from ptxdsl.syntax.mistake_context import LINE_ENDS
 from ptxdsl.syntax.mistakes import explain
 from ptxdsl.syntax.scan import ERROR, scan
 from ptxdsl.syntax.tables import load_lark
 
 MAX_PROBLEMS = 50
-
-_LINE_ENDS = ("NEWLINE", "INDENT", "DEDENT")
 
 _lock = Lock()  # the tables' callbacks are bound to one builder
 
@@ -49,11 +50,14 @@ def run(source: Source) -> tuple[ast.Module, list[Diagnostic]]:
 
 
 def lark_tree(source: Source) -> Any:
-    """The Lark tree of a source without errors."""
+    """The Lark tree of a source without errors, with all tokens but the layout's."""
     layout = lay_out(source, scan(load_lark(), source, []), [])
     machine = Machine(Tables(load_lark(), None))
     machine.run(layout.tokens, 0)
-    return machine.values[-1]
+    tree = machine.values[-1]
+    for part in tree.iter_subtrees():
+        part.children = [c for c in part.children if c is not None and getattr(c, "type", "") not in LINE_ENDS]
+    return tree
 
 
 class _Parse:
@@ -68,14 +72,31 @@ class _Parse:
         tokens, machine = self.tokens, self.machine
         index = machine.run(tokens, 0)
         while index < len(tokens):
-            if tokens[index].type != ERROR:
-                self.problems.append(explain(self.source, self.layout, index, machine))
-                if len(self.problems) > 4 * MAX_PROBLEMS:
-                    raise CompileError(())
-            index = machine.run(tokens, self._recover(index))
+            token = tokens[index]
+            self._report(token, index)
+            stand_in = WORDS[token.value].stand_in if token.type == "RESERVED" else None
+            if stand_in is not None and machine.accepts(stand_in):
+                token.type = stand_in
+            else:
+                index = self._recover(index)
+            index = machine.run(tokens, index)
         module = machine.values[-1]
         assert isinstance(module, ast.Module)
+        elifs = sum(token.type == "ELIF" for token in tokens)
+        problem = too_deep(module, self.layout.longest_line, self.layout.deepest_block, elifs)
+        if problem is not None:
+            raise CompileError(problem)
         return module
+
+    def _report(self, token: Token, index: int) -> None:
+        if token.type == ERROR or token.start_pos in self.layout.odd_lines:
+            return  # said already
+        problem = explain(self.source, self.layout, index, self.machine)
+        if token.value in CONTINUATIONS and any(p.message == problem.message for p in self.problems):
+            return
+        self.problems.append(problem)
+        if len(self.problems) > 4 * MAX_PROBLEMS:
+            raise CompileError(())
 
     def _recover(self, index: int) -> int:
         """Makes the machine ready to go on, and says from which token.
@@ -84,7 +105,7 @@ class _Parse:
         stays: it becomes the block of an `if True`, so that errors in it are found too.
         """
         tokens, machine = self.tokens, self.machine
-        if index > 0 and tokens[index - 1].type not in _LINE_ENDS:
+        if index > 0 and tokens[index - 1].type not in LINE_ENDS:
             index = self._next_line(index)
         while True:
             if tokens[index].type == "INDENT":
@@ -103,6 +124,6 @@ class _Parse:
 
     def _stand_in(self, index: int, *kinds: str) -> None:
         at = self.tokens[index].start_pos
-        self.machine.cut_back(kinds[0])
+        self.machine.cut_back("PASS", kinds[0])
         fed = self.machine.run([Token(kind, "", start_pos=at, end_pos=at) for kind in kinds], 0)
         assert fed == len(kinds)

@@ -10,8 +10,9 @@ import hashlib
 import io
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ptxdsl.resources import grammar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,38 +74,18 @@ def load_tables(data: bytes, grammar: str) -> Lark | None:
     return Lark.load(io.BytesIO(data[len(header) :]))
 
 
-def _shipped() -> bytes | None:
-    # The file is made when the wheel is built; a checkout has none.
-    path = Path(__file__).parent.parent / "_generated" / "pdsl.tables"
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
-
-
-def _grammar_text() -> str:
-    package = Path(__file__).parent.parent
-    for folder in (package / "grammar", package.parent / "grammar"):
-        path = folder / "pdsl.lark"
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    raise FileNotFoundError("grammar/pdsl.lark")
-
-
 _offered: bytes | None = None
 
 
 def offer_tables(data: bytes) -> None:
-    """Hands over tables from the driver's cache; they are used if they fit and the installation ships none."""
+    """Hands over tables that the driver has kept; they are used if they fit."""
     global _offered
     _offered = data
 
 
 @lru_cache(maxsize=1)
 def load_lark() -> Lark:
-    """The parser of ``grammar/pdsl.lark``: from shipped tables, from offered ones, or built (slow)."""
-    grammar = _grammar_text()
-    for data in (_shipped(), _offered):
-        if data is not None and (lark := load_tables(data, grammar)) is not None:
-            return lark
-    return compile_grammar(grammar)
+    """The parser of ``grammar/pdsl.lark``: from the offered tables, or built."""
+    grammar = grammar_text()
+    lark = load_tables(_offered, grammar) if _offered is not None else None
+    return lark or compile_grammar(grammar)
