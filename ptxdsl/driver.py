@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ptxdsl.emit_ptx import Emitted
     from ptxdsl.syntax import ast
 
-SOURCE_SUFFIXES = (".pdsl", ".mojo")
-
 
 @dataclass
 class Job:
@@ -43,18 +41,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Lowered:
-    """LLVM IR text and the module that it was made of."""
+    """LLVM IR text and the module that it was made of; None for a text that others wrote."""
 
     ir: str
-    module: tir.Module
+    module: tir.Module | None
 
 
 @dataclass(frozen=True)
 class Ptx:
-    """PTX, its line map and the module that it was made of."""
+    """PTX with its line map, and the kernels in it (of PTX that others wrote, none)."""
 
     emitted: Emitted
-    module: tir.Module
+    kernels: tuple[tir.Kernel, ...]
 
 
 @dataclass(frozen=True)
@@ -128,9 +126,13 @@ def _show_llvm(lowered: Lowered) -> str:
 
 
 def _ptx(job: Job, lowered: Lowered) -> Ptx:
+    if lowered.module is None:
+        from ptxdsl.foreign_ir import emit_apart
+
+        return Ptx(emit_apart(job.source, job.options), ())
     from ptxdsl.emit_ptx import emit
 
-    return Ptx(emit(lowered.ir, lowered.module, job.options), lowered.module)
+    return Ptx(emit(lowered.ir, lowered.module, job.options), tuple(lowered.module.kernels))
 
 
 def _show_ptx(ptx: Ptx) -> str:
@@ -143,6 +145,11 @@ def _cubin(job: Job, ptx: Ptx) -> Assembled:
     assembled = assemble(ptx.emitted.ptx, job.options, ptx.emitted.line_map)
     for finding in assembled.log:
         job.sink.add(finding)
+    spans = {kernel.name: kernel.span for kernel in ptx.kernels}
+    for name, used in assembled.resources.items():
+        spilled = used.spill_stores + used.spill_loads
+        said = f"{used.registers} registers, {used.shared} bytes of shared memory, {spilled or 'no'} bytes spilled"
+        job.sink.add(Diagnostic("W0805", f"kernel `{name}` uses {said}", spans.get(name), severity="note"))
     job.sink.raise_errors()
     return assembled
 
@@ -230,7 +237,7 @@ def compiled(job: Job) -> Compiled:
     """The artifact of a job. Raises CompileError."""
     ptx: Ptx = run(job, "ptx")
     return Compiled(
-        signatures={kernel.signature.name: kernel.signature for kernel in ptx.module.kernels},
+        signatures={kernel.signature.name: kernel.signature for kernel in ptx.kernels},
         ptx=ptx.emitted.ptx,
         line_map=ptx.emitted.line_map,
         options=job.options,
@@ -300,13 +307,13 @@ def constant(name: str, text: str) -> ast.Expr:
 
 def _entry(job: Job, stop: str) -> tuple[int, Any]:
     """The first stage to run and the value it starts from."""
+    # An unknown target is said before anything else is done for it.
+    from ptxdsl.targets import target
+
+    target(job.options.arch)
     suffix = os.path.splitext(job.source.name)[1]
     if suffix not in (".ll", ".ptx"):
-        _known_target(job)
         return 0, job.source
-    from ptxdsl import tir
-
-    _known_target(job)
     given = "llvm" if suffix == ".ll" else "ptx"
     if STAGE_NAMES.index(stop) < STAGE_NAMES.index(given):
         raise error(
@@ -315,19 +322,12 @@ def _entry(job: Job, stop: str) -> tuple[int, Any]:
             Span(job.source, 0, 0),
             help=f"it starts at '{given}': ask for {' or '.join(STAGE_NAMES[STAGE_NAMES.index(given) :])}",
         )
-    module = tir.Module([])
     if suffix == ".ll":
-        return STAGE_NAMES.index("ptx"), Lowered(job.source.text, module)
+        return STAGE_NAMES.index("ptx"), Lowered(job.source.text, None)
     from ptxdsl.emit_ptx import Emitted
 
-    lines = job.source.text.splitlines()
-    starts = job.source.line_starts
-    spans = tuple(Span(job.source, starts[i], starts[i] + len(line)) for i, line in enumerate(lines) if i < len(starts))
-    return STAGE_NAMES.index("cubin"), Ptx(Emitted(job.source.text, spans), module)
-
-
-def _known_target(job: Job) -> None:
-    """An unknown target is said before anything else is done for it."""
-    from ptxdsl.targets import target
-
-    target(job.options.arch)
+    spans = []
+    for number, start in enumerate(job.source.line_starts, start=1):
+        line = job.source.line(number)
+        spans.append(Span(job.source, start + len(line) - len(line.lstrip()), start + len(line)))
+    return STAGE_NAMES.index("cubin"), Ptx(Emitted(job.source.text, tuple(spans)), ())

@@ -102,6 +102,7 @@ def _printable(text: str) -> str:
     """Control characters must not reach a terminal: a source may hold escape sequences."""
     if text.isprintable():
         return text
+    text = text.replace("\t", " ")
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
