@@ -71,6 +71,7 @@ class _Graph:
         self.roots: list[Op] = []
         self.exits: dict[Op, list[Op]] = {}  # loop or scope: the operations whose blocks end by going to it
         self.constants: dict[tuple[str, str], Value] = {}
+        self.with_param: dict[Value, Value] = {}  # what a `for` carries, to its result: they stay or go together
         self.clock = 0
         for param in kernel.params:
             self.home[param] = kernel.body
@@ -111,6 +112,7 @@ class _Graph:
                 self.definition[op.blocks[0].params[0]] = op
                 for result, param in zip(op.results, carried, strict=True):
                     self.joins[result].incoming.append(param)
+                    self.with_param[param] = result
             else:
                 self.roots.append(op)
         for block in op.blocks:
@@ -220,6 +222,8 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
             joins.add(value)
             work.append(graph.joins[value].owner)
             work.extend(graph.joins[value].incoming)
+            if value in graph.with_param:
+                work.extend(graph.joins[graph.with_param[value]].incoming)
     return ops, joins
 
 
@@ -303,7 +307,7 @@ class _Rewrite:
         if op.name in ("loop", "for"):
             carried = carried_params(op)
             params = [self.keep(p) for p in carried]
-            if op.name == "for":  # a result is what is carried when the range ends: they stay or go together
+            if op.name == "for":  # a result is what is carried when the range ends
                 params = results = [a or b for a, b in zip(params, results, strict=True)]
             fixed = len(op.operands) - len(carried)
             op.operands[fixed:] = pick(op.operands[fixed:], params)

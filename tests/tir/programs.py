@@ -166,3 +166,44 @@ def statements(pipelines: int) -> st.SearchStrategy:
         )
 
     return st.lists(st.recursive(leaf, nest, max_leaves=10), max_size=6)
+
+
+@st.composite
+def ring_loops(draw: st.DrawFn, pipelines: int) -> list:
+    """A loop that steps each pipeline once on every path, whatever else it does; then some of the same again.
+
+    Steps hide in branches and before a ``continue``; ``break`` and ``return`` come anywhere.
+    """
+    numbers, sources = st.integers(0, 2), st.sampled_from("xnmi")
+    simple = st.one_of(
+        st.tuples(st.just("set"), st.sampled_from("xm"), sources, numbers),
+        st.tuples(st.just("store"), sources),
+        st.tuples(st.sampled_from(["wait", "arrive"]), st.integers(0, pipelines - 1)),
+        st.tuples(st.just("when"), sources, numbers, st.sampled_from([("break",), ("return",)])),
+        st.tuples(
+            st.just("for"), numbers, st.integers(0, 2), st.just(1), st.lists(st.tuples(st.just("store"), sources))
+        ),
+    )
+    filler = st.lists(simple, max_size=3)
+    stepped: list = [("step", k) for k in range(pipelines)]
+
+    def step(k: int) -> tuple:
+        one, shape = ("step", k), draw(st.integers(0, 2))
+        if shape == 0:
+            return one
+        then = [*draw(filler), one, *draw(filler)]
+        if shape == 2:  # the rest of the body is skipped, so the rest of the pipelines step before
+            then += [*stepped[k + 1 :], ("continue",)]
+        return ("if", draw(sources), draw(numbers), then, [*draw(filler), one])
+
+    body = draw(filler)
+    for k in range(pipelines):
+        body += [step(k), *draw(filler)]
+    trips = draw(st.sampled_from(["n", "n", *range(21)]))
+    loop = draw(
+        st.sampled_from([("for", draw(numbers), trips, draw(st.sampled_from([1, 1, 1, 3, -1, -2])), body),
+                         ("while", draw(st.integers(0, 20)), body)])
+    )  # fmt: skip
+    before = stepped * draw(st.integers(0, 2))
+    outer = [*draw(filler), *before, loop, *draw(filler)]
+    return draw(st.sampled_from([outer, [*before, ("for", 0, draw(st.integers(0, 3)), 1, [*draw(filler), loop])]]))
