@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,7 +14,19 @@ from pathlib import Path
 import pytest
 
 from ptxdsl import cli, driver
+from ptxdsl.assemble import find_tool
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.version import __version__
+
+
+def _has_ptxas() -> bool:
+    try:
+        return bool(find_tool("ptxas") and find_tool("nvdisasm"))
+    except CompileError:
+        return False
+
+
+needs_ptxas = pytest.mark.skipif(not _has_ptxas(), reason="ptxas and nvdisasm are not installed")
 
 GOOD = """\
 @kernel
@@ -171,12 +184,60 @@ def test_texts_that_are_no_programs(run, text: bytes) -> None:
     assert result.err.startswith("error[E") and "E0001" not in result.err
 
 
+FOREIGN_PTX = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n\tret;\n}\n"
+FOREIGN_IR = """\
+target triple = "nvptx64-nvidia-cuda"
+define ptx_kernel void @k(ptr addrspace(1) %p) {
+  store i32 1, ptr addrspace(1) %p
+  ret void
+}
+"""
+
+
 def test_a_ptx_file_starts_at_ptx(run, tmp_path: Path) -> None:
     path = tmp_path / "k.ptx"
-    path.write_text(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n")
-    assert run("compile", str(path)).out == path.read_text()
+    path.write_text(FOREIGN_PTX)
+    assert run("compile", str(path)).out == FOREIGN_PTX
     refused = run("compile", str(path), "--emit", "tir")
     assert refused.code == 1 and "error[E1011]: a .ptx file has no tir stage" in refused.err
+
+
+@needs_ptxas
+def test_ptx_to_machine_code(run, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(FOREIGN_PTX)
+    result = run("compile", str(path), "--emit", "sass")
+    assert result.code == 0 and "EXIT" in result.out
+    assert re.match(
+        r"note\[W0805\]: kernel `k` uses \d+ registers, 0 bytes of shared memory, no bytes spilled", result.err
+    )
+    assert run("compile", str(path), "--emit", "cubin").out[1:4] == "ELF"
+    path.write_text(FOREIGN_PTX.replace("ret", "rte"))
+    result = run("compile", str(path), "--emit", "cubin")
+    assert result.code == 1 and result.err.startswith("error[E0802]: ptxas: ") and f" --> {path}:5:2\n" in result.err
+
+
+def test_an_ll_file_starts_at_llvm(run, tmp_path: Path) -> None:
+    path = tmp_path / "k.ll"
+    path.write_text(FOREIGN_IR)
+    assert run("compile", str(path), "--emit", "llvm").out == FOREIGN_IR
+    result = run("compile", str(path))
+    assert result.code == 0 and "from k.ll\n" in result.out and ".visible .entry k(" in result.out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense", "LLVM IR parsing error"),
+        (FOREIGN_IR.replace("store i32 1, ptr addrspace(1) %p", "call void @llvm.nvvm.tcgen05.wait.ld()")
+         + "declare void @llvm.nvvm.tcgen05.wait.ld()\n", "LLVM ERROR: Cannot select"),
+    ],
+)  # fmt: skip
+def test_llvm_ir_that_llvm_does_not_take(run, tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "k.ll"
+    path.write_text(text)
+    result = run("compile", str(path))
+    assert result.code == 1 and result.err.startswith(f"error[E0806]: LLVM does not take this file: {words}")
 
 
 # ------------------------------------------------------------------------------------------------------- diagnostics
