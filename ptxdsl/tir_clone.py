@@ -50,5 +50,3 @@ def emit(out: list[Op], name: str, operands: list[Value], result: Ty, span: Span
     op = Op(name, operands, [Value(result)], attrs, span)
     out.append(op)
     return op.result
-
-
