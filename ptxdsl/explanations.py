@@ -65,6 +65,46 @@ The text cannot go on like this at the marked place. What was expected depends o
 is in `grammar/pdsl.lark`, and docs/language.md has examples of each construct. After an error reading goes on at the
 next line, so that one run finds many.
 """,
+    "E0111": """
+brackets that do not match
+
+Every `(` and `[` is closed by its own kind, in the order in which they were opened. A statement's keyword at the
+start of a line ends open brackets, so the mark is near the bracket that was forgotten.
+""",
+    "E0112": """
+a statement where an expression is wanted
+
+`=` assigns and is a statement of its own; `==` compares. `return`, `pass` and their kind stand at the start of a
+line.
+""",
+    "E0113": """
+a construct of Mojo or Python that is not in the subset
+
+The language is a subset of Mojo: what a kernel can use. Traits, classes, exceptions, `with`, `lambda`, `async`,
+dictionaries and comprehensions are not in it. docs/language.md lists what is.
+""",
+    "E0114": """
+a spelling that Mojo has given up
+
+`fn` is `def`, `let` is `var`, `alias` is `comptime`, `@parameter if` is `comptime if`, `constrained[…]` is `comptime
+assert`. The help line has the present form.
+""",
+    "E0115": """
+a keyword used as a name
+
+Keywords and reserved words cannot name anything.
+""",
+    "E0116": """
+a declaration without `var`
+
+`Int32 x = 3` is C; here it is `var x: Int32 = 3`.
+""",
+    "E0117": """
+a block or definition that is missing
+
+After `:` at a line's end follows an indented block, and after a decorator the `def` or `struct` that it belongs to.
+An empty block is `pass`.
+""",
     "E0120": """
 a variable without value and type
 
@@ -140,6 +180,22 @@ a variable used before it has a value
 
 A variable must have been given a value on every path that leads to its use: in both branches of an `if`, and before a
 loop that may run zero times.
+""",
+    "E0210": """
+a result that has no value
+
+A function with a result, and a constructor with its fields, must have given every part of it a value when it returns.
+""",
+    "E0211": """
+a struct inside a function
+
+Structs are declared at the top of a module. What depends on a function's parameters becomes a parameter of the
+struct.
+""",
+    "E0212": """
+an assignment to a name that is not declared
+
+A variable begins with `var`. Without it a misspelt name would silently be a new variable.
 """,
     "E0250": """
 unknown module
@@ -244,6 +300,128 @@ assignment to a temporary value
 
 What is assigned to must live somewhere: a variable, a field or element of one, or memory behind a pointer.
 """,
+    "E0318": """
+a leading-dot name whose type is not known
+
+`.SHARED` is short for `AddressSpace.SHARED` where the context wants an AddressSpace. Elsewhere write the type.
+""",
+    "E0319": """
+no overload takes these arguments
+
+Several functions have this name; each is shown with the reason why it does not fit.
+""",
+    "E0320": """
+an ambiguous call
+
+More than one overload takes the arguments equally well. Convert an argument, so that one fits exactly.
+""",
+    "E0321": """
+a change of something read-only
+
+Arguments are read-only unless they are declared `mut` (changes reach the caller) or `var` (a copy of one's own). A
+method that changes its value has `mut self`.
+""",
+    "E0322": """
+too many arguments
+
+More values stand in `(…)` than the function takes by position.
+""",
+    "E0323": """
+no argument of this name
+
+A keyword in `(…)` names an argument of the function.
+""",
+    "E0324": """
+an argument given twice
+
+By position and by keyword, or by keyword twice.
+""",
+    "E0325": """
+an argument is missing
+
+It has no default, so the call must give it.
+""",
+    "E0326": """
+an argument without a type
+
+Every argument of a `def` has a type; `self` alone has none.
+""",
+    "E0327": """
+a function that can end without its result
+
+Every path through a function with `-> T` ends with `return value`.
+""",
+    "E0328": """
+a statement that is not in the subset
+
+It is Mojo, but nothing that kernels here can use. docs/language.md lists what is in the subset.
+""",
+    "E0329": """
+a list that does not fit its Array
+
+A list initialises an Array: as many elements as it holds, of its element type. The type of an empty list must come
+from the context.
+""",
+    "E0330": """
+no such member
+
+The type has no field, method or compile-time name of this name.
+""",
+    "E0331": """
+something that cannot be indexed so
+
+Pointers, vectors, Arrays and tuples take one integer; a struct needs `__getitem__`.
+""",
+    "E0332": """
+something that cannot be called
+
+Functions, methods and types are called; values are not.
+""",
+    "E0333": """
+a type that a variable cannot have
+
+Strings, types and functions exist at compile time only: name them with `comptime`.
+""",
+    "E0334": """
+a variable without value and type
+
+Write `var x = value`, or `var x: Type` and assign before the first use.
+""",
+    "E0335": """
+a tuple of another length
+
+`var a, b = value` takes a value with as many parts as there are names.
+""",
+    "E0336": """
+a call without a result is given a name
+
+The function returns nothing. Call it as a statement of its own.
+""",
+    "E0337": """
+a change of a compile-time name
+
+`comptime` names, parameters and the index of a `comptime for` are constants. Copy one into a `var` to change it.
+""",
+    "E0338": """
+a loop over something that is no range
+
+A run-time `for` counts: `for i in range(…)`. A `comptime for` also goes through an Array or a tuple.
+""",
+    "E0339": """
+the step of a range
+
+A step is a compile-time constant other than 0. For anything else use `while`.
+""",
+    "E0340": """
+`break` or `continue` outside of a loop
+
+They belong to the `for` or `while` around them.
+""",
+    "E0341": """
+a `return` that does not fit the function
+
+With `-> T` a function returns a T on every path; without it nothing.
+""",
     "E0401": """
 a run-time value where a compile-time value is needed
 
@@ -275,6 +453,39 @@ A `where` clause or a `comptime assert` restricts the parameters; this use does 
 calls nested too deep
 
 Every call is inlined or specialised at compile time, so recursion needs a compile-time end.
+""",
+    "E0407": """
+a compile-time assertion failed
+
+`comptime assert condition, "message"` states what the code relies on; with these parameters it is false.
+""",
+    "E0501": """
+a pipeline without stages
+
+RolePipeline and PipelineState need at least one stage: `RolePipeline[3, True]`. One stage is a plain handshake, more
+let the producer run ahead.
+""",
+    "E0502": """
+sub-stages fewer than one
+
+`producer_sub_stages` and `consumer_sub_stages` say how many barriers a stage has on each side. A stage has at least
+one.
+""",
+    "E0503": """
+a cta_group other than 1 or 2
+
+Tensor core instructions work for one CTA or for a pair of CTAs.
+""",
+    "E0504": """
+an operation of the other role
+
+A producer acquires and commits; a consumer waits and releases. The role is the second parameter of RolePipeline and
+so part of the type: the wrong call would wait on, or complete, the wrong barrier, and the kernel would hang.
+""",
+    "E0505": """
+a sub-stage that is not there
+
+The parameters of the pipeline say how many sub-stages each side has; they count from 0.
 """,
     "E0601": """
 a type that has no layout in memory
@@ -335,6 +546,34 @@ Each PTX version needs a driver from a certain branch on. Update the driver or c
 the code generator refused
 
 LLVM found the module invalid. Where no inline assembly is involved, please report it with the file.
+""",
+    "E0802": """
+ptxas refused the PTX
+
+ptxas's words are shown at the line that the instruction came from. Where they concern text inside `inlined_assembly`,
+that text is wrong; elsewhere please report it with the file.
+""",
+    "E0803": """
+ptxas or nvdisasm is not installed
+
+`--emit=cubin` and `--emit=sass` need NVIDIA's assembler: `pip install 'ptxdsl[assemble]'`, or a CUDA toolkit on PATH
+or in CUDA_HOME. PTX needs neither.
+""",
+    "E0804": """
+the assembler did not end
+
+It was stopped after two minutes. Unrolled loops that grow very large are the usual cause.
+""",
+    "E0805": """
+nvdisasm failed
+
+Its words are in the message. An nvdisasm older than the ptxas that made the cubin is the usual cause.
+""",
+    "E0806": """
+LLVM IR that LLVM does not take
+
+The .ll file is not valid for this version of LLVM, or uses something that the target does not have. LLVM's words are
+in the message.
 """,
     "E0901": """
 a CUDA driver call failed
@@ -462,5 +701,22 @@ a damaged installation
 
 ptxdsl finds its grammar and standard library inside the installed package, or beside it in a checkout. They are
 missing: install it again.
+""",
+    "W0802": """
+a warning of ptxas
+
+Shown at the line that it concerns.
+""",
+    "W0803": """
+a performance note of ptxas
+
+ptxas tells where it had to do something slow: serialised wgmma, ignored launch bounds. Shown at the line that it
+concerns.
+""",
+    "W0805": """
+what a kernel uses
+
+Registers of a thread, static shared memory of a block, and bytes of registers spilled to memory (stores and loads),
+as ptxas counts them. Spills cost time: use fewer values at once, or allow more registers.
 """,
 }
