@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 from functools import lru_cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from ptxdsl.resources import grammar_text
@@ -50,8 +49,10 @@ def compile_grammar(grammar: str, *, strict: bool = False) -> Lark:
 
 
 def _header(grammar: str) -> bytes:
+    from lark import __version__
+
     digest = hashlib.sha256(grammar.encode()).hexdigest()
-    return b" ".join((_FORMAT, version("lark").encode(), digest.encode())) + b"\n"
+    return b" ".join((_FORMAT, __version__.encode(), digest.encode())) + b"\n"
 
 
 def build_tables(grammar: str) -> bytes:
