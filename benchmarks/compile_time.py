@@ -5,12 +5,14 @@
 A wheel is built and installed into a folder of its own (dependencies come from this interpreter), far from the
 checkout. *cold*: the user's cache is empty at every run. *cached*: it was filled by a run before. *recompile*: the same
 text again in one process. The kernel is kernel A, three stages and two roles. Medians; exits 1 where a goal is missed.
+Peers that this interpreter can import compile the same kernel beside it (peers/).
 ``--checkout`` measures the source tree as it stands instead of a wheel (its parse tables then come from the cache).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -108,6 +110,24 @@ def measure(site: Path, folder: Path, runs: int) -> dict[str, Run]:
     return results
 
 
+def measure_gluon(folder: Path, runs: int) -> list[list[str]]:
+    """Rows for Triton's Gluon, where it is installed: its cache empty at every run, as for *cold*."""
+    if importlib.util.find_spec("triton") is None:
+        return []
+    script = [sys.executable, str(HERE / "peers" / "gluon_kernel_a.py"), str(folder / "gluon.ptx")]
+    found = []
+    for i in range(runs + 1):
+        environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / f"triton-{i}")}
+        found.append(run_process(script, folder, environment))
+    again = subprocess.run([*script, "5"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    version = importlib.metadata.version("triton")
+    return [
+        [f"Gluon {version}, cold", f"{statistics.median(r.seconds for r in found[1:]):.3f} s", "", ""],
+        [f"Gluon {version}, recompile (with cubin)", f"{statistics.median(map(float, again.split())):.3f} s", "", ""],
+        [f"Gluon {version}, memory", f"{max(r.mebibytes for r in found[1:]):.0f} MiB", "", ""],
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=7)
@@ -118,6 +138,7 @@ def main() -> int:
         folder = Path(name)
         site = ROOT if chosen.checkout else install(chosen.wheel, folder)
         results = measure(site, folder, chosen.runs)
+        peers = measure_gluon(folder, chosen.runs)
     kind = "the checkout" if chosen.checkout else "an installed wheel"
     print(f"{machine_line()}; kernel A to PTX, {kind}, median of {chosen.runs}")
     peak = max(results["cold"].mebibytes, results["cached"].mebibytes)
@@ -129,7 +150,7 @@ def main() -> int:
         good = good and fine
         form = "{:.0f} MiB" if name == "memory" else "{:.3f} s"
         rows.append([name, form.format(value), form.format(goal) if goal else "", "" if fine else "MISSED"])
-    print_table(["", "measured", "goal", ""], rows)
+    print_table(["", "measured", "goal", ""], rows + peers)
     print("PASS" if good else "FAIL")
     return 0 if good else 1
 

@@ -197,8 +197,8 @@ def test_a_failed_launch_names_kernel_shape_and_reason(driver, tensor):
     found = refusal(lambda: start(driver, smem=64, arguments=[tensor(0), 1]))
     assert (found.code, found.message) == (
         "E0912",
-        "kernel 'scale' (grid (1, 1, 1), block (32, 1, 1), 64 bytes of dynamic shared memory) was not started: a kernel "
-        "read or wrote memory outside of any allocation (CUDA_ERROR_ILLEGAL_ADDRESS)",
+        "kernel 'scale' (grid (1, 1, 1), block (32, 1, 1), 64 bytes of dynamic shared memory) was not started: a "
+        "kernel read or wrote memory outside of any allocation (CUDA_ERROR_ILLEGAL_ADDRESS)",
     )
     driver.fails["launch"] = ("CUDA_ERROR_STRANGE", "")
     assert refusal(lambda: start(driver, arguments=[tensor(0), 1])).message.endswith(

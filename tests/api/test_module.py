@@ -1,0 +1,171 @@
+"""load, loads, specialise and compile; what is compiled when, and what a missing GPU or package says."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ptxdsl
+from ptxdsl import CompileError, LaunchError
+from ptxdsl.api import Module, device_arch
+from ptxdsl.cuda import driver as cuda_driver
+from ptxdsl.cuda.driver import Device
+from ptxdsl.source import Source
+
+TEXT = """
+@kernel
+def scale[factor: Int = 2](src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var i = Int32(block_idx.x) * Int32(block_dim.x) + Int32(thread_idx.x)
+    if i < n:
+        res[unsafe_offset=i] = src[unsafe_offset=i] * Float32(factor)
+
+
+def helper(x: Int32) -> Int32:
+    return x + 1
+"""
+
+
+@pytest.fixture
+def module(driver):
+    return Module(Source("scale.pdsl", TEXT), driver=driver)
+
+
+def test_kernels_are_attributes_and_items(module):
+    assert module.kernels == ("scale",)
+    assert module.scale is module["scale"]
+    assert "scale" in dir(module)
+    assert hasattr(module, "scale") and not hasattr(module, "nothing")
+    assert repr(module) == "<ptxdsl module 'scale.pdsl': scale>"
+    assert repr(module.scale.specialize(factor=3)) == "<ptxdsl kernel 'scale[factor=3]' of 'scale.pdsl'>"
+
+
+def test_an_unknown_kernel_names_the_nearest(module):
+    with pytest.raises(LaunchError, match=r"'scale\.pdsl' has no kernel 'scal'") as caught:
+        module["scal"]
+    assert caught.value.diagnostics[0].code == "E0913"
+    assert caught.value.diagnostics[0].help == "did you mean 'scale'?"
+    with pytest.raises(AttributeError, match="did you mean 'scale'"):
+        module.scal
+
+
+def test_specialising_twice_gives_one_kernel(module):
+    assert module.scale.specialize(factor=3) is module.scale.specialize(factor="3")
+    assert module.scale.specialize(factor=3) is not module.scale
+
+
+def test_values_of_comptime_parameters():
+    from ptxdsl.api import _constants
+
+    given = {"a": 3, "b": True, "c": 0.5, "d": "DType.bfloat16", "e": np.dtype("float32"), "f": np.int64(4)}
+    assert _constants(given) == (
+        ("a", "3"), ("b", "True"), ("c", "0.5"), ("d", "DType.bfloat16"), ("e", "DType.float32"), ("f", "4"),
+    )  # fmt: skip
+    with pytest.raises(LaunchError, match="parameter 'a' cannot be given as list"):
+        _constants({"a": [1]})
+
+
+def test_a_launch_compiles_once_a_context(module, driver, tensor):
+    for _ in range(3):
+        module.scale[4, 256](tensor(0x100), tensor(0x200), 1000)
+    assert (len(driver.images), len(driver.launches)) == (1, 3)
+    driver.context_id = 2
+    module.scale[4, 256](tensor(0x100), tensor(0x200), 1000)
+    assert len(driver.images) == 2
+    assert b".target sm_90a" in driver.images[0]
+    module.scale.specialize(factor=5)[4, 256](tensor(0x100), tensor(0x200), 1000)
+    assert len(driver.images) == 3
+
+
+def test_wrong_arguments_are_shown_in_the_text(module, tensor):
+    with pytest.raises(LaunchError) as caught:
+        module.scale[4, 256](tensor(0x100), None, 1000)
+    text = str(caught.value)
+    assert "argument 'res' of kernel 'scale' is a Pointer[Float32]; got None" in text
+    assert "scale.pdsl:3" in text and "res: Pointer[Float32, MutAnyOrigin]" in text
+
+
+def test_launch_shapes_are_asked_for(module):
+    for call in (lambda: module.scale(1), lambda: module.scale[4], lambda: module.scale[4, 256, 1]):
+        with pytest.raises(LaunchError) as caught:
+            call()
+        assert caught.value.diagnostics[0].code == "E0908"
+
+
+def test_mistakes_in_the_text_are_compile_errors(driver, tensor):
+    broken = Module(Source("b.pdsl", "@kernel\ndef k(n: Int32):\n    var x = nothing\n"), driver=driver)
+    with pytest.raises(CompileError, match="nothing"):
+        broken.k[1, 1](1)
+    assert driver.images == []
+    with pytest.raises(CompileError):
+        ptxdsl.loads("def k(:\n").kernels
+
+
+def test_a_mistaken_parameter_is_a_compile_error(module, driver):
+    with pytest.raises(CompileError, match="factr"):
+        module.scale.specialize(factr=1)[1, 1](None, None, 1)
+
+
+def test_load_reads_a_file_and_compile_gives_its_ptx(tmp_path):
+    path = tmp_path / "scale.pdsl"
+    path.write_text(TEXT)
+    made = ptxdsl.compile(path, arch="sm_80", constants={"factor": 7})
+    assert ".target sm_80" in made.ptx
+    (signature,) = made.signatures.values()
+    assert [p.name for p in signature.params] == ["src", "res", "n"]
+    assert ptxdsl.load(path).scale.specialize(factor=7).compile("sm_80").ptx == made.ptx
+    with pytest.raises(CompileError, match=r"none\.pdsl"):
+        ptxdsl.load(tmp_path / "none.pdsl")
+
+
+@pytest.mark.parametrize(
+    ("capability", "arch"),
+    [((8, 0), "sm_80"), ((8, 6), "sm_86"), ((8, 7), "sm_86"), ((8, 9), "sm_89"), ((9, 0), "sm_90a"),
+     ((10, 0), "sm_100a"), ((10, 3), "sm_103a"), ((11, 0), "sm_110a"), ((12, 0), "sm_120a"), ((12, 1), "sm_121a")],
+)  # fmt: skip
+def test_the_target_of_a_device(capability, arch):
+    assert device_arch(Device(0, "card", capability)) == arch
+
+
+def test_devices_that_no_target_fits():
+    with pytest.raises(LaunchError) as caught:
+        device_arch(Device(0, "old card", (7, 5)))
+    assert caught.value.diagnostics[0].code == "E0902"
+
+
+def test_importing_loads_neither_compiler_nor_cuda():
+    code = "import sys, ptxdsl; print(sorted({'lark', 'llvmlite', 'numpy', 'cuda', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_without_the_cuda_package_a_launch_says_so(monkeypatch, tensor):
+    monkeypatch.setattr(cuda_driver, "_driver", None)
+    for name in ("cuda", "cuda.bindings", "cuda.bindings.driver"):
+        monkeypatch.setitem(sys.modules, name, None)
+    module = ptxdsl.loads(TEXT)
+    assert "scale" in module.scale.compile().ptx
+    with pytest.raises(LaunchError, match="cuda-python") as caught:
+        module.scale[1, 1](tensor(0x100), tensor(0x200), 1)
+    assert caught.value.diagnostics[0].code == "E0901"
+
+
+def test_without_a_device_a_launch_says_so(monkeypatch, tensor):
+    class NoDevice:
+        class CUresult:
+            CUDA_SUCCESS = 0
+
+        class Status:
+            name = "CUDA_ERROR_NO_DEVICE"
+
+        def cuInit(self, flags):
+            return (self.Status,)
+
+    bindings = NoDevice()
+    monkeypatch.setattr(cuda_driver, "_driver", None)
+    package = type(sys)("cuda.bindings")
+    package.driver = bindings
+    monkeypatch.setitem(sys.modules, "cuda", type(sys)("cuda"))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", package)
+    with pytest.raises(LaunchError, match="this machine has no CUDA device") as caught:
+        ptxdsl.loads(TEXT).scale[1, 1](tensor(0x100), tensor(0x200), 1)
+    assert caught.value.diagnostics[0].code == "E0902"
