@@ -1,4 +1,4 @@
-"""Instructions of ``intrinsics.py``, the user's inline PTX, print, assert and trap."""
+"""Instructions of ``intrinsics.py``, print, assert and trap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxdsl.intrinsics import ROWS, Row
 from ptxdsl.llvm_builder import Builder
 from ptxdsl.llvm_types import llvm_type
 from ptxdsl.lower_arith import Handler
-from ptxdsl.lower_asm import AsmEffects, asm_call, emit_asm
+from ptxdsl.lower_asm import AsmEffects, emit_asm
 from ptxdsl.tir import Op, Ty, Value
 
 # Mojo's names of the element types -> PTX's
@@ -53,8 +53,9 @@ def fill_in(text: str, op: Op) -> str:
         if name in op.attrs:
             return ptx_text(op.attrs[name])
         if name == "b":
-            values = [*op.results, *op.operands]
-            return f"b{values[0].ty.bits}"
+            # the value that is moved, not its address
+            values = [*op.results, *sorted(op.operands, key=lambda operand: operand.ty.is_pointer)]
+            return f"b{max(values[0].ty.bits, 8)}"
         return match[0]
 
     return re.sub(r"\{(\w+)\}", value, text)
@@ -114,61 +115,20 @@ def _coerced(b: Builder, value: Value, type: str) -> str:
         return b.ref(value)
     if value.ty.is_pointer:
         return b.emit(f"addrspacecast {b.typed(value)} to {type}")
-    return _integer_or_bits(b, b.ref(value), own, type)
+    return integer_or_bits(b, b.ref(value), own, type)
 
 
 def converted(b: Builder, text: str, type: str, to: Ty) -> str:
     """A result of an intrinsic as the type that the language gives it."""
     own = llvm_type(to)
-    return text if own == type else _integer_or_bits(b, text, type, own)
+    return text if own == type else integer_or_bits(b, text, type, own)
 
 
-def _integer_or_bits(b: Builder, text: str, source: str, to: str) -> str:
+def integer_or_bits(b: Builder, text: str, source: str, to: str) -> str:
     if re.fullmatch(r"i\d+", source) and re.fullmatch(r"i\d+", to):
         wider = int(to[1:]) > int(source[1:])
         return b.emit(f"{'zext' if wider else 'trunc'} {source} {text} to {to}")
     return b.emit(f"bitcast {source} {text} to {to}")
-
-
-# the user's own PTX
-
-
-def _asm(b: Builder, op: Op) -> None:
-    """Text and constraints as the user wrote them (LLVM's form)."""
-    constraints = [c.strip() for c in str(op.attrs["constraints"]).split(",") if c.strip()]
-    effects = AsmEffects(
-        side_effects=bool(op.attrs.get("side_effects", True)), memory="~{memory}" in constraints, convergent=True
-    )
-    constraints = [c for c in constraints if c != "~{memory}"]
-    inputs = [c for c in constraints if not c.startswith(("=", "~"))]
-    arguments = [_user_operand(b, value, c) for value, c in zip(op.operands, inputs, strict=True)]
-    outputs = [c for c in constraints if c.startswith("=")]
-    types = [_result_type(result.ty, c) for result, c in zip(op.results, outputs, strict=True)]
-    parts = asm_call(b, types, str(op.attrs["text"]), constraints, arguments, effects)
-    for result, part, type in zip(op.results, parts, types, strict=True):
-        b.set(result, converted(b, part, type, result.ty))
-
-
-_LETTERS = {"h": "i16", "c": "i16", "r": "i32", "l": "i64", "q": "i128", "f": "float", "d": "double", "b": "i1"}
-
-
-def _result_type(ty: Ty, constraint: str) -> str:
-    type = llvm_type(ty)
-    return _LETTERS.get(constraint.lstrip("=&"), type) if ty.bits < 32 and ty.lanes == 1 else type
-
-
-def _user_operand(b: Builder, value: Value, constraint: str) -> str:
-    type = llvm_type(value.ty)
-    wanted = _LETTERS.get(constraint, type)
-    if value.ty.is_pointer and b.addresses.get(value) is None:
-        wanted = type
-    if value.ty.is_pointer and value.ty.bits == 32 and constraint == "l":
-        return f"i64 {b.emit(f'ptrtoint {b.typed(value)} to i64')}"
-    if value.ty.is_int and value.ty.lanes == 1 and wanted.startswith("i") and value.ty.bits < int(wanted[1:]):
-        return f"{wanted} {b.emit(f'zext {b.typed(value)} to {wanted}')}"
-    if value.ty.name in ("f16", "bf16") and value.ty.lanes == 1 and wanted == "i16":
-        return f"i16 {b.emit(f'bitcast {b.typed(value)} to i16')}"
-    return b.typed(value)
 
 
 # print, assert, trap
@@ -232,7 +192,6 @@ def _row_handler(row: Row) -> Handler:
 
 HANDLERS: dict[str, Handler] = {
     **{name: _row_handler(row) for name, row in ROWS.items()},
-    "asm": _asm,
     "print": _print,
     "assert": _assert,
     "trap": _trap,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ptxdsl import lower_arith, lower_intrinsic, lower_memory, lower_pipeline
+from ptxdsl import lower_arith, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.llvm_builder import Builder, ModuleText, symbol
 from ptxdsl.llvm_types import llvm_type
@@ -36,7 +36,7 @@ def lower(module: Module, options: Options) -> str:
 
 PIPELINE_FEATURES = {
     "pipe.wait": "mbarrier.try_wait",
-    "pipe.arrive": "mbarrier",
+    "pipe.arrive": "mbarrier.try_wait",
     "pipe.commit_mma": "tcgen05",
 }
 
@@ -304,4 +304,5 @@ HANDLERS: dict[str, Handler] = {
     **lower_memory.HANDLERS,
     **lower_pipeline.HANDLERS,
     **lower_intrinsic.HANDLERS,
+    **lower_user_asm.HANDLERS,
 }

@@ -108,18 +108,20 @@ _SPECIFIC = frozenset(name for name in _SM90 if name[-1] in "af")
 
 FEATURES: dict[str, Feature] = {
     "cp.async": Feature(_ALL, (7, 0), "asynchronous copies of 4, 8 or 16 bytes a thread (cp.async)"),
-    "mbarrier": Feature(_ALL, (7, 8), "mbarriers"),
+    "mbarrier": Feature(_ALL, (7, 0), "mbarriers"),
+    "mbarrier.parity": Feature(_ALL, (7, 1), "testing an mbarrier by parity (mbarrier.test_wait.parity)"),
     "mbarrier.try_wait": Feature(_SM90, (7, 8), "waiting on an mbarrier (mbarrier.try_wait)"),
     "mbarrier.expect_tx": Feature(_SM90, (8, 0), "mbarrier transaction counts (expect_tx)"),
     "mbarrier.cluster": Feature(_SM90, (8, 0), "mbarriers of other CTAs in the cluster"),
     "cluster": Feature(_SM90, (7, 8), "thread block clusters"),
+    "cache.hint": Feature(_ALL, (7, 4), "eviction priorities and cache policies"),
     "fence.proxy.async": Feature(_SM90, (8, 0), "fences between the generic and the async proxy"),
     "elect": Feature(_SM90, (8, 0), "elect.sync"),
     "tma": Feature(_SM90, (8, 0), "bulk copies and tensor maps (cp.async.bulk)"),
     "tma.shared_cta": Feature(_SM90, (8, 6), "bulk copies whose destination is .shared::cta"),
     "tma.multicast": Feature(_SM90, (8, 0), "bulk copies into several CTAs (.multicast::cluster)"),
     "tma.cta_group": Feature(_TCGEN05, (8, 6), "tensor copies that signal a CTA pair (.cta_group)"),
-    "tma.gather4": Feature(_SPECIFIC - {"sm_90a"}, (8, 6), "tensor copies of gathered rows (tile::gather4)"),
+    "tma.gather4": Feature(_TCGEN05, (8, 6), "tensor copies of gathered rows (tile::gather4)"),
     "setmaxnreg": Feature(_SPECIFIC, (8, 0), "moving registers between warps (setmaxnreg)"),
     "wgmma": Feature(_exactly("sm_90a"), (8, 0), "warpgroup matrix multiply (wgmma)"),
     "tcgen05": Feature(_TCGEN05, (8, 6), "fifth-generation tensor cores (tcgen05)"),
@@ -153,9 +155,8 @@ def target(name: str) -> Target:
     if name in TARGETS:
         return TARGETS[name]
     near = get_close_matches(name, TARGETS, n=1, cutoff=0.7)
-    family = [known for known in TARGETS if known.rstrip("af") == name.rstrip("af")]
-    if family:
-        near = family
+    family = [known for known in TARGETS if known.rstrip("af") == name.rstrip("abcdefghijklmnopqrstuvwxyz")]
+    near = family or near
     known = ", ".join(TARGETS)
     help = f"did you mean {' or '.join(near)}?" if near else f"the targets are {known}"
     raise error("E0702", f"unknown target '{name}'", None, help=help)
