@@ -112,8 +112,8 @@ IDS: dict[str, Row] = {
 
 CONTROL: dict[str, Row] = {
     "nanosleep": llvm("void @llvm.nvvm.nanosleep(i32 $0)", Effect(Kind.READ)),
-    "trap_row": llvm("void @llvm.trap()", Effect(Kind.TRAP)),
-    "exit_row": asm("exit;", Effect(Kind.TRAP, convergent=True)),
+    "trap_kernel": llvm("void @llvm.trap()", Effect(Kind.TRAP)),
+    "exit_thread": asm("exit;", Effect(Kind.TRAP, convergent=True)),
     "setmaxnreg_inc": llvm(
         "void @llvm.nvvm.setmaxnreg.inc.sync.aligned.u32(i32 {count})",
         Effect(Kind.REGISTERS, convergent=True),
@@ -163,7 +163,7 @@ BARRIERS: dict[str, Row] = {
     "fence_row": asm("fence.{sem}.{scope};", Effect(Kind.FENCE)),
     "fence_cluster_row": asm("fence.{sem}.cluster;", _FENCE_CLUSTER, "cluster"),
     "fence_mbarrier_init": llvm(
-        "void @llvm.nvvm.fence.mbarrier_init.release.cluster()", _FENCE_CLUSTER, "fence.mbarrier_init"
+        "void @llvm.nvvm.fence.mbarrier_init.release.cluster()", _FENCE_CLUSTER, "mbarrier.cluster"
     ),
     "fence_proxy_async_all": asm("fence.proxy.async;", Effect(Kind.FENCE, proxy="async"), "fence.proxy.async"),
     "fence_proxy_async_shared": asm(
@@ -182,9 +182,9 @@ BARRIERS: dict[str, Row] = {
 
 WARP: dict[str, Row] = {
     "warp_sync": llvm("void @llvm.nvvm.bar.warp.sync(i32 $0)", _WARP),
-    "elect_row": asm("{.reg .pred p; elect.sync _|p, -1; selp.b32 $r0, 1, 0, p;}", _WARP, "elect.sync"),
-    "elect_one_sync": asm("{.reg .pred p; elect.sync _|p, -1; selp.b32 $r0, 1, 0, p;}", _WARP, "elect.sync"),
-    "elect_mask": asm("{.reg .pred p; elect.sync _|p, $0; selp.b32 $r0, 1, 0, p;}", _WARP, "elect.sync"),
+    "elect": asm("{.reg .pred p; elect.sync _|p, -1; selp.b32 $r0, 1, 0, p;}", _WARP, "elect"),
+    "elect_one_sync": asm("{.reg .pred p; elect.sync _|p, -1; selp.b32 $r0, 1, 0, p;}", _WARP, "elect"),
+    "elect_mask": asm("{.reg .pred p; elect.sync _|p, $0; selp.b32 $r0, 1, 0, p;}", _WARP, "elect"),
     "shfl_idx": llvm("i32 @llvm.nvvm.shfl.sync.idx.i32(i32 $0, i32 $1, i32 $2, i32 {clamp})", _WARP),
     "shfl_up": llvm("i32 @llvm.nvvm.shfl.sync.up.i32(i32 $0, i32 $1, i32 $2, i32 {clamp})", _WARP),
     "shfl_down": llvm("i32 @llvm.nvvm.shfl.sync.down.i32(i32 $0, i32 $1, i32 $2, i32 {clamp})", _WARP),
@@ -198,8 +198,8 @@ WARP: dict[str, Row] = {
     "match_all_b32": asm("match.all.sync.b32 $r0, $1, $0;", _WARP),
     "match_all_b64": asm("match.all.sync.b64 $r0, $1, $0;", _WARP),
     "active_mask": llvm("i32 @llvm.nvvm.activemask()", Effect(Kind.READ, convergent=True)),
-    "redux_sync": asm("redux.sync.{op}.{T} $r0, $1, $0;", _WARP, "redux.sync"),
-    "redux_sync_bits": asm("redux.sync.{op}.b32 $r0, $1, $0;", _WARP, "redux.sync"),
+    "redux_sync": asm("redux.sync.{op}.{T} $r0, $1, $0;", _WARP, "redux"),
+    "redux_sync_bits": asm("redux.sync.{op}.b32 $r0, $1, $0;", _WARP, "redux"),
     "redux_sync_f32": asm("redux.sync.{op}.f32 $r0, $1, $0;", _WARP, "redux.f32"),
 }
 
@@ -210,34 +210,34 @@ MBARRIER: dict[str, Row] = {
     ),
     "mbarrier_inval": asm("mbarrier.inval.shared.b64 [$0];", Effect(Kind.BAR_INVAL, "shared", barrier=0), "mbarrier"),
     "mbarrier_arrive": asm("mbarrier.arrive.shared.b64 $r0, [$0];", _ARRIVE, "mbarrier"),
-    "mbarrier_arrive_count": asm("mbarrier.arrive.shared::cta.b64 $r0, [$0], $1;", _ARRIVE_COUNT, "mbarrier.count"),
+    "mbarrier_arrive_count": asm("mbarrier.arrive.shared::cta.b64 $r0, [$0], $1;", _ARRIVE_COUNT, "mbarrier.try_wait"),
     "mbarrier_arrive_drop": asm("mbarrier.arrive_drop.shared.b64 $r0, [$0];", _ARRIVE, "mbarrier"),
     "mbarrier_arrive_cluster": asm(
         "{.reg .b32 a; mapa.shared::cluster.u32 a, $0, $2; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a], "
         "$1;}",
         _ARRIVE_REMOTE,
-        "cluster",
+        "mbarrier.cluster",
     ),
     "mbarrier_arrive_expect_tx": asm(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
         Effect(Kind.BAR_EXPECT, "shared", scope="cta", barrier=0, count=1, bytes=1),
-        "mbarrier.tx",
+        "mbarrier.expect_tx",
     ),
     "mbarrier_arrive_expect_tx_cluster": asm(
         "{.reg .b32 a; mapa.shared::cluster.u32 a, $0, $2; "
         "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [a], $1;}",
         Effect(Kind.BAR_EXPECT, "cluster", scope="cluster", barrier=0, count=1, bytes=1),
-        "mbarrier.tx",
+        "mbarrier.expect_tx",
     ),
     "mbarrier_expect_tx": asm(
         "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
         Effect(Kind.BAR_EXPECT, "shared", scope="cta", barrier=0, bytes=1),
-        "mbarrier.tx",
+        "mbarrier.expect_tx",
     ),
     "mbarrier_complete_tx": asm(
         "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
         Effect(Kind.COMMIT, "shared", scope="cta", barrier=0, bytes=1),
-        "mbarrier.tx",
+        "mbarrier.expect_tx",
     ),
     "mbarrier_wait_parity": asm(
         "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; @!p bra W;}",
@@ -247,7 +247,7 @@ MBARRIER: dict[str, Row] = {
     "mbarrier_wait_parity_cluster": asm(
         "{.reg .pred p; W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [$0], $1; @!p bra W;}",
         Effect(Kind.BAR_WAIT, "shared", scope="cluster", barrier=0, convergent=True),
-        "mbarrier.try_wait",
+        "mbarrier.cluster",
     ),
     "mbarrier_wait_parity_hint": asm(
         "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1, $2; @!p bra W;}",
@@ -286,7 +286,7 @@ MBARRIER: dict[str, Row] = {
 }
 
 MEMORY: dict[str, Row] = {
-    # loads and stores of global memory; {hint} is a cache operator or eviction priority with its dot, or empty
+    # loads and stores of global memory; {hint} is a cache operator with its dot (".nc" too), or empty
     "ld_global_b8": asm("ld.global{hint}.b8 $r0, [$0];", _READ_GLOBAL),
     "ld_global_b16": asm("ld.global{hint}.b16 $r0, [$0];", _READ_GLOBAL),
     "ld_global_b32": asm("ld.global{hint}.b32 $r0, [$0];", _READ_GLOBAL),
@@ -299,8 +299,19 @@ MEMORY: dict[str, Row] = {
     "st_global_b64": asm("st.global{hint}.b64 [$0], $1;", _WRITE_GLOBAL),
     "st_global_v2_b32": asm("st.global{hint}.v2.b32 [$0], {$1, $2};", _WRITE_GLOBAL),
     "st_global_v4_b32": asm("st.global{hint}.v4.b32 [$0], {$1, $2, $3, $4};", _WRITE_GLOBAL),
+    # the same with an eviction priority or prefetch size in {hint}
+    "ld_global_evict_b16": asm("ld.global{hint}.b16 $r0, [$0];", _READ_GLOBAL, "cache.hint"),
+    "ld_global_evict_b32": asm("ld.global{hint}.b32 $r0, [$0];", _READ_GLOBAL, "cache.hint"),
+    "ld_global_evict_b64": asm("ld.global{hint}.b64 $r0, [$0];", _READ_GLOBAL, "cache.hint"),
+    "ld_global_evict_v2_b32": asm("ld.global{hint}.v2.b32 {$r0, $r1}, [$0];", _READ_GLOBAL, "cache.hint"),
+    "ld_global_evict_v4_b32": asm("ld.global{hint}.v4.b32 {$r0, $r1, $r2, $r3}, [$0];", _READ_GLOBAL, "cache.hint"),
+    "st_global_evict_b16": asm("st.global{hint}.b16 [$0], $1;", _WRITE_GLOBAL, "cache.hint"),
+    "st_global_evict_b32": asm("st.global{hint}.b32 [$0], $1;", _WRITE_GLOBAL, "cache.hint"),
+    "st_global_evict_b64": asm("st.global{hint}.b64 [$0], $1;", _WRITE_GLOBAL, "cache.hint"),
+    "st_global_evict_v2_b32": asm("st.global{hint}.v2.b32 [$0], {$1, $2};", _WRITE_GLOBAL, "cache.hint"),
+    "st_global_evict_v4_b32": asm("st.global{hint}.v4.b32 [$0], {$1, $2, $3, $4};", _WRITE_GLOBAL, "cache.hint"),
     "prefetch_global_l2": asm("prefetch.global.L2 [$0];", Effect(Kind.READ, "global")),
-    "createpolicy": asm("createpolicy.fractional.L2::{priority}.b64 $r0, 1.0;", PURE, "createpolicy"),
+    "createpolicy": asm("createpolicy.fractional.L2::{priority}.b64 $r0, 1.0;", PURE, "cache.hint"),
     # distributed shared memory
     "mapa": asm("mapa.shared::cluster.u32 $r0, $0, $1;", PURE, "cluster"),
     "ld_cluster_b32": asm("ld.shared::cluster.b32 $r0, [$0];", Effect(Kind.READ, "cluster"), "cluster"),
@@ -308,12 +319,12 @@ MEMORY: dict[str, Row] = {
     "st_cluster_b32": asm("st.shared::cluster.b32 [$0], $1;", Effect(Kind.WRITE, "cluster"), "cluster"),
     "st_cluster_b64": asm("st.shared::cluster.b64 [$0], $1;", Effect(Kind.WRITE, "cluster"), "cluster"),
     "st_async_b32": asm(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];",
         Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier"),
         "st.async",
     ),
     "st_async_b64": asm(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [$0], $1, [$2];",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [$0], $1, [$2];",
         Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier"),
         "st.async",
     ),
@@ -349,12 +360,12 @@ MEMORY: dict[str, Row] = {
     "cp_async_bulk_g2s": asm(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
         _BULK_IN,
-        "cp.async.bulk",
+        "tma",
     ),
     "cp_async_bulk_g2s_hint": asm(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [$0], [$1], $2, [$3], $4;",
         _BULK_IN,
-        "cp.async.bulk",
+        "tma",
     ),
     "cp_async_bulk_g2s_multicast": asm(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -362,39 +373,39 @@ MEMORY: dict[str, Row] = {
         Effect(
             Kind.ASYNC_COPY, "cluster", proxy="async", scope="cluster", barrier=3, bytes=2, completes_on="mbarrier"
         ),
-        "cp.async.bulk",
+        "tma.multicast",
     ),
     "cp_async_bulk_s2s": asm(
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
         _BULK_PEER,
-        "cp.async.bulk",
+        "tma",
     ),
     "cp_async_bulk_s2g": asm(
-        "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", _BULK_OUT, "cp.async.bulk"
+        "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", _BULK_OUT, "tma"
     ),
     "cp_async_bulk_s2g_hint": asm(
-        "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [$0], [$1], $2, $3;", _BULK_OUT, "cp.async.bulk"
+        "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [$0], [$1], $2, $3;", _BULK_OUT, "tma"
     ),
     "cp_reduce_async_bulk_s2g": asm(
-        "cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.{T} [$0], [$1], $2;", _BULK_OUT, "cp.async.bulk"
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.{T} [$0], [$1], $2;", _BULK_OUT, "tma"
     ),
     "cp_async_bulk_prefetch_l2": asm(
-        "cp.async.bulk.prefetch.L2.global [$0], $1;", Effect(Kind.READ, "global", bytes=1), "cp.async.bulk"
+        "cp.async.bulk.prefetch.L2.global [$0], $1;", Effect(Kind.READ, "global", bytes=1), "tma"
     ),
     "cp_async_bulk_commit_group": llvm(
         "void @llvm.nvvm.cp.async.bulk.commit.group()",
         Effect(Kind.COMMIT, proxy="async", completes_on="bulk-group"),
-        "cp.async.bulk",
+        "tma",
     ),
     "cp_async_bulk_wait_group_all": llvm(
         "void @llvm.nvvm.cp.async.bulk.wait.group(i32 {n})",
         Effect(Kind.WAIT_GROUP, "global", proxy="async", completes_on="bulk-group"),
-        "cp.async.bulk",
+        "tma",
     ),
     "cp_async_bulk_wait_group_read": llvm(
         "void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 {n})",
         Effect(Kind.WAIT_GROUP, "shared", proxy="async", completes_on="bulk-group"),
-        "cp.async.bulk",
+        "tma",
     ),
 }
 
@@ -404,7 +415,7 @@ ATOMICS: dict[str, Row] = {
     "atom_add": asm("atom.{sem}.{scope}{space}.add.{T} $r0, [$0], $1;", _ATOMIC),
     "atom_add_s64": asm("atom.{sem}.{scope}{space}.add.u64 $r0, [$0], $1;", _ATOMIC),
     "atom_add_f16": asm("atom.{sem}.{scope}{space}.add.noftz.f16 $r0, [$0], $1;", _ATOMIC),
-    "atom_add_bf16": asm("atom.{sem}.{scope}{space}.add.noftz.bf16 $r0, [$0], $1;", _ATOMIC, "atom.bf16"),
+    "atom_add_bf16": asm("atom.{sem}.{scope}{space}.add.noftz.bf16 $r0, [$0], $1;", _ATOMIC, "bf16.add"),
     "atom_min": asm("atom.{sem}.{scope}{space}.min.{T} $r0, [$0], $1;", _ATOMIC),
     "atom_max": asm("atom.{sem}.{scope}{space}.max.{T} $r0, [$0], $1;", _ATOMIC),
     "atom_and": asm("atom.{sem}.{scope}{space}.and.{b} $r0, [$0], $1;", _ATOMIC),
@@ -444,10 +455,6 @@ FLOATS: dict[str, Row] = {
     "sqrt_rn_f64": llvm("double @llvm.nvvm.sqrt.rn.d(double $0)"),
     "rcp_rn_f32": llvm("float @llvm.nvvm.rcp.rn.f(float $0)"),
     "rcp_rn_f64": llvm("double @llvm.nvvm.rcp.rn.d(double $0)"),
-    "fma_f16": llvm("half @llvm.fma.f16(half $0, half $1, half $2)"),
-    "fma_bf16": llvm("bfloat @llvm.fma.bf16(bfloat $0, bfloat $1, bfloat $2)"),
-    "fma_f32": llvm("float @llvm.fma.f32(float $0, float $1, float $2)"),
-    "fma_f64": llvm("double @llvm.fma.f64(double $0, double $1, double $2)"),
     "floor_f32": llvm("float @llvm.floor.f32(float $0)"),
     "floor_f64": llvm("double @llvm.floor.f64(double $0)"),
     "ceil_f32": llvm("float @llvm.ceil.f32(float $0)"),
@@ -469,8 +476,8 @@ FLOATS: dict[str, Row] = {
     "tanh_approx_f32": llvm("float @llvm.nvvm.tanh.approx.f32(float $0)"),
     "ex2_approx_f16": asm("ex2.approx.f16 $r0, $0;"),
     "tanh_approx_f16": asm("tanh.approx.f16 $r0, $0;"),
-    "tanh_approx_bf16": asm("tanh.approx.bf16 $r0, $0;", PURE, "approx.bf16"),
-    "ex2_approx_bf16": asm("ex2.approx.ftz.bf16 $r0, $0;", PURE, "approx.bf16"),
+    "tanh_approx_bf16": asm("tanh.approx.bf16 $r0, $0;", PURE, "bf16.add"),
+    "ex2_approx_bf16": asm("ex2.approx.ftz.bf16 $r0, $0;", PURE, "bf16.add"),
 }
 
 ROWS: dict[str, Row] = {
