@@ -74,7 +74,7 @@ def compile(
     the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError.
     """
     module = source if isinstance(source, Module) else load(source)
-    return module.compile(kernel, _constants(constants or {}), arch)
+    return module._compile(kernel, _constants(constants or {}), arch)
 
 
 class Module:
@@ -122,8 +122,8 @@ class Module:
     def __repr__(self) -> str:
         return f"<ptxdsl module '{self._source.name}': {', '.join(self.kernels) or 'no kernels'}>"
 
-    def compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
-        """As the function ``compile``; constants as expression texts."""
+    def _compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
+        # constants: expression texts
         from ptxdsl.driver import compile_source
 
         options = replace(self._options, arch=arch)
@@ -171,7 +171,7 @@ class Kernel:
         """Its PTX and signature; needs no GPU. Raises CompileError."""
         with self.module._lock:
             if arch not in self._compiled:
-                self._compiled[arch] = self.module.compile(self.name, self._constants, arch)
+                self._compiled[arch] = self.module._compile(self.name, self._constants, arch)
             return self._compiled[arch]
 
     def __getitem__(self, shape: Any) -> Launcher:

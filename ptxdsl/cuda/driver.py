@@ -109,7 +109,7 @@ class CudaDriver:
 
         return Device(
             ordinal,
-            self._call("cuDeviceGetName", 96, device).rstrip(b"\0").decode(errors="replace"),
+            self._call("cuDeviceGetName", 96, device).split(b"\0")[0].decode(errors="replace"),
             (read("COMPUTE_CAPABILITY_MAJOR"), read("COMPUTE_CAPABILITY_MINOR")),
             read("MAX_THREADS_PER_BLOCK"),
             dims("BLOCK"),
