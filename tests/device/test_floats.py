@@ -156,31 +156,99 @@ def test_float_to_float8_rounds_to_nearest_and_saturates(kind, run_rows, rng):
     check(rows, run_rows(["Float32"], [a], rows), [expected], a)
 
 
-# function: (reference, low, high, bound in ulp of Float32, or in absolute error where it is < 1)
-MATH = {
-    "exp": (math.exp, -80.0, 80.0, 2),
-    "exp2": (lambda x: 2.0**x, -120.0, 120.0, 2),
-    "log": (math.log, 1e-30, 1e30, 2),
-    "log2": (math.log2, 1e-30, 1e30, 2),
+# function: (reference in double precision, low, high, greatest error in ulp of Float32)
+PRECISE = {
+    "exp": (math.exp, -103.0, 88.7, 1.5),
+    "exp2": (lambda x: 2.0**x, -149.0, 127.9, 1.5),
+    "log": (math.log, 1e-44, 3e38, 1.5),
+    "log2": (math.log2, 1e-44, 3e38, 2),
+    "log10": (math.log10, 1e-44, 3e38, 2),
     "sin": (math.sin, -1000.0, 1000.0, 2),
     "cos": (math.cos, -1000.0, 1000.0, 2),
+    "tan": (math.tan, -1000.0, 1000.0, 4),
     "tanh": (math.tanh, -12.0, 12.0, 2),
-    "rsqrt": (lambda x: 1 / math.sqrt(x), 1e-30, 1e30, 2),
+    "erf": (math.erf, -5.0, 5.0, 2),
+    "rsqrt": (lambda x: 1 / math.sqrt(x), 1e-30, 1e30, 1),
     "floor": (math.floor, -1000.0, 1000.0, 0),
     "ceil": (math.ceil, -1000.0, 1000.0, 0),
     "trunc": (math.trunc, -1000.0, 1000.0, 0),
+    "round": (round, -1000.0, 1000.0, 0),
 }
 
 
-@pytest.mark.parametrize("name", MATH)
-def test_math_functions(name, run_rows, rng):
-    reference, low, high, bound = MATH[name]
+def spread(low, high, rng, count):
+    """Random Float32 from low to high: every magnitude where both are positive, else evenly."""
     if low > 0:
-        a = np.exp(rng.uniform(math.log(low), math.log(high), 4000)).astype(np.float32)
-    else:
-        a = rng.uniform(low, high, 4000).astype(np.float32)
+        return np.exp(rng.uniform(math.log(low), math.log(high), count)).astype(np.float32)
+    return rng.uniform(low, high, count).astype(np.float32)
+
+
+def ulps(found, exact):
+    return np.abs(found - exact) / np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+
+
+@pytest.mark.parametrize("name", PRECISE)
+def test_precise_functions(name, run_rows, rng):
+    reference, low, high, bound = PRECISE[name]
+    a = spread(low, high, rng, 20000)
+    a = np.concatenate([a, np.array([1, 0.5, 2, 3], np.float32)])
+    (found,) = run_rows(["Float32"], [a], [(f"{name}(a)", "Float32")], f"from math import {name}")
+    error = ulps(found, np.array([reference(float(x)) for x in a]))
+    assert error.max() <= bound, f"{name}({a[error.argmax()]!r}): {error.max():.2f} ulp"
+
+
+def test_trigonometry_of_large_angles(run_rows, rng):
+    a = spread(1e3, 3e38, rng, 4000)
+    rows = [("sin(a)", "Float32"), ("cos(a)", "Float32")]
+    found = run_rows(["Float32"], [a], rows, "from math import cos, sin")
+    for (text, _), got, reference in zip(rows, found, (math.sin, math.cos), strict=True):
+        error = ulps(got, np.array([reference(float(x)) for x in a]))
+        assert error.max() <= 2, f"{text} of {a[error.argmax()]!r}: {error.max():.2f} ulp"
+
+
+def test_power(run_rows, rng):
+    a, b = spread(1e-3, 1e3, rng, 20000), rng.uniform(-12, 12, 20000).astype(np.float32)
+    (found,) = run_rows(["Float32", "Float32"], [a, b], [("pow(a, b)", "Float32")], "from math import pow")
+    error = ulps(found, np.array([float(x) ** float(y) for x, y in zip(a, b, strict=True)]))
+    assert error.max() <= 2, f"pow({a[error.argmax()]!r}, {b[error.argmax()]!r}): {error.max():.2f} ulp"
+
+
+def test_functions_at_the_ends(run_rows):
+    inf, nan = math.inf, math.nan
+    a = np.array([0.0, -0.0, inf, -inf, nan, -1.0], np.float32)
+    expected = {
+        "exp": [1, 1, inf, 0, nan, np.float32(math.exp(-1))],
+        "exp2": [1, 1, inf, 0, nan, 0.5],
+        "log": [-inf, -inf, inf, nan, nan, nan],
+        "log2": [-inf, -inf, inf, nan, nan, nan],
+        "sqrt": [0.0, -0.0, inf, nan, nan, nan],
+        "tanh": [0.0, -0.0, 1, -1, nan, np.float32(math.tanh(-1))],
+    }
+    rows = [(f"{name}(a)", "Float32") for name in expected]
+    found = run_rows(["Float32"], [a], rows, f"from math import {', '.join(expected)}")
+    for name, got in zip(expected, found, strict=True):
+        np.testing.assert_allclose(got, np.array(expected[name], np.float32), rtol=3e-7, atol=0, err_msg=name)
+
+
+# function: (reference, low, high, greatest relative error, greatest absolute error)
+FAST = {
+    "sqrt_approx": (math.sqrt, 1e-30, 1e30, 2**-22, 0),
+    "rsqrt_approx": (lambda x: 1 / math.sqrt(x), 1e-30, 1e30, 2**-22, 0),
+    "recip_approx": (lambda x: 1 / x, 1e-30, 1e30, 2**-22, 0),
+    "exp2_approx": (lambda x: 2.0**x, -120.0, 120.0, 2**-22, 0),
+    "exp_approx": (math.exp, -80.0, 80.0, 2**-16, 0),
+    "log2_approx": (math.log2, 1e-30, 1e30, 2**-21, 2**-21),
+    "sin_approx": (math.sin, -math.pi, math.pi, 0, 2**-20),
+    "cos_approx": (math.cos, -math.pi, math.pi, 0, 2**-20),
+    "tanh_approx": (math.tanh, -6.0, 6.0, 2**-10, 0),
+}
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_functions(name, run_rows, rng):
+    reference, low, high, relative, absolute = FAST[name]
+    a = spread(low, high, rng, 4000)
     (found,) = run_rows(["Float32"], [a], [(f"{name}(a)", "Float32")], f"from math import {name}")
     exact = np.array([reference(float(x)) for x in a])
-    ulp = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
-    error = np.abs(found - exact) / ulp
-    assert error.max() <= bound + 0.5, f"{name}({a[error.argmax()]}): {error.max():.2f} ulp"
+    error = np.abs(found - exact) - relative * np.abs(exact) - absolute
+    assert error.max() <= 0, f"{name}({a[error.argmax()]!r}) = {found[error.argmax()]!r}"
