@@ -1,0 +1,114 @@
+"""AST to TIR: names, types, parameters, compile-time evaluation, expansion of calls. The layers, lowest first:
+
+context (the block being filled) → control (regions and merging) → names → convert → parameters → memory → operators
+→ calls → expressions → statements → construct → builtins → variadic → kernels
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ptxdsl import tir
+from ptxdsl.diagnostics import CompileError, DiagnosticSink, error
+from ptxdsl.options import Options
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+
+if TYPE_CHECKING:
+    from ptxdsl.elaborate.kernels import Kernels
+    from ptxdsl.imports import Loader
+
+RECURSION_LIMIT = 20_000  # Python frames: MAX_DEPTH calls of the language, each some twenty deep
+
+
+def elaborate(
+    module: ast.Module,
+    *,
+    kernel: str | None,
+    constants: Mapping[str, ast.Expr],
+    options: Options,
+    loader: Loader,
+    sink: DiagnosticSink,
+) -> tir.Module:
+    """The module's kernels, monomorphic and with every call expanded.
+
+    ``kernel`` names one; without it every ``@kernel``, or the only def that can be one, is taken. ``constants`` are values
+    of kernel parameters (``-D``); a name that no kernel has is E0409. Raises CompileError with all that went wrong.
+    """
+    from ptxdsl.simplify import simplify
+
+    with _elaborator(options, loader, sink) as e:
+        decls = e.choose_kernels(module, kernel, constants)
+        known = {p.name for d in decls for p in d.node.params}
+        for name, value in constants.items():
+            if name not in known:
+                raise error("E0409", f"no kernel has a parameter `{name}`", value.span, help=_listed(known))
+        kernels: list[tir.Kernel] = []
+        for decl in decls:
+            try:
+                kernels.append(e.kernel(decl, constants))
+            except CompileError as problem:
+                sink.add(problem)
+        names: dict[str, Span] = {}
+        for made in kernels:
+            if made.name in names:
+                sink.add(error("E0227", f"two kernels have the PTX name `{made.name}`", made.span, (names[made.name], "here")))
+            names[made.name] = made.span
+        sink.raise_errors()
+        result = tir.Module(kernels)
+        simplify(result)
+        return result
+
+
+def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: DiagnosticSink) -> None:
+    """Checks everything in a file that has no open compile-time parameters; findings go to the sink."""
+    from ptxdsl.elaborate.entities import ComptimeAlias, ImportedName, Overloads, StructDecl
+
+    with _elaborator(options, loader, sink) as e:
+        scope = e.module_scope(module)
+        for entity in list(scope.names.values()):
+            try:
+                if isinstance(entity, ImportedName):
+                    entity.resolve()
+                elif isinstance(entity, StructDecl) and entity.scope is scope:
+                    e.check_struct(entity)
+                elif isinstance(entity, ComptimeAlias) and not entity.node.params:
+                    e.alias_value(entity, entity.node.name_span)
+                elif isinstance(entity, Overloads):
+                    for decl in entity.decls:
+                        if decl.scope is scope and decl.name != "main":
+                            _check_function(e, decl)
+            except CompileError as problem:
+                sink.add(problem)
+
+
+def _check_function(e: Kernels, decl: object) -> None:
+    from ptxdsl.elaborate.entities import FunctionDecl
+
+    assert isinstance(decl, FunctionDecl)
+    e.check_decorators(decl.node.decorators)
+    if decl.decorator("kernel") is not None:
+        if all(p.default is not None for p in decl.node.params):
+            e.kernel(decl, {})
+    else:
+        e.check_function(decl)
+
+
+@contextmanager
+def _elaborator(options: Options, loader: Loader, sink: DiagnosticSink) -> Iterator[Kernels]:
+    from ptxdsl.elaborate import builtin_methods  # noqa: F401  (registers its handlers)
+    from ptxdsl.elaborate.kernels import Kernels
+
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, RECURSION_LIMIT))
+    try:
+        yield Kernels(options, loader, sink)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _listed(names: set[str]) -> str:
+    return "the parameters are " + ", ".join(f"`{n}`" for n in sorted(names)) if names else "no kernel here has parameters"

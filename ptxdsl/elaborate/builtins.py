@@ -1,0 +1,327 @@
+"""Functions and methods marked ``@builtin``: an instruction's row, or a few lines here that need the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxdsl import role_pipeline, tir, types
+from ptxdsl.elaborate.calls import Bound
+from ptxdsl.elaborate.construct import Construct
+from ptxdsl.elaborate.control import leaves
+from ptxdsl.elaborate.entities import (
+    NONE_VALUE,
+    Comptime,
+    LanePlace,
+    MemoryPlace,
+    Place,
+    Poison,
+    RangeValue,
+    Runtime,
+    RValue,
+    StructValue,
+    TemporaryPlace,
+    VariablePlace,
+    const,
+    with_comptime,
+)
+from ptxdsl.elaborate.memory import parts, with_parts
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.source import Span
+from ptxdsl.types import DType, PointerType, SimdType, StructType, Type
+
+Handler = Callable[["Builtins", Bound], RValue]
+
+MAX_SHARED = 227 * 1024  # bytes: the most static and dynamic shared memory that any target gives a CTA
+
+
+class Builtins(Construct):
+    """Dispatch, and what handlers need to read their arguments."""
+
+    none = NONE_VALUE
+
+    def call_builtin(self, bound: Bound) -> RValue:
+        decl = bound.decl
+        key = decl.name if decl.struct is None else f"{decl.struct.name}.{decl.name}"
+        handler = HANDLERS.get(key)
+        if handler is not None:
+            return handler(self, bound)
+        if key in ROWS:
+            return self._instruction(key, bound)
+        raise self.fail("E0343", f"`{key}` is marked @builtin, and the compiler does not know it", decl.node.name_span)
+
+    def _instruction(self, name: str, bound: Bound) -> RValue:
+        """One instruction: a row of ``intrinsics.py``."""
+        self.require(ROWS[name].feature, bound.span, f"`{name}`")
+        operands: list[tir.Value] = []
+        for argument in bound.decl.node.args:
+            value = self.convert(self.argument(bound, argument.name), bound.arg_types[argument.name], bound.span)
+            operands.extend(leaves(value))
+        attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
+        t = self.result_type(bound.decl, bound.binding.scope)
+        wanted = self._machine_types(t, bound.span)
+        return self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))
+
+    def _attribute_value(self, value: RValue) -> Any:
+        if isinstance(value, Comptime):
+            return value.value
+        assert isinstance(value, Runtime) and isinstance(value.value, tir.Const)
+        number = value.value.value
+        t = value.type
+        if isinstance(t, SimdType) and t.dtype.kind == "uint" and isinstance(number, int):
+            return number & ((1 << t.dtype.bits) - 1)
+        return bool(number) if t == types.BOOL else number
+
+    def _machine_types(self, t: Type, span: Span) -> list[tir.Ty]:
+        match t:
+            case SimdType() | PointerType():
+                return [t.ty]
+            case StructType():
+                return [ty for _, f in self.fields_of(t) for ty in self._machine_types(f, span)]
+            case types.TupleType():
+                return [ty for i in t.items for ty in self._machine_types(i, span)]
+            case types.ArrayType():
+                return self._machine_types(t.elem, span) * t.size
+        return []
+
+    def _assemble_result(self, t: Type, values: Any) -> RValue:
+        match t:
+            case SimdType() | PointerType():
+                return Runtime(t, next(values))
+            case StructType():
+                return StructValue(t, tuple(self._assemble_result(f, values) for _, f in self.fields_of(t)))
+            case types.TupleType():
+                from ptxdsl.elaborate.entities import TupleValue
+
+                return TupleValue(tuple(self._assemble_result(i, values) for i in t.items))
+            case types.ArrayType():
+                from ptxdsl.elaborate.entities import ArrayValue
+
+                return ArrayValue(t, tuple(self._assemble_result(t.elem, values) for _ in range(t.size)))
+        return NONE_VALUE
+
+    # -------------------------------------------------------------------------------------------- for the handlers
+
+    def argument(self, bound: Bound, name: str) -> RValue:
+        given = bound.args[name]
+        if isinstance(given, VariablePlace | MemoryPlace | LanePlace | TemporaryPlace):
+            return self.read(given, bound.span)
+        return given
+
+    def number(self, bound: Bound, name: str) -> Runtime:
+        """A run-time argument that is a scalar, vector or pointer."""
+        return self.runtime(self.argument(bound, name), bound.span)
+
+    def runtime(self, value: RValue, span: Span) -> Runtime:
+        if not isinstance(value, Runtime):
+            raise self.fail("E0209", "a value that is not fully initialised is used", span)
+        return value
+
+    def struct_argument(self, bound: Bound, name: str) -> StructValue:
+        value = self.argument(bound, name)
+        if not isinstance(value, StructValue):
+            raise self.fail("E0209", "a value that is not fully initialised is used", bound.span)
+        return value
+
+    def write_argument(self, bound: Bound, name: str, value: RValue) -> None:
+        place = bound.args[name]
+        assert isinstance(place, VariablePlace | MemoryPlace | LanePlace | TemporaryPlace)
+        self.write(place, value if self.comptime_depth else with_comptime(value, False), bound.span)
+
+    def param(self, bound: Bound, name: str) -> RValue:
+        return bound.binding.values[name]
+
+    def param_int(self, bound: Bound, name: str) -> int:
+        return self.comptime_int(self.param(bound, name), bound.span)
+
+    def param_value(self, bound: Bound, name: str) -> Any:
+        value = self.param(bound, name)
+        assert isinstance(value, Comptime)
+        return value.value
+
+    def fields(self, value: RValue) -> tuple[RValue, ...]:
+        return parts(value)
+
+    def with_fields(self, value: RValue, fields: Sequence[RValue]) -> RValue:
+        return with_parts(value, tuple(fields))
+
+    def like(self, old: RValue, value: tir.Value) -> Runtime:
+        return Runtime(old.type, value)
+
+    def instance_params(self, t: Type) -> dict[str, RValue]:
+        assert isinstance(t, StructType)
+        return self.instance(t).params
+
+    def pipeline_state(self, t: Type, index: int, phase: int) -> RValue:
+        assert isinstance(t, StructType)
+        return StructValue(t, tuple(const(types.UINT32, n, comptime=False) for n in (index, phase, 0)))
+
+    def struct_of(self, t: Type, fields: Sequence[RValue]) -> RValue:
+        assert isinstance(t, StructType)
+        return StructValue(t, tuple(fields))
+
+    def receiver_name(self, bound: Bound) -> str:
+        """What the user calls the value that a method is called on."""
+        given = bound.given.get("self")
+        place: Place | None = given.place if given is not None else None
+        while isinstance(place, LanePlace):
+            place = place.base
+        return place.variable.name if isinstance(place, VariablePlace) else "pipeline"
+
+
+# ------------------------------------------------------------------------------------------------------- functions
+
+
+def _range(e: Builtins, bound: Bound) -> RValue:
+    stop = e.number(bound, "stop")
+    assert isinstance(stop.type, SimdType)
+    if not stop.type.dtype.is_integer:
+        raise e.fail("E0339", f"a range counts integers, not {stop.type}", bound.span)
+    start = e.argument(bound, "start") if "start" in bound.args else const(stop.type, 0)
+    step = e.argument(bound, "step") if "step" in bound.args else const(stop.type, 1)
+    return RangeValue(start, stop, step)
+
+
+def _allocation(e: Builtins, bound: Bound) -> RValue:
+    """Static shared memory, or memory of the thread's own."""
+    t = e.result_type(bound.decl, bound.binding.scope)
+    assert isinstance(t, PointerType)
+    count = e.param_int(bound, "count")
+    size, align = e.layout(t.elem, bound.span)
+    alignment = e.param_int(bound, "alignment") or align
+    if count < 0:
+        raise e.fail("E0607", f"an allocation of {count} elements", bound.span)
+    if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
+        raise e.fail("E0608", f"an alignment is a power of two up to 1024, not {alignment}", bound.span)
+    if t.space not in ("shared", "generic", "local"):
+        raise e.fail("E0609", f"nothing is allocated in {t.space} memory", bound.span, help="use `.SHARED` or `.LOCAL`")
+    if count * size > (MAX_SHARED if t.space == "shared" else 1 << 19):
+        raise e.fail("E0610", f"an allocation of {count * size:,} bytes", bound.span, help=f"a CTA has at most {MAX_SHARED:,}")
+    attrs = {"bytes": count * size, "align": max(alignment, align)}
+    if t.space == "shared":
+        value = e.emit1("shared.alloc", [], tir.ptr("shared"), bound.span, **attrs, name="shared")
+    else:
+        attrs["bytes"] = max(1, count * size)
+        value = e.emit1("alloca", [], tir.ptr("local"), bound.span, **attrs)
+        if t.space == "generic":
+            value = e.emit1("ptr.cast", [value], t.ty, bound.span)
+    return Runtime(t, value)
+
+
+def _external(e: Builtins, bound: Bound) -> RValue:
+    t = e.result_type(bound.decl, bound.binding.scope)
+    assert isinstance(t, PointerType)
+    if t.space != "shared":
+        raise e.fail("E0609", "dynamic memory is shared memory", bound.span, help="address_space=AddressSpace.SHARED")
+    alignment = e.param_int(bound, "alignment")
+    if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
+        raise e.fail("E0608", f"an alignment is a power of two up to 1024, not {alignment}", bound.span)
+    e.uses_dynamic_shared = True
+    return Runtime(t, e.emit1("shared.dynamic", [], t.ty, bound.span, align=alignment))
+
+
+def _minmax(name: str) -> Handler:
+    def handler(e: Builtins, bound: Bound) -> RValue:
+        a, b = e.number(bound, "a"), e.number(bound, "b")
+        assert isinstance(a.type, SimdType)
+        kind = a.type.dtype.kind
+        op = f"f{name}" if kind == "float" else f"{name}.s" if kind == "int" else f"{name}.u"
+        return Runtime(a.type, e.emit1(op, [a.value, b.value], a.type.ty, bound.span), a.comptime and b.comptime)
+
+    return handler
+
+
+def _abs(e: Builtins, bound: Bound) -> RValue:
+    x = e.number(bound, "x")
+    assert isinstance(x.type, SimdType)
+    if x.type.dtype.kind in ("uint", "bool"):
+        return x
+    op = "fabs" if x.type.dtype.kind == "float" else "abs.s"
+    return Runtime(x.type, e.emit1(op, [x.value], x.type.ty, bound.span), x.comptime)
+
+
+def _fma(e: Builtins, bound: Bound) -> RValue:
+    a, b, c = (e.number(bound, n) for n in "abc")
+    assert isinstance(a.type, SimdType)
+    if a.type.dtype.kind != "float":
+        return e.binary("+", e.binary("*", a, b, bound.span), c, bound.span)
+    value = e.emit1("fma", [a.value, b.value, c.value], a.type.ty, bound.span)
+    return Runtime(a.type, value, a.comptime and b.comptime and c.comptime)
+
+
+def _bitcast(e: Builtins, bound: Bound) -> RValue:
+    value = e.number(bound, "value")
+    to = e.result_type(bound.decl, bound.binding.scope)
+    have = value.type
+    assert isinstance(have, SimdType) and isinstance(to, SimdType)
+    if have.ty.bits * have.width != to.ty.bits * to.width or "bool" in (have.dtype.kind, to.dtype.kind):
+        raise e.fail("E0301", f"{have} and {to} differ in size", bound.span, help="bitcast keeps the number of bits")
+    return Runtime(to, e.emit1("bitcast", [value.value], to.ty, bound.span), value.comptime)
+
+
+def _layout(index: int) -> Handler:
+    def handler(e: Builtins, bound: Bound) -> RValue:
+        return const(types.INT, e.layout(e.param_value(bound, "type"), bound.span)[index])
+
+    return handler
+
+
+def _bit_width(e: Builtins, bound: Bound) -> RValue:
+    return const(types.INT, 8 * e.layout(e.param_value(bound, "type"), bound.span)[0])
+
+
+def _rebind(e: Builtins, bound: Bound) -> RValue:
+    return e.argument(bound, "value")
+
+
+def _debug_assert(e: Builtins, bound: Bound) -> RValue:
+    message = e.argument(bound, "message")
+    assert isinstance(message, Comptime)
+    e.emit("assert", [e.number(bound, "condition").value], [], bound.span, message=message.value)
+    return NONE_VALUE
+
+
+# ------------------------------------------------------------------------------------------------------------ DType
+
+
+def _dtype(test: Callable[[DType], bool]) -> Handler:
+    def handler(e: Builtins, bound: Bound) -> RValue:
+        value = e.argument(bound, "self")
+        return const(types.BOOL, int(test(value.value))) if isinstance(value, Comptime) else Poison()
+
+    return handler
+
+
+def _dtype_size(scale: int) -> Handler:
+    def handler(e: Builtins, bound: Bound) -> RValue:
+        value = e.argument(bound, "self")
+        return const(types.INT, value.value.bytes * scale) if isinstance(value, Comptime) else Poison()
+
+    return handler
+
+
+HANDLERS: dict[str, Handler] = {
+    "range": _range,
+    "unsafe_stack_allocation": _allocation,
+    "stack_allocation": _allocation,
+    "external_memory": _external,
+    "min": _minmax("min"),
+    "max": _minmax("max"),
+    "abs": _abs,
+    "fma": _fma,
+    "bitcast": _bitcast,
+    "size_of": _layout(0),
+    "align_of": _layout(1),
+    "bit_width_of": _bit_width,
+    "rebind": _rebind,
+    "debug_assert": _debug_assert,
+    "DType.is_floating_point": _dtype(lambda d: d.kind == "float"),
+    "DType.is_integral": _dtype(lambda d: d.is_integer),
+    "DType.is_signed": _dtype(lambda d: d.kind in ("int", "float")),
+    "DType.is_unsigned": _dtype(lambda d: d.kind == "uint"),
+    "DType.is_float8": _dtype(lambda d: d.name.startswith("float8")),
+    "DType.is_half_float": _dtype(lambda d: d.kind == "float" and d.bits == 16),
+    "DType.size_of": _dtype_size(1),
+    "DType.bit_width": _dtype_size(8),
+    **role_pipeline.HANDLERS,
+}

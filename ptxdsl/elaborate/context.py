@@ -1,0 +1,148 @@
+"""The lowest layer of elaboration: the block being filled, the variables' values, where errors point, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl import tir
+from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
+from ptxdsl.elaborate.entities import Place, RValue, Variable
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.fold import fold
+from ptxdsl.options import Options
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.targets import Target, require, target
+
+if TYPE_CHECKING:
+    from ptxdsl.elaborate.control import FunctionFrame, LoopFrame
+    from ptxdsl.imports import Loader
+
+MAX_OPS = 100_000  # operations of one kernel: what LLVM still compiles in seconds
+MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while unrolling
+MAX_DEPTH = 100  # calls inside calls
+
+State = dict[Variable, RValue]
+
+
+class Context:
+    """State shared by every layer above. A layer calls upwards only through the methods declared here."""
+
+    def __init__(self, options: Options, loader: Loader, sink: DiagnosticSink) -> None:
+        self.options = options
+        self.target: Target = target(options.arch)
+        self.loader = loader
+        self.sink = sink
+        self.ops: list[tir.Op] = []
+        self.state: State = {}
+        self.site: Span | None = None  # the user's call, while library code is elaborated
+        self.comptime_depth = 0  # > 0: evaluate now; nothing may be left for run time
+        self.index_depth = 0  # > 0: inside a pointer index, where overflow is unspecified
+        self.call_depth = 0
+        self.op_count = 0
+        self.steps = 0
+        self.function: FunctionFrame | None = None
+        self.loop: LoopFrame | None = None
+        self.uses_dynamic_shared = False
+        self.naming = "pipeline"  # the variable that is being given a value
+        self.known_offsets: dict[tir.Value, tuple[tir.Value, int]] = {}  # pointer → base and constant bytes after it
+
+    # ------------------------------------------------------------------------------------------ implemented above
+
+    def evaluate(self, node: ast.Expr, scope: Scope, expected: Any = None) -> RValue:
+        raise NotImplementedError
+
+    def evaluate_place(self, node: ast.Expr, scope: Scope) -> Place:
+        raise NotImplementedError
+
+    def execute(self, body: ast.Block, scope: Scope) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------- diagnostics
+
+    def at(self, span: Span) -> Span:
+        """The span that a user should see: library code is shown as the user's call into it."""
+        return self.site if self.site is not None and span.source.library else span
+
+    def fail(
+        self, code: str, message: str, span: Span, *notes: tuple[Span, str], help: str | None = None
+    ) -> CompileError:
+        shown = tuple(n for n in notes if not n[0].source.library)
+        return error(code, message, self.at(span), *shown, help=help)
+
+    def warn(self, code: str, message: str, span: Span, help: str | None = None) -> None:
+        self.sink.add(Diagnostic(code, message, self.at(span), (), help, "warning"))
+
+    def count_step(self, span: Span) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise self.fail(
+                "E0403",
+                f"more than {MAX_STEPS:,} steps at compile time",
+                span,
+                help="a compile-time loop or recursion does not end, or unrolls too far; use a run-time loop",
+            )
+
+    # ---------------------------------------------------------------------------------------------------- emission
+
+    def emit(
+        self, name: str, operands: list[tir.Value], result_types: list[tir.Ty], span: Span, /, **attrs: Any
+    ) -> list[tir.Value]:
+        """Appends an operation and returns its results; constants are folded."""
+        folded = fold(name, operands, attrs, result_types)
+        if folded is not None:
+            return list(folded)
+        return self.append(tir.Op(name, operands, [tir.Value(t) for t in result_types], attrs, self.at(span))).results
+
+    def emit1(self, name: str, operands: list[tir.Value], ty: tir.Ty, span: Span, /, **attrs: Any) -> tir.Value:
+        return self.emit(name, operands, [ty], span, **attrs)[0]
+
+    def append(self, op: tir.Op) -> tir.Op:
+        if self.comptime_depth:
+            raise error(
+                "E0401",
+                "this is not known at compile time",
+                op.span,
+                help="compile-time values come of literals, parameters, `comptime` names and functions of these",
+            )
+        self.op_count += 1
+        if self.op_count > MAX_OPS:
+            raise error(
+                "E0404",
+                f"the kernel grows beyond {MAX_OPS:,} operations",
+                op.span,
+                help="use a run-time loop instead of `comptime for`, or a smaller Array or SIMD width",
+            )
+        self.ops.append(op)
+        return op
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the current block has ended: what follows is never reached."""
+        return bool(self.ops) and self.ops[-1].name in tir.TERMINATORS
+
+    @contextmanager
+    def block(self) -> Iterator[tir.Block]:
+        """A new block, filled inside the ``with``."""
+        outer, block = self.ops, tir.Block()
+        self.ops = block.ops
+        try:
+            yield block
+        finally:
+            self.ops = outer
+
+    @contextmanager
+    def comptime(self) -> Iterator[None]:
+        """Inside: everything is evaluated at once."""
+        self.comptime_depth += 1
+        try:
+            yield
+        finally:
+            self.comptime_depth -= 1
+
+    def require(self, feature: str | None, span: Span, what: str) -> None:
+        """E0701 if the target lacks a feature."""
+        if feature is not None:
+            require(feature, self.target, self.at(span), what)

@@ -1,0 +1,283 @@
+"""Control flow: how the values of variables come together where paths meet.
+
+While a branch or a loop body is elaborated, variables change in the state. Each way out of a region is an ``Exit``: its
+terminator and the state at that point. When the region is complete, the variables that differ become its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ptxdsl import tir
+from ptxdsl.elaborate.context import Context, State
+from ptxdsl.elaborate.entities import (
+    ArrayValue,
+    Overloads,
+    PlaceAlias,
+    LanePlace,
+    Place,
+    Runtime,
+    RValue,
+    StructValue,
+    TupleValue,
+    Uninit,
+    Variable,
+    VariablePlace,
+)
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import Type
+
+
+@dataclass
+class Exit:
+    """One way out of a region: the block it is in, its terminator, the state there, and the value it hands over."""
+
+    ops: list[tir.Op]
+    op: tir.Op
+    state: State
+    value: RValue | None = None
+
+
+@dataclass
+class LoopFrame:
+    """The innermost loop. op is None for a loop that is unrolled at compile time: then breaks leave a scope."""
+
+    repeat_op: tir.Op
+    leave_op: tir.Op
+    repeats: list[Exit] = field(default_factory=list)
+    leaves: list[Exit] = field(default_factory=list)
+
+
+@dataclass
+class FunctionFrame:
+    """The function being elaborated: its result type, and its returns (leaving ``op``)."""
+
+    op: tir.Op
+    result: Type | None
+    name: str
+    returns: list[Exit] = field(default_factory=list)
+    out: Variable | None = None
+
+
+class ReturnSignal(Exception):
+    """A ``return`` reached while evaluating at compile time."""
+
+    def __init__(self, value: RValue | None) -> None:
+        self.value = value
+
+
+class BreakSignal(Exception):
+    pass
+
+
+class ContinueSignal(Exception):
+    pass
+
+
+def leaves(value: RValue) -> Iterator[tir.Value]:
+    """The machine values of a run-time value, in order."""
+    match value:
+        case Runtime():
+            yield value.value
+        case StructValue():
+            for f in value.fields:
+                yield from leaves(f)
+        case ArrayValue() | TupleValue():
+            for f in value.items:
+                yield from leaves(f)
+
+
+def rebuild(value: RValue, replace: Callable[[tir.Value], tir.Value]) -> RValue:
+    """The same value with each machine value replaced; nothing in it is a compile-time value any more."""
+    match value:
+        case Runtime():
+            return Runtime(value.type, replace(value.value))
+        case StructValue():
+            return StructValue(value.type, tuple(rebuild(f, replace) for f in value.fields))
+        case ArrayValue():
+            return ArrayValue(value.type, tuple(rebuild(f, replace) for f in value.items))
+        case TupleValue():
+            return TupleValue(tuple(rebuild(f, replace) for f in value.items))
+    return value
+
+
+def same(a: tir.Value, b: tir.Value) -> bool:
+    return a is b or (isinstance(a, tir.Const) and isinstance(b, tir.Const) and a.ty == b.ty and a.value == b.value)
+
+
+def root(place: Place) -> Variable | None:
+    """The variable that a place is part of."""
+    while isinstance(place, LanePlace):
+        place = place.base
+    return place.variable if isinstance(place, VariablePlace) else None
+
+
+class Control(Context):
+    """Regions, their exits, and the merging of states."""
+
+    def end_block(self, name: str, target: tir.Op | None, span: Span, value: RValue | None = None) -> Exit:
+        """Ends the current block; its operands are filled in when the region is complete."""
+        op = tir.Op(name, [], [], {} if target is None else {"target": target}, self.at(span))
+        self.append(op)
+        return Exit(self.ops, op, self.state, value)
+
+    def merge(self, exits: Sequence[Exit], before: State, region: tir.Op, span: Span) -> RValue | None:
+        """Completes a region: its results are what differs between the exits; returns the merged exit value."""
+        if not exits:
+            self.state = before
+            self.append(tir.Op("unreachable", [], [], {}, self.at(span)))
+            return None
+        merged: State = {}
+        for variable, old in before.items():
+            merged[variable] = self._join([e.state[variable] for e in exits], old, exits, region)
+        self.state = merged
+        values = [e.value for e in exits]
+        if values[0] is None:
+            return None
+        return self._join([v for v in values if v is not None], None, exits, region)
+
+    def _join(self, values: list[RValue], old: RValue | None, exits: Sequence[Exit], region: tir.Op) -> RValue:
+        first = values[0]
+        if all(v is old for v in values):
+            return first
+        if any(isinstance(v, Uninit) for v in values):
+            return Uninit(first.type)
+        match first:
+            case Runtime():
+                incoming = [v.value for v in values if isinstance(v, Runtime)]
+                if all(same(v, incoming[0]) for v in incoming) and (
+                    isinstance(incoming[0], tir.Const) or (isinstance(old, Runtime) and old.value is incoming[0])
+                ):
+                    return Runtime(first.type, incoming[0])
+                return Runtime(first.type, self._result(incoming, exits, region))
+            case StructValue():
+                parts = self._join_parts(
+                    [v.fields if isinstance(v, StructValue) else () for v in values],
+                    old.fields if isinstance(old, StructValue) else None, exits, region,
+                )  # fmt: skip
+                return StructValue(first.type, parts)
+            case ArrayValue() | TupleValue():
+                parts = self._join_parts(
+                    [v.items if isinstance(v, ArrayValue | TupleValue) else () for v in values],
+                    old.items if isinstance(old, ArrayValue | TupleValue) else None, exits, region,
+                )  # fmt: skip
+                return ArrayValue(first.type, parts) if isinstance(first, ArrayValue) else TupleValue(parts)
+        return first
+
+    def _join_parts(
+        self,
+        values: list[tuple[RValue, ...]],
+        old: tuple[RValue, ...] | None,
+        exits: Sequence[Exit],
+        region: tir.Op,
+    ) -> tuple[RValue, ...]:
+        olds: Sequence[RValue | None] = old if old is not None else [None] * len(values[0])
+        return tuple(
+            self._join(list(column), o, exits, region)
+            for o, column in zip(olds, zip(*values, strict=True), strict=True)
+        )
+
+    def _result(self, incoming: list[tir.Value], exits: Sequence[Exit], region: tir.Op) -> tir.Value:
+        ty = incoming[0].ty
+        if any(v.ty != ty for v in incoming):  # pointers of different spaces meet in a generic one
+            ty = tir.ptr("generic")
+        result = tir.Value(ty)
+        region.results.append(result)
+        for exit, value in zip(exits, incoming, strict=True):
+            exit.op.operands.append(self.cast_before(exit, value, ty))
+        return result
+
+    def cast_before(self, exit: Exit, value: tir.Value, ty: tir.Ty) -> tir.Value:
+        """The value as ``ty`` (another address space), cast just before an exit's terminator."""
+        if value.ty == ty:
+            return value
+        cast = tir.Op("ptr.cast", [value], [tir.Value(ty)], {}, exit.op.span)
+        exit.ops.insert(len(exit.ops) - 1, cast)
+        return cast.result
+
+    # ------------------------------------------------------------------------------------------------------- loops
+
+    @contextmanager
+    def carrying(self, node: ast.Stmt, scope: Scope, op: tir.Op, span: Span) -> Iterator[LoopFrame]:
+        """The body of a run-time loop: every variable that it mentions becomes a carried value.
+
+        ``simplify.py`` later drops what the body does not change. The caller has set ``op.operands`` to the bounds
+        and appends the index parameter; inside, ``self.ops`` is the body.
+        """
+        before = self.state
+        carried = [v for v in self.mentioned(node, scope) if not isinstance(before[v], Uninit)]
+        block = op.blocks[0]
+        inside = dict(before)
+        for variable in carried:
+            for value in leaves(before[variable]):
+                op.operands.append(value)
+            inside[variable] = rebuild(before[variable], lambda v: self._parameter(block, v, variable.name))
+        frame = LoopFrame(op, op)
+        outer_loop, outer_ops, self.loop = self.loop, self.ops, frame
+        self.ops, self.state = block.ops, inside
+        try:
+            yield frame
+            if not self.terminated:
+                frame.repeats.append(self.end_block("repeat", op, span))
+        finally:
+            self.loop, self.ops = outer_loop, outer_ops
+        self._finish_loop(op, frame, carried, before)
+
+    def _parameter(self, block: tir.Block, value: tir.Value, name: str) -> tir.Value:
+        parameter = tir.Value(value.ty, name)
+        block.params.append(parameter)
+        return parameter
+
+    def _finish_loop(self, op: tir.Op, frame: LoopFrame, carried: list[Variable], before: State) -> None:
+        first = 1 if op.name == "for" else 0
+        wanted = [p.ty for p in op.blocks[0].params[first:]]
+        for exit in (*frame.repeats, *frame.leaves):
+            values = [v for variable in carried for v in leaves(exit.state[variable])]
+            exit.op.operands.extend(self.cast_before(exit, v, ty) for v, ty in zip(values, wanted, strict=True))
+        op.results = [tir.Value(ty) for ty in wanted]
+        results = iter(op.results)
+        after = dict(before)
+        for variable in carried:
+            after[variable] = rebuild(before[variable], lambda v: next(results))
+        self.state = after
+        self.append(op)
+        if op.name == "loop" and not frame.leaves:  # `while True` without a break
+            self.append(tir.Op("unreachable", [], [], {}, op.span))
+
+    def mentioned(self, node: ast.Node, scope: Scope) -> list[Variable]:
+        """The variables of the state that code may change: those it names, also inside the local functions it names."""
+        found: dict[Variable, None] = {}
+        seen: set[ast.Node] = set()
+        pending: list[tuple[ast.Node, Scope]] = [(node, scope)]
+        while pending:
+            current, where = pending.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            for name in names_in(current):
+                entity = where.lookup(name)
+                variable = entity if isinstance(entity, Variable) else None
+                if isinstance(entity, PlaceAlias):
+                    variable = root(entity.place)
+                elif isinstance(entity, Overloads):
+                    pending.extend((d.node, d.scope) for d in entity.decls if d.struct is None and d.scope.parent)
+                if variable is not None and variable in self.state:
+                    found[variable] = None
+        return list(found)
+
+
+def names_in(node: ast.Node) -> Iterator[str]:
+    """Every identifier used as a name in and below a node."""
+    stack: list[object] = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ast.Name):
+            yield item.id
+        elif isinstance(item, tuple):
+            stack.extend(item)
+        elif isinstance(item, ast.Node):
+            stack.extend(getattr(item, f) for f in item.__dataclass_fields__ if f != "span")

@@ -1,0 +1,190 @@
+"""Conversions: what adapts by itself (literals, a scalar to a vector), and what a constructor converts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ptxdsl import tir, types
+from ptxdsl.elaborate.entities import (
+    ArrayValue,
+    Comptime,
+    FunctionValue,
+    GenericType,
+    Literal,
+    Poison,
+    Runtime,
+    RValue,
+    TupleValue,
+    const,
+)
+from ptxdsl.elaborate.names import TRAITS, Names
+from ptxdsl.fold import round_float
+from ptxdsl.source import Span
+from ptxdsl.types import DType, MetaType, PointerType, SimdType, StructType, TupleType, Type
+
+
+def accepts_types(wanted: Type) -> bool:
+    """Whether a parameter of this type takes a type: its type is a trait."""
+    return isinstance(wanted, MetaType) and wanted.name in TRAITS
+
+
+class Convert(Names):
+    """Values from one type to another."""
+
+    def materialize(self, value: RValue, span: Span) -> RValue:
+        """A literal as the type it has when nothing else is said: Int or Float64."""
+        if isinstance(value, Literal):
+            return self.literal(value, types.INT if isinstance(value.value, int) else types.FLOAT64, span)
+        if isinstance(value, TupleValue):
+            return TupleValue(tuple(self.materialize(i, span) for i in value.items))
+        return value
+
+    def literal(self, value: Literal, to: SimdType, span: Span) -> Runtime:
+        """A literal as a constant of a type; integers must fit, floats round to nearest."""
+        number = value.value
+        if to.dtype.kind == "float":
+            rounded = round_float(Fraction(number), to.dtype.ty)
+            if abs(rounded) == float("inf"):
+                raise self.fail("E0303", f"{self.number_text(number)} is beyond the range of {to}", span)
+            return const(to, rounded)
+        if not isinstance(number, int):
+            raise self.mismatch(value.type, to, span)
+        if to.dtype.kind == "bool":
+            raise self.mismatch(value.type, to, span)
+        low, high = to.dtype.limits
+        if not low <= number <= high:
+            raise self.fail(
+                "E0303", f"{self.number_text(number)} does not fit {to}", span,
+                help=f"{to.scalar} holds {low} to {high}",
+            )  # fmt: skip
+        return const(to, number - (1 << to.dtype.bits) if number > (1 << (to.dtype.bits - 1)) - 1 else number)
+
+    @staticmethod
+    def number_text(number: int | Fraction) -> str:
+        try:
+            text = str(number) if isinstance(number, int) else str(float(number))
+        except (ValueError, OverflowError):
+            return "the number"
+        return text if len(text) < 40 else f"{text[:18]}…{text[-6:]}"
+
+    def mismatch(self, have: Type | GenericType, want: Type, span: Span) -> Exception:
+        """E0301, with the way to convert where there is one."""
+        help: str | None = None
+        if isinstance(want, SimdType) and isinstance(have, SimdType | MetaType):
+            if want == types.BOOL:
+                help = "compare it: `x != 0`"
+            elif isinstance(have, SimdType) and have.width == want.width == 1:
+                help = f"convert it: `{want}(…)`"
+            elif isinstance(have, SimdType) and have.width == want.width:
+                help = f"convert it: `.cast[{want.dtype}]()`"
+        elif isinstance(want, PointerType) and isinstance(have, PointerType):
+            if have.elem == want.elem and have.space != want.space:
+                help = "the address spaces differ"
+            elif have.elem == want.elem:
+                help = "the pointer is read-only: declare it with MutAnyOrigin"
+            else:
+                help = "cast it: `.bitcast[T]()`"
+        return self.fail("E0301", f"expected {want}, found {have}", span, help=help)
+
+    def convert(self, value: RValue, to: Type, span: Span) -> RValue:
+        """The value as a type, by the implicit conversions alone; E0301 otherwise."""
+        have = value.type
+        if have == to or isinstance(value, Poison):
+            return value
+        match to, value:
+            case SimdType(), Literal():
+                return self.literal(value, to, span)
+            case SimdType(), Runtime(type=SimdType() as t) if t.dtype == to.dtype and t.width == 1:
+                return self.splat(value, to, span)
+            case PointerType(), Runtime(type=PointerType() as p):
+                if p.elem == to.elem and p.space == to.space and p.mutable:
+                    return Runtime(to, value.value, value.comptime)
+            case TupleType(), TupleValue() if len(to.items) == len(value.items):
+                return TupleValue(tuple(self.convert(v, t, span) for v, t in zip(value.items, to.items, strict=True)))
+            case MetaType(), Comptime(type=types.ANY_TYPE) if accepts_types(to):
+                return value
+            case MetaType(), FunctionValue() if accepts_types(to):
+                return value
+            case MetaType(name="FloatLiteral"), Literal():
+                return Literal(Fraction(value.value))
+            case StructType(), _:
+                converted = self.implicit_construct(value, to, span)
+                if converted is not None:
+                    return converted
+        raise self.mismatch(have, to, span)
+
+    def implicit_construct(self, value: RValue, to: StructType, span: Span) -> RValue | None:
+        """An ``@implicit`` constructor, if the struct has a fitting one."""
+        raise NotImplementedError
+
+    def converts(self, value: RValue, to: Type, span: Span) -> bool:
+        """Whether ``convert`` would succeed, judged without emitting anything."""
+        from ptxdsl.diagnostics import CompileError
+
+        mark, count = len(self.ops), self.op_count
+        try:
+            self.convert(value, to, span)
+            return True
+        except CompileError:
+            return False
+        finally:
+            del self.ops[mark:]
+            self.op_count = count
+
+    def splat(self, value: Runtime, to: SimdType, span: Span) -> Runtime:
+        if to.width == 1:
+            return Runtime(to, value.value, value.comptime)
+        return Runtime(to, self.emit1("vec.splat", [value.value], to.ty, span), value.comptime)
+
+    def cast(self, value: Runtime, dtype: DType, span: Span) -> Runtime:
+        """Numeric conversion of a scalar or vector, as constructors and ``.cast`` do it."""
+        assert isinstance(value.type, SimdType)
+        source, to = value.type.dtype, SimdType(dtype, value.type.width)
+        if source == dtype:
+            return value
+        result = self._cast(value.value, source, dtype, to.ty, span)
+        return Runtime(to, result, value.comptime)
+
+    def _cast(self, value: tir.Value, source: DType, to: DType, ty: tir.Ty, span: Span) -> tir.Value:
+        if to.kind == "bool":
+            zero = tir.Const(value.ty, 0 if value.ty.lanes == 1 else (0,) * value.ty.lanes)
+            return self.emit1("fne" if source.kind == "float" else "ne", [value, zero], ty, span)
+        if source.kind == "float":
+            if to.kind == "float":
+                return self.emit1("fcast", [value], ty, span)
+            return self.emit1("ftoi.s" if to.signed else "ftoi.u", [value], ty, span)
+        if to.kind == "float":
+            return self.emit1("itof.s" if source.signed else "itof.u", [value], ty, span)
+        have, want = value.ty.bits, ty.bits
+        if have == want:
+            return value
+        name = "trunc" if want < have else "ext.s" if source.signed else "ext.u"
+        return self.emit1(name, [value], ty, span)
+
+    # ------------------------------------------------------------------------------------------- what a context wants
+
+    def condition(self, value: RValue, span: Span) -> Runtime:
+        """A value as the condition of an ``if``: a Bool, or an integer that is not 0."""
+        if isinstance(value, Literal):
+            return const(types.BOOL, int(value.value != 0))
+        if isinstance(value, Runtime) and isinstance(value.type, SimdType) and value.type.width == 1:
+            return self.cast(value, types.BOOL.dtype, span)
+        if isinstance(value, Poison):
+            return const(types.BOOL, 0, comptime=False)
+        raise self.fail("E0304", f"a condition must be a Bool, not {value.type}", span, help="compare it with something")
+
+    def comptime_int(self, value: RValue, span: Span) -> int:
+        """The Python integer of a compile-time integer value."""
+        if isinstance(value, Literal) and isinstance(value.value, int):
+            return value.value
+        if isinstance(value, Runtime) and isinstance(value.value, tir.Const) and isinstance(value.type, SimdType):
+            if value.type.dtype.kind == "uint":
+                return int(value.value.value) & ((1 << value.type.dtype.bits) - 1)
+            if value.type.dtype.kind in ("int", "bool"):
+                return int(value.value.value)
+        raise self.fail("E0301", f"expected a compile-time integer, found {value.type}", span)
+
+    def array_items(self, value: RValue, span: Span) -> tuple[RValue, ...]:
+        if isinstance(value, ArrayValue | TupleValue):
+            return value.items
+        raise self.fail("E0305", f"{value.type} has no elements", span)

@@ -1,0 +1,379 @@
+"""What names stand for and what expressions give, while a program is elaborated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl import tir, types
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
+
+if TYPE_CHECKING:
+    from ptxdsl.elaborate.scope import Scope
+
+
+# --------------------------------------------------------------------------------------------------------- values
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An integer or float literal: exact until it meets a type."""
+
+    value: int | Fraction
+
+    @property
+    def type(self) -> Type:
+        return types.INT_LITERAL if isinstance(self.value, int) else types.FLOAT_LITERAL
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A scalar, vector or pointer in registers. ``comptime``: may stand where a compile-time value is asked for."""
+
+    type: Type
+    value: tir.Value
+    comptime: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comptime:
+    """A value that exists at compile time only: a string, a type, a dtype, an address space, an origin, None."""
+
+    type: Type
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StructValue:
+    type: StructType
+    fields: tuple[RValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayValue:
+    type: ArrayType
+    items: tuple[RValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TupleValue:
+    items: tuple[RValue, ...]
+
+    @property
+    def type(self) -> Type:
+        return TupleType(tuple(i.type for i in self.items))
+
+
+@dataclass(frozen=True, slots=True)
+class RangeValue:
+    """``range(start, stop, step)``: bounds of one scalar type, or literals."""
+
+    start: RValue
+    stop: RValue
+    step: RValue
+
+    @property
+    def type(self) -> Type:
+        return types.RANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Uninit:
+    """Declared and not (or not on every path) given a value."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """What an expression in error gives to those who go on: no further complaint."""
+
+    @property
+    def type(self) -> Type:
+        return types.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValue:
+    """A function or method with the parameters given so far; ``receiver`` is the place a method was taken from."""
+
+    name: str
+    overloads: tuple[FunctionDecl, ...]
+    owner: Type | None = None
+    receiver: Place | None = None
+    params: tuple[tuple[ast.Argument, Scope], ...] = ()
+
+    @property
+    def type(self) -> Type:
+        return types.FUNCTION
+
+
+@dataclass(frozen=True, slots=True)
+class Variadic:
+    """``print`` and ``inlined_assembly``: builtins that take any number of arguments of any type."""
+
+    name: str
+    params: tuple[tuple[ast.Argument, Scope], ...] = ()
+
+    @property
+    def type(self) -> Type:
+        return types.FUNCTION
+
+
+@dataclass(frozen=True, slots=True)
+class GenericType:
+    """A type whose parameters are not all given: ``SIMD``, ``RolePipeline[_, True, _, _, _]``."""
+
+    decl: StructDecl | str
+    params: tuple[tuple[ast.Argument, Scope], ...] = ()
+
+    def __str__(self) -> str:
+        return self.decl if isinstance(self.decl, str) else self.decl.name
+
+
+RValue = (
+    Literal | Runtime | Comptime | StructValue | ArrayValue | TupleValue | RangeValue | Uninit | Poison | FunctionValue
+    | Variadic
+)  # fmt: skip
+
+NONE_VALUE = Comptime(types.NONE, None)
+
+
+def type_value(t: Type | GenericType) -> Comptime:
+    return Comptime(types.ANY_TYPE, t)
+
+
+def const(t: SimdType, value: int | float, comptime: bool = True) -> Runtime:
+    """A constant scalar, or the same in every lane."""
+    return Runtime(t, tir.Const(t.ty, value if t.width == 1 else (value,) * t.width), comptime)
+
+
+def is_comptime(value: RValue) -> bool:
+    """Whether a value is known at compile time by right, not by luck of folding."""
+    match value:
+        case Runtime():
+            return value.comptime and isinstance(value.value, tir.Const)
+        case StructValue():
+            return all(map(is_comptime, value.fields))
+        case ArrayValue() | TupleValue():
+            return all(map(is_comptime, value.items))
+        case RangeValue():
+            return all(map(is_comptime, (value.start, value.stop, value.step)))
+        case Uninit():
+            return False
+    return True
+
+
+def with_comptime(value: RValue, comptime: bool) -> RValue:
+    """The value as a variable holds it (False), or as a compile-time name does (True)."""
+    match value:
+        case Runtime() if value.comptime != comptime:
+            return Runtime(value.type, value.value, comptime)
+        case StructValue():
+            return StructValue(value.type, tuple(with_comptime(f, comptime) for f in value.fields))
+        case ArrayValue():
+            return ArrayValue(value.type, tuple(with_comptime(f, comptime) for f in value.items))
+        case TupleValue():
+            return TupleValue(tuple(with_comptime(f, comptime) for f in value.items))
+    return value
+
+
+def key_of(value: RValue) -> Any:
+    """A hashable key of a compile-time value; equal keys mean equal parameters."""
+    match value:
+        case Literal():
+            return ("IntLiteral" if isinstance(value.value, int) else "FloatLiteral", value.value)
+        case Runtime():
+            constant = value.value
+            assert isinstance(constant, tir.Const)
+            number = constant.value
+            return (value.type, bool(number) if value.type == types.BOOL else number)
+        case Comptime():
+            return (value.type, value.value)
+        case StructValue():
+            return (value.type, tuple(map(key_of, value.fields)))
+        case ArrayValue() | TupleValue():
+            return (value.type, tuple(map(key_of, value.items)))
+        case FunctionValue():
+            return (value.name, value.overloads, value.owner)
+    raise AssertionError(value)
+
+
+# --------------------------------------------------------------------------------------------------------- places
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """A run-time variable; its current value is in the state. ``mutable``: declared with ``var`` or passed ``mut``."""
+
+    name: str
+    type: Type
+    mutable: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class VariablePlace:
+    """A variable, or a part of it: ``path`` holds field and element numbers."""
+
+    variable: Variable
+    type: Type
+    path: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """What a pointer points at. ``align``: what is known in bytes."""
+
+    pointer: Runtime
+    type: Type
+    align: int
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlace:
+    """One element, chosen by an integer, of a vector or array in a place."""
+
+    base: Place
+    type: Type
+    index: Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryPlace:
+    """A value that nobody else holds: it can be read, not assigned."""
+
+    value: RValue
+
+    @property
+    def type(self) -> Type:
+        return self.value.type
+
+
+Place = VariablePlace | MemoryPlace | LanePlace | TemporaryPlace
+
+
+# --------------------------------------------------------------------------------------------------- declarations
+
+
+@dataclass(eq=False, slots=True)
+class FunctionDecl:
+    """A def, the scope that it is written in, and the struct that owns it."""
+
+    node: ast.FunctionDef
+    scope: Scope
+    struct: StructDecl | None = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def decorator(self, name: str) -> ast.Decorator | None:
+        return next((d for d in self.node.decorators if d.name == name), None)
+
+    @property
+    def is_static(self) -> bool:
+        return self.struct is not None and self.decorator("staticmethod") is not None
+
+    @property
+    def is_builtin(self) -> bool:
+        return self.decorator("builtin") is not None
+
+
+@dataclass(eq=False)
+class StructDecl:
+    """A struct; ``instances`` keeps what was worked out for each set of parameters."""
+
+    node: ast.StructDef
+    scope: Scope
+    methods: dict[str, list[FunctionDecl]] = field(default_factory=dict)
+    aliases: dict[str, ast.ComptimeDecl] = field(default_factory=dict)
+    fields: list[ast.FieldDecl] = field(default_factory=list)
+    instances: dict[tuple[Any, ...], StructInstance] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for member in self.node.members:
+            if isinstance(member, ast.FunctionDef):
+                self.methods.setdefault(member.name, []).append(FunctionDecl(member, self.scope, self))
+            elif isinstance(member, ast.ComptimeDecl):
+                self.aliases[member.name] = member
+            else:
+                self.fields.append(member)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def has(self, decorator: str) -> bool:
+        return any(d.name == decorator for d in self.node.decorators)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(eq=False)
+class StructInstance:
+    """A struct with its parameters: ``scope`` holds them (and ``Self``); fields and aliases are found on demand."""
+
+    type: StructType
+    params: dict[str, RValue]
+    scope: Scope
+    field_types: tuple[tuple[str, Type], ...] | None = None
+    aliases: dict[str, RValue] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class ComptimeAlias:
+    """``comptime NAME[...] = value`` of a module or function: evaluated when first used."""
+
+    node: ast.ComptimeDecl
+    scope: Scope
+    value: RValue | None = None
+    busy: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class PlaceAlias:
+    """A name for a place of the caller's: ``self`` and ``mut`` arguments."""
+
+    place: Place
+    mutable: bool
+
+
+@dataclass(eq=False, slots=True)
+class HostOnly:
+    """A name imported from a module that exists on the host alone."""
+
+    name: str
+    module: str
+    span: Span
+
+
+@dataclass(eq=False, slots=True)
+class ImportedName:
+    """A name of another module: looked up when first used."""
+
+    resolve: Callable[[], Entity]
+    span: Span
+
+
+@dataclass(eq=False, slots=True)
+class Overloads:
+    decls: list[FunctionDecl]
+
+
+@dataclass(eq=False, slots=True)
+class ModuleName:
+    """``import module as m``: its names are attributes."""
+
+    scope: Scope
+
+
+Entity = (
+    RValue | Variable | PlaceAlias | Overloads | StructDecl | ComptimeAlias | HostOnly | ImportedName | ModuleName
+)

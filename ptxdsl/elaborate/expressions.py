@@ -1,0 +1,487 @@
+"""Expressions: each designates a place, and its value is what is read there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from ptxdsl import tir, types
+from ptxdsl.elaborate.calls import Calls, Given, param_args
+from ptxdsl.elaborate.control import Exit
+from ptxdsl.elaborate.entities import (
+    ArrayValue,
+    Comptime,
+    ComptimeAlias,
+    FunctionValue,
+    GenericType,
+    LanePlace,
+    Literal,
+    MemoryPlace,
+    Place,
+    PlaceAlias,
+    Poison,
+    Runtime,
+    RValue,
+    StructValue,
+    TemporaryPlace,
+    TupleValue,
+    Variable,
+    VariablePlace,
+    Variadic,
+    const,
+    is_comptime,
+)
+from ptxdsl.elaborate.names import closest
+from ptxdsl.elaborate.operators import is_pure
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, StructType, TupleType, Type
+
+
+class Expressions(Calls):
+    """One method a kind of node."""
+
+    def evaluate(self, node: ast.Expr, scope: Scope, expected: Type | None = None) -> RValue:
+        return self.read(self.designate(node, scope, expected), node.span)
+
+    def evaluate_place(self, node: ast.Expr, scope: Scope) -> Place:
+        return self.designate(node, scope, None)
+
+    def designate(self, node: ast.Expr, scope: Scope, expected: Type | None = None) -> Place:
+        match node:
+            case ast.Name():
+                return self._name(node, scope)
+            case ast.Attribute():
+                return self._attribute(node, scope)
+            case ast.Subscript():
+                return self._subscript(node, scope, expected)
+            case ast.Transfer():
+                return TemporaryPlace(self.evaluate(node.value, scope, expected))
+        return TemporaryPlace(self._value(node, scope, expected))
+
+    def _value(self, node: ast.Expr, scope: Scope, expected: Type | None) -> RValue:
+        match node:
+            case ast.Call():
+                return self._call(node, scope, expected)
+            case ast.IntLiteral():
+                return Literal(node.value)
+            case ast.Binary():
+                left, right = self.evaluate(node.left, scope), self.evaluate(node.right, scope)
+                return self.binary(node.op, left, right, node.span)
+            case ast.Compare():
+                return self._compare(node, scope)
+            case ast.BoolLiteral():
+                return const(types.BOOL, int(node.value))
+            case ast.FloatLiteral():
+                return self._float(node)
+            case ast.Unary():
+                value = self.evaluate(node.operand, scope)
+                if node.op == "not":
+                    return self.negate(self.condition(value, node.operand.span), node.span)
+                return self.unary(node.op, value, node.span)
+            case ast.BoolOp():
+                return self._bool_op(node, scope)
+            case ast.Conditional():
+                return self._conditional(node, scope, expected)
+            case ast.StringLiteral():
+                return Comptime(types.STRING, node.value)
+            case ast.NoneLiteral():
+                return Comptime(types.NONE, None)
+            case ast.TupleExpr():
+                return self._tuple(node, scope, expected)
+            case ast.ListExpr():
+                return self._list(node, scope, expected)
+            case ast.DotName():
+                return self._dot_name(node, expected)
+            case ast.EllipsisLiteral():
+                raise self.fail("E0328", "`...` has no value", node.span)
+        raise self.fail("E0328", "this expression is not in the subset", node.span)
+
+    # ---------------------------------------------------------------------------------------------------- literals
+
+    def _float(self, node: ast.FloatLiteral) -> Literal:
+        text = node.text.replace("_", "")
+        mantissa, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > 5000 or len(mantissa) > 2000:
+            raise self.fail("E0303", "this float literal is out of range", node.span)
+        return Literal(Fraction(text))
+
+    def _tuple(self, node: ast.TupleExpr, scope: Scope, expected: Type | None) -> RValue:
+        wanted = expected.items if isinstance(expected, TupleType) and len(expected.items) == len(node.items) else None
+        items = [self.evaluate(n, scope, wanted[i] if wanted else None) for i, n in enumerate(node.items)]
+        if not self.comptime_depth:
+            items = [self.materialize(v, n.span) for v, n in zip(items, node.items, strict=True)]
+        return TupleValue(tuple(items))
+
+    def _list(self, node: ast.ListExpr, scope: Scope, expected: Type | None) -> RValue:
+        items = [self.evaluate(n, scope) for n in node.items]
+        if isinstance(expected, ArrayType):
+            if len(items) != expected.size:
+                raise self.fail("E0329", f"{len(items)} elements for {expected}", node.span)
+            elem: Type = expected.elem
+        elif items:
+            elem = self.materialize(items[0], node.span).type
+        else:
+            raise self.fail("E0329", "the element type of an empty list is not known", node.span)
+        converted = (self.convert(v, elem, n.span) for v, n in zip(items, node.items, strict=True))
+        return ArrayValue(ArrayType(elem, len(items)), tuple(converted))
+
+    def _dot_name(self, node: ast.DotName, expected: Type | None) -> RValue:
+        if expected is None:
+            raise self.fail(
+                "E0318", f"`.{node.name}` needs a context that says which type it belongs to", node.span,
+                help="write the type: `AddressSpace.SHARED`",
+            )  # fmt: skip
+        found = self.type_member(expected, node.name, node.span)
+        if found is None:
+            raise self.fail("E0330", f"{expected} has no `{node.name}`", node.span)
+        return found
+
+    # -------------------------------------------------------------------------------------------------------- names
+
+    def _name(self, node: ast.Name, scope: Scope) -> Place:
+        entity = self.lookup(node, scope)
+        if isinstance(entity, Variable):
+            if entity not in self.state:
+                self.variable_value(entity, node.span)
+            return VariablePlace(entity, entity.type)
+        if isinstance(entity, PlaceAlias):
+            return entity.place
+        return TemporaryPlace(self.entity_value(entity, node))
+
+    def call_variadic(self, function: Variadic, args: list[Given], span: Span) -> RValue:
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------------------------------- attributes
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Place:
+        place = self.designate(node.value, scope)
+        if isinstance(place, TemporaryPlace):
+            value = place.value
+            if isinstance(value, Poison):
+                return place
+            if isinstance(value, Comptime) and value.type == types.ANY_TYPE:
+                return TemporaryPlace(self._static_member(value, node))
+            if isinstance(value, Comptime) and value.type == types.MODULE:
+                name = ast.Name(node.name_span, node.name)
+                if value.value.names.get(node.name) is None:
+                    raise self.fail("E0204", f"the module has no `{node.name}`", node.name_span)
+                return self._name(name, value.value)
+        t = place.type
+        if isinstance(t, StructType):
+            for i, (name, field_type) in enumerate(self.fields_of(t)):
+                if name == node.name:
+                    return self.part_place(place, i, field_type, node.span)
+        method = self.method(t, node.name, place)
+        if method is not None:
+            return TemporaryPlace(method)
+        if isinstance(t, StructType):
+            alias = self.struct_alias(t, node.name, node.span)
+            if alias is not None:
+                return TemporaryPlace(alias)
+            getter = self.method(t, "__getattr__", place)
+            if getter is not None:
+                return TemporaryPlace(self._get_attribute(getter, node))
+        raise self._no_member(str(t), self.members(t), node)
+
+    def _get_attribute(self, getter: FunctionValue, node: ast.Attribute) -> RValue:
+        """``value.name`` as ``value.__getattr__["name"]()``."""
+        name = ast.Argument(node.name_span, None, ast.StringLiteral(node.name_span, node.name))
+        function = FunctionValue(getter.name, getter.overloads, getter.owner, getter.receiver, ((name, Scope()),))
+        return self.call_function(function, [], node.span)
+
+    def _no_member(self, what: str, names: list[str], node: ast.Attribute) -> Exception:
+        near = closest(node.name, names)
+        help = f"did you mean `{near}`?" if near else None
+        return self.fail("E0330", f"{what} has no `{node.name}`", node.name_span, help=help)
+
+    def members(self, t: Type) -> list[str]:
+        decl = self.methods_of(t)
+        names = [] if decl is None else [*decl.methods, *decl.aliases]
+        return names + ([n for n, _ in self.fields_of(t)] if isinstance(t, StructType) else [])
+
+    def _static_member(self, value: Comptime, node: ast.Attribute) -> RValue:
+        t = value.value
+        if isinstance(t, GenericType) and not isinstance(t.decl, str):
+            static = t.decl.methods.get(node.name)
+            if static is None or t.params:
+                t = self.as_type(value, node.value.span)
+            else:
+                return FunctionValue(node.name, tuple(static), None)
+        if isinstance(t, GenericType | ComptimeAlias):
+            t = self.as_type(value, node.value.span)
+        found = self.type_member(t, node.name, node.span)
+        if found is None:
+            names = list(SPACES) if t == types.SPACE else list(DTYPES) if t == types.DTYPE else self.members(t)
+            raise self._no_member(f"type {t}", names, node)
+        return found
+
+    def type_member(self, t: Type, name: str, span: Span) -> RValue | None:
+        """``DType.float32``, ``AddressSpace.SHARED``, a struct's comptime member or method, ``Float32.dtype``."""
+        if t == types.SPACE:
+            return Comptime(types.SPACE, SPACES[name]) if name in SPACES else None
+        if t == types.DTYPE:
+            return Comptime(types.DTYPE, DTYPES[name]) if name in DTYPES else None
+        if isinstance(t, StructType):
+            alias = self.struct_alias(t, name, span)
+            if alias is not None:
+                return alias
+            param = self.instance(t).params.get(name)
+            if param is not None:
+                return param
+        decl = None if isinstance(t, StructType) else self.methods_of(t)
+        given = self.type_params(decl.name, t) if decl is not None else None
+        if given is not None and name in given:
+            return given[name]
+        if isinstance(t, SimdType):
+            if name in ("MAX", "MIN", "MAX_FINITE", "MIN_FINITE"):
+                return self._limit(t, name)
+        return self.method(t, name, None)
+
+    def _limit(self, t: SimdType, name: str) -> RValue | None:
+        if t.dtype.is_integer:
+            low, high = t.dtype.limits
+            number = high if name.startswith("MAX") else low
+            return const(t, number - (1 << t.dtype.bits) if number >= 1 << (t.dtype.bits - 1) else number)
+        if t.dtype.kind == "float" and name.endswith("FINITE"):
+            largest = {
+                "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "float16": 65504.0,
+                "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0,
+            }[t.dtype.name]  # fmt: skip
+            return const(t, largest if name.startswith("MAX") else -largest)
+        return const(t, float("inf") if name == "MAX" else -float("inf")) if t.dtype.kind == "float" else None
+
+    # --------------------------------------------------------------------------------------------------- subscripts
+
+    def _subscript(self, node: ast.Subscript, scope: Scope, expected: Type | None) -> Place:
+        place = self.designate(node.value, scope)
+        if isinstance(place, TemporaryPlace):
+            value = place.value
+            if isinstance(value, Poison):
+                return place
+            if isinstance(value, Comptime) and value.type == types.ANY_TYPE:
+                return TemporaryPlace(self._parametrize(value, node, scope))
+            if isinstance(value, FunctionValue):
+                params = (*value.params, *param_args(node.args, scope))
+                return TemporaryPlace(
+                    FunctionValue(value.name, value.overloads, value.owner, value.receiver, params)
+                )  # fmt: skip
+            if isinstance(value, Variadic):
+                return TemporaryPlace(Variadic(value.name, (*value.params, *param_args(node.args, scope))))
+        t = place.type
+        if isinstance(t, PointerType):
+            return self._pointee(node, self.read(place, node.value.span), scope)
+        if isinstance(t, StructType):
+            getter = self.method(t, "__getitem__", place)
+            if getter is None:
+                raise self.fail("E0331", f"{t} cannot be indexed", node.span, help="define `__getitem__`")
+            return TemporaryPlace(self.call_function(getter, self.given(node.args, scope), node.span))
+        return self._element(node, place, t, scope)
+
+    def _parametrize(self, value: Comptime, node: ast.Subscript, scope: Scope) -> RValue:
+        args = param_args(node.args, scope)
+        if isinstance(value.value, GenericType):
+            return self.subscript_type(value.value, args, node.span)
+        if isinstance(value.value, ComptimeAlias):
+            return self.subscript_alias(value.value, args, node.span)
+        raise self.fail("E0306", f"{value.value} takes no parameters", node.span, help="leave the brackets out")
+
+    def _pointee(self, node: ast.Subscript, pointer: RValue, scope: Scope) -> Place:
+        """``p[]``, ``p[unsafe_offset=i]`` and the short ``p[i]``."""
+        assert isinstance(pointer, Runtime) and isinstance(pointer.type, PointerType)
+        if not node.args:
+            return self.pointee(pointer, node.span)
+        argument = node.args[0]
+        if len(node.args) > 1 or argument.name not in (None, "unsafe_offset", "offset"):
+            raise self.fail("E0604", "a pointer takes one index", node.span, help="write `p[unsafe_offset=i]`")
+        self.index_depth += 1
+        try:
+            index = self.evaluate(argument.value, scope)
+        finally:
+            self.index_depth -= 1
+        size, _ = self.layout(pointer.type.elem, node.span)
+        return self.pointee(self.offset(pointer, index, size, argument.value.span), node.span)
+
+    def _element(self, node: ast.Subscript, place: Place, t: Type, scope: Scope) -> Place:
+        """An element of a vector, array or tuple."""
+        if len(node.args) != 1 or node.args[0].name is not None or isinstance(node.args[0].value, ast.Slice):
+            raise self.fail("E0331", f"{t} takes one index", node.span)
+        index_node = node.args[0].value
+        index = self.materialize(self.evaluate(index_node, scope), index_node.span)
+        if not (isinstance(index, Runtime) and isinstance(index.type, SimdType) and index.type.dtype.is_integer):
+            raise self.fail("E0331", f"an index must be an integer, not {index.type}", index_node.span)
+        match t:
+            case SimdType():
+                if isinstance(index.value, tir.Const):
+                    self.checked_index(index, t.width, index_node.span)
+                return LanePlace(place, t.scalar, index)
+            case ArrayType() | TupleType():
+                size = t.size if isinstance(t, ArrayType) else len(t.items)
+                if isinstance(index.value, tir.Const):
+                    number = self.checked_index(index, size, index_node.span)
+                    return self.part_place(place, number, t.elem if isinstance(t, ArrayType) else t.items[number], node.span)
+                if isinstance(t, ArrayType):
+                    if isinstance(place, MemoryPlace):
+                        return self.memory_element(place, t.elem, index, node.span)
+                    return LanePlace(place, t.elem, index)
+                raise self.fail("E0401", "a tuple's element is chosen at compile time", index_node.span)
+        raise self.fail("E0331", f"{t} cannot be indexed", node.span)
+
+    # -------------------------------------------------------------------------------------------------------- calls
+
+    def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
+        result = []
+        for argument in args:
+            if argument.star:
+                raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
+            if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
+                isinstance(argument.value, ast.Call) and isinstance(argument.value.func, ast.DotName)
+            ):
+                result.append(Given(self, argument.name, argument.span, None, argument.value, scope))
+                continue
+            place = self.designate(argument.value, scope)
+            if isinstance(place, LanePlace):
+                place = TemporaryPlace(self.read(place, argument.span))
+            result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope))
+        return result
+
+    def _call(self, node: ast.Call, scope: Scope, expected: Type | None) -> RValue:
+        if isinstance(node.func, ast.DotName):
+            function = self._dot_name(node.func, expected)
+        else:
+            function = self.evaluate(node.func, scope)
+        if isinstance(function, FunctionValue):
+            return self.call_function(function, self.given(node.args, scope), node.span)
+        if isinstance(function, Comptime) and isinstance(function.value, Type | GenericType):
+            return self.construct(function.value, self.given(node.args, scope), node.span)
+        if isinstance(function, Comptime) and isinstance(function.value, ComptimeAlias):
+            return self.construct(self.as_type(function, node.func.span), self.given(node.args, scope), node.span)
+        if isinstance(function, Variadic):
+            return self.call_variadic(function, self.given(node.args, scope), node.span)
+        if isinstance(function, StructValue):
+            method = self.method(function.type, "__call__", TemporaryPlace(function))
+            if method is not None:
+                return self.call_function(method, self.given(node.args, scope), node.span)
+        if isinstance(function, Poison):
+            return function
+        raise self.fail("E0332", f"a value of type {function.type} cannot be called", node.func.span)
+
+    # ---------------------------------------------------------------------------------------------------- conditions
+
+    def _compare(self, node: ast.Compare, scope: Scope) -> RValue:
+        values = [self.evaluate(n, scope) for n in node.operands]
+        result: RValue | None = None
+        for i, op in enumerate(node.ops):
+            span = node.operands[i].span.to(node.operands[i + 1].span)
+            one = self.compare(op, values[i], values[i + 1], span)
+            if isinstance(one, Poison):
+                return one
+            result = one if result is None else self.binary("&", result, self.condition(one, span), span)
+        assert result is not None
+        return result
+
+    def _bool_op(self, node: ast.BoolOp, scope: Scope) -> RValue:
+        """``and`` and ``or``: the right side is evaluated only where it counts."""
+        left = self.condition(self.evaluate(node.left, scope), node.left.span)
+        settles = 0 if node.op == "and" else 1
+        if self.comptime_depth and isinstance(left.value, tir.Const):
+            if left.value.value == settles:
+                return left
+            return self.condition(self.evaluate(node.right, scope), node.right.span)
+
+        def right() -> RValue:
+            return self.condition(self.evaluate(node.right, scope), node.right.span)
+
+        def settled() -> RValue:
+            return const(types.BOOL, settles)
+
+        first, second = (right, settled) if node.op == "and" else (settled, right)
+        return self.choose(left, first, second, types.BOOL, node.span)
+
+    def _conditional(self, node: ast.Conditional, scope: Scope, expected: Type | None) -> RValue:
+        test = self.condition(self.evaluate(node.test, scope), node.test.span)
+        if is_comptime(test) and self.comptime_depth:
+            chosen = node.then if self.comptime_int(test, node.test.span) else node.orelse
+            return self.evaluate(chosen, scope, expected)
+        wanted = expected if isinstance(expected, SimdType) else None
+        return self.choose(
+            test,
+            lambda: self.evaluate(node.then, scope, expected),
+            lambda: self.evaluate(node.orelse, scope, expected),
+            wanted,
+            node.span,
+        )
+
+    def choose(
+        self, test: Runtime, then: Callable[[], RValue], orelse: Callable[[], RValue], wanted: Type | None, span: Span
+    ) -> RValue:
+        """One of two values, each computed only if chosen; a ``select`` where that makes no difference."""
+        before = self.state
+        branches: list[tuple[tir.Block, RValue, dict[Variable, RValue]]] = []
+        for part in (then, orelse):
+            self.state = dict(before)
+            with self.block() as block:
+                branches.append((block, part(), self.state))
+        self.state = before
+        (_, a, _), (_, b, _) = branches
+        if isinstance(a, Poison) or isinstance(b, Poison):
+            return Poison()
+        t = wanted or self._common_type(a, b, span)
+        values = []
+        for block, value, state in branches:
+            outer, self.ops, self.state = self.ops, block.ops, state
+            values.append(self.convert(value, t, span))
+            self.ops, self.state = outer, before
+        return self._chosen(test, branches, values, span)
+
+    def _chosen(
+        self,
+        test: Runtime,
+        branches: list[tuple[tir.Block, RValue, dict[Variable, RValue]]],
+        values: list[RValue],
+        span: Span,
+    ) -> RValue:
+        before = self.state
+        quiet = all(is_pure(op) for block, _, _ in branches for op in block.ops) and all(
+            state[v] is before[v] for _, _, state in branches for v in before
+        )
+        first, second = values
+        if quiet and isinstance(first, Runtime) and isinstance(second, Runtime) and first.value.ty == second.value.ty:
+            for block, _, _ in branches:
+                self.ops.extend(block.ops)
+            value = self._select(test, first, second, span)
+            return Runtime(first.type, value, all(map(is_comptime, (test, first, second))))
+        if any(isinstance(v, Comptime) for v in values):
+            raise self.fail("E0401", "a run-time condition cannot choose a compile-time value", span)
+        op = tir.Op("if", [test.value], [], {}, self.at(span), [block for block, _, _ in branches])
+        exits: list[Exit] = []
+        for (block, _, state), value in zip(branches, values, strict=True):
+            outer, self.ops, self.state = self.ops, block.ops, state
+            exits.append(self.end_block("yield", None, span, value))
+            self.ops, self.state = outer, before
+        self.append(op)
+        result = self.merge(exits, before, op, span)
+        assert result is not None
+        return result
+
+    def _select(self, test: Runtime, a: Runtime, b: Runtime, span: Span) -> tir.Value:
+        if a.type == types.BOOL:  # and, or: keep them recognisable
+            if isinstance(b.value, tir.Const) and b.value.value == 0:
+                return self.emit1("and", [test.value, a.value], tir.I1, span)
+            if isinstance(a.value, tir.Const) and a.value.value == 1:
+                return self.emit1("or", [test.value, b.value], tir.I1, span)
+        if isinstance(test.value, tir.Const):
+            return a.value if test.value.value else b.value
+        return self.emit1("select", [test.value, a.value, b.value], a.value.ty, span)
+
+    def _common_type(self, a: RValue, b: RValue, span: Span) -> Type:
+        if a.type == b.type:
+            return self.materialize(a, span).type
+        if isinstance(a, Literal) and isinstance(b, Literal):
+            return types.FLOAT64
+        if isinstance(a, Literal) or self.converts(a, b.type, span):
+            return b.type
+        if isinstance(b, Literal) or self.converts(b, a.type, span):
+            return a.type
+        raise self.fail("E0301", f"the two sides have different types, {a.type} and {b.type}", span)

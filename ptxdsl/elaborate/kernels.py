@@ -1,0 +1,369 @@
+"""Kernels: which to compile, their launch attributes, their parameters, their bodies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ptxdsl import tir, types
+from ptxdsl.diagnostics import error
+from ptxdsl.elaborate.control import FunctionFrame
+from ptxdsl.elaborate.entities import (
+    FunctionDecl,
+    Overloads,
+    PlaceAlias,
+    Runtime,
+    RValue,
+    StructDecl,
+    StructValue,
+    Variable,
+    VariablePlace,
+    key_of,
+)
+from ptxdsl.elaborate.names import closest
+from ptxdsl.elaborate.parameters import Binding
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.variadic import Variadics
+from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import PointerType, SimdType, StructType, Type
+
+KERNEL_OPTIONS = ("name", "max_threads", "min_blocks", "cluster", "max_registers", "threads", "wait")
+DECORATORS = frozenset({
+    "always_inline", "no_inline", "fieldwise_init", "builtin", "no_ring_unroll", "kernel", "staticmethod", "implicit",
+})  # fmt: skip
+MAX_THREADS = 1024
+MAX_PARAMETER_BYTES = 4096
+
+
+class Kernels(Variadics):
+    """From a module to its kernels."""
+
+    # -------------------------------------------------------------------------------------------------- which kernels
+
+    def choose_kernels(self, module: ast.Module, name: str | None, constants: Mapping[str, ast.Expr]) -> list[FunctionDecl]:
+        """The kernel named, else every ``@kernel``, else the only def that can be one."""
+        scope = self.module_scope(module)
+        functions = [d for e in scope.names.values() if isinstance(e, Overloads) for d in e.decls]
+        if name is not None:
+            found = [d for d in functions if d.name == name]
+            if len(found) == 1:
+                return found
+            if found:
+                raise error("E0213", f"`{name}` has several overloads", found[1].node.name_span, help="rename one")
+            near = closest(name, (d.name for d in functions))
+            raise error("E0214", f"there is no kernel `{name}`", _whole(module), help=f"did you mean `{near}`?" if near else None)
+        marked = [d for d in functions if d.decorator("kernel")]
+        if marked:
+            return marked
+        possible = [d for d in functions if d.name != "main" and self._could_be_kernel(d, constants)]
+        if len(possible) == 1:
+            return possible
+        if not possible:
+            raise error(
+                "E0214", "there is no kernel in this file", _whole(module),
+                help="mark an entry point with `@kernel`, or name one with --kernel",
+            )  # fmt: skip
+        raise error(
+            "E0215", "several functions could be the kernel", possible[0].node.name_span,
+            *((d.node.name_span, "or this one") for d in possible[1:4]),
+            help="mark the entry points with `@kernel`, or name one with --kernel",
+        )  # fmt: skip
+
+    def _could_be_kernel(self, decl: FunctionDecl, constants: Mapping[str, ast.Expr]) -> bool:
+        node = decl.node
+        if node.returns is not None or decl.decorator("always_inline"):
+            return False
+        if any(p.default is None and p.name not in constants for p in node.params):
+            return False
+        return all(a.type is not None and a.convention == "read" for a in node.args)
+
+    # ------------------------------------------------------------------------------------------------------- one kernel
+
+    def kernel(self, decl: FunctionDecl, constants: Mapping[str, ast.Expr]) -> tir.Kernel:
+        """Elaborates one kernel with the given compile-time parameters."""
+        node = decl.node
+        self.check_decorators(node.decorators)
+        if decl.struct is not None:
+            raise self.fail("E0216", "a method cannot be a kernel", node.name_span)
+        binding = Binding(node.params, Scope(decl.scope), f"kernel `{decl.name}`", node.name_span)
+        for param in node.params:
+            value = constants.get(param.name)
+            if value is not None:
+                self.bind_param(binding, param, value, self.prelude_scope())
+        missing = next((p for p in node.params if p.name not in binding.values and p.default is None), None)
+        if missing is not None:
+            raise self.fail(
+                "E0408", f"kernel `{decl.name}` needs a value for its parameter `{missing.name}`", missing.span,
+                help=f"give it: -D {missing.name}=…",
+            )  # fmt: skip
+        self.complete(binding)
+        self.check_where(node.where, binding.scope, node.name_span)
+        if node.returns is not None and self.type_of(node.returns, binding.scope) != types.NONE:
+            raise self.fail("E0217", "a kernel returns nothing", node.returns.span, help="write results through a pointer")
+        self.state, self.ops, self.loop = {}, [], None
+        self.op_count, self.steps, self.uses_dynamic_shared = 0, 0, False
+        self.known_offsets = {}
+        scope = Scope(binding.scope)
+        values, params = self._parameters(node, binding.scope, scope)
+        body = self._body(node, scope)
+        constants_shown = tuple((p.name, _shown(binding.values[p.name])) for p in node.params)
+        symbol = self._symbol(decl, constants_shown)
+        signature = self._signature(decl, binding.scope, symbol, tuple(params), body, constants_shown)
+        return tir.Kernel(symbol, values, body, signature, node.name_span)
+
+    def check_decorators(self, decorators: tuple[ast.Decorator, ...]) -> None:
+        for decorator in decorators:
+            if decorator.name not in DECORATORS:
+                near = closest(decorator.name, DECORATORS)
+                raise self.fail(
+                    "E0218", f"unknown decorator `@{decorator.name}`", decorator.span,
+                    help=f"did you mean `@{near}`?" if near else None,
+                )  # fmt: skip
+
+    def _body(self, node: ast.FunctionDef, scope: Scope) -> tir.Block:
+        op = tir.Op("scope", [], [], {}, node.name_span)
+        self.function = FunctionFrame(op, None, node.name)
+        before = self.state
+        self.state = dict(before)
+        with self.block() as block:
+            self.execute(node.body, scope)
+            if not self.terminated:
+                self.function.returns.append(self.end_block("leave", op, node.span))
+        exits = self.function.returns
+        self.function = None
+        if len(exits) == 1 and exits[0].ops is block.ops:
+            block.ops[-1] = tir.Op("return", [], [], {}, node.span)
+            return block
+        outer = tir.Block()
+        self.ops = outer.ops
+        op.blocks = [block]
+        self.append(op)
+        self.merge(exits, before, op, node.span)
+        if not self.terminated:
+            self.append(tir.Op("return", [], [], {}, node.span))
+        return outer
+
+    # ------------------------------------------------------------------------------------------------------- parameters
+
+    def _parameters(self, node: ast.FunctionDef, types_scope: Scope, scope: Scope) -> tuple[list[tir.Value], list[Param]]:
+        values: list[tir.Value] = []
+        params: list[Param] = []
+        offset = 0
+        for argument in node.args:
+            if argument.type is None:
+                raise self.fail("E0326", f"argument `{argument.name}` has no type", argument.span)
+            if argument.convention not in ("read", "var"):
+                raise self.fail("E0219", f"a kernel's argument cannot be `{argument.convention}`", argument.span)
+            t = self.type_of(argument.type, types_scope)
+            value, param, offset = self._parameter_of(argument.name, t, argument.type.span, values, offset)
+            params.append(param)
+            variable = Variable(argument.name, t, argument.convention == "var", argument.span)
+            self.state[variable] = value
+            if argument.convention == "var":
+                scope.declare(argument.name, variable)
+            else:
+                del self.state[variable]
+                scope.declare(argument.name, value)
+        if offset > MAX_PARAMETER_BYTES:
+            raise self.fail("E0220", f"the parameters take {offset:,} bytes", node.name_span, help="the limit is 4,096")
+        return values, params
+
+    def _parameter_of(
+        self, name: str, t: Type, span: Span, values: list[tir.Value], offset: int
+    ) -> tuple[RValue, Param, int]:
+        """A parameter's value, its entry in the signature, and the offset after it."""
+        match t:
+            case SimdType() if t.width == 1:
+                offset = -(-offset // t.dtype.bytes) * t.dtype.bytes
+                values.append(tir.Value(t.ty, name))
+                return Runtime(t, values[-1]), ScalarParam(name, t.dtype.name, offset), offset + t.dtype.bytes
+            case PointerType():
+                return self._pointer_parameter(name, t, span, values, offset)
+            case types.TENSOR_MAP:
+                offset = -(-offset // 64) * 64
+                values.append(tir.Value(tir.ptr("generic"), name))
+                raise self.fail("E0221", "TensorMap parameters are not supported yet", span)
+            case StructType():
+                size, align = self.layout(t, span)
+                start = offset = -(-offset // align) * align
+                fields, parts = [], []
+                for field_name, field_type in self.fields_of(t):
+                    value, param, offset = self._parameter_of(f"{name}.{field_name}", field_type, span, values, offset)
+                    parts.append(value)
+                    fields.append(param)
+                return StructValue(t, tuple(parts)), StructParam(name, str(t), tuple(fields), start), offset
+        raise self.fail(
+            "E0222", f"a kernel's argument cannot be of type {t}", span,
+            help="arguments are scalars, pointers, tensor maps and structs of these",
+        )  # fmt: skip
+
+    def _pointer_parameter(
+        self, name: str, t: PointerType, span: Span, values: list[tir.Value], offset: int
+    ) -> tuple[RValue, Param, int]:
+        if t.space not in ("generic", "global", "const"):
+            raise self.fail("E0223", f"a kernel's argument cannot point to {t.space} memory", span)
+        offset = -(-offset // 8) * 8
+        size, align = self.layout(t.elem, span)
+        # what the host passes is global memory; knowing it saves the generic access
+        values.append(tir.Value(tir.ptr("global"), name))
+        dtype = t.elem.dtype.name if isinstance(t.elem, SimdType) else str(t.elem)
+        return Runtime(t, values[-1]), PointerParam(name, dtype, size, align, t.mutable, "global", offset), offset + 8
+
+    # -------------------------------------------------------------------------------------------------------- signature
+
+    def _symbol(self, decl: FunctionDecl, constants: tuple[tuple[str, str], ...]) -> str:
+        """The PTX name: the kernel's own and its parameters' values, in letters that PTX allows."""
+        option = self._options(decl).get("name")
+        if option is not None:
+            text = self.comptime_value(option, Scope(decl.scope))
+            name = getattr(text, "value", None)
+            if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII):
+                raise self.fail("E0224", "`name` must be a PTX identifier", option.span, help="letters, digits, _ and $")
+            return name
+        suffix = "".join(f"_{re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')}" for _, text in constants)
+        ascii_name = re.sub(r"[^A-Za-z0-9_$]", lambda m: f"u{ord(m.group()):x}", decl.name)
+        return ascii_name + suffix
+
+    def _options(self, decl: FunctionDecl) -> dict[str, ast.Expr]:
+        decorator = decl.decorator("kernel")
+        result: dict[str, ast.Expr] = {}
+        for argument in (decorator.args or ()) if decorator else ():
+            if argument.name not in KERNEL_OPTIONS:
+                shown = f"`{argument.name}`" if argument.name else "a positional value"
+                near = closest(argument.name or "", KERNEL_OPTIONS)
+                raise self.fail(
+                    "E0225", f"`@kernel` has no option {shown}", argument.span,
+                    help=f"did you mean `{near}`?" if near else f"the options are {', '.join(KERNEL_OPTIONS)}",
+                )  # fmt: skip
+            if argument.name in result:
+                raise self.fail("E0225", f"option `{argument.name}` is given twice", argument.span)
+            result[argument.name] = argument.value
+        return result
+
+    def _signature(
+        self, decl: FunctionDecl, scope: Scope, symbol: str, params: tuple[Param, ...], body: tir.Block,
+        constants: tuple[tuple[str, str], ...],
+    ) -> KernelSignature:  # fmt: skip
+        options = self._options(decl)
+
+        def shape(name: str, limit: int) -> tuple[int, int, int] | None:
+            return self._shape(options[name], scope, name, limit) if name in options else None
+
+        def number(name: str, low: int, high: int) -> int | None:
+            if name not in options:
+                return None
+            value = self.comptime_int(self.comptime_value(options[name], scope), options[name].span)
+            if not low <= value <= high:
+                raise self.fail("E0226", f"`{name}` is {low} to {high}, not {value}", options[name].span)
+            return value
+
+        threads, max_threads = shape("threads", MAX_THREADS), shape("max_threads", MAX_THREADS)
+        min_blocks = number("min_blocks", 1, 32)
+        if min_blocks is not None and threads is None and max_threads is None:
+            raise self.fail(
+                "E0226", "`min_blocks` needs `threads` or `max_threads` beside it", options["min_blocks"].span,
+                help="the assembler ignores it otherwise",
+            )  # fmt: skip
+        cluster = shape("cluster", 16)
+        if cluster is not None:
+            self.require("cluster", options["cluster"].span, "a cluster")
+        shared = self._shared_bytes(body, decl)
+        return KernelSignature(
+            name=symbol, params=params, shared_bytes=shared, dynamic_shared=self.uses_dynamic_shared, cluster=cluster,
+            threads=threads, max_threads=max_threads, min_blocks=min_blocks,
+            max_registers=number("max_registers", 16, 255), wait=self._wait(options.get("wait"), scope),
+            ring_unroll=decl.decorator("no_ring_unroll") is None, source_name=decl.name, constants=constants,
+        )  # fmt: skip
+
+    def _shared_bytes(self, body: tir.Block, decl: FunctionDecl) -> int:
+        """Static shared memory: allocations one after the other, each aligned."""
+        total = 0
+        for op in tir.walk(body):
+            if op.name == "shared.alloc":
+                total = -(-total // op.attrs["align"]) * op.attrs["align"] + op.attrs["bytes"]
+        limit = 48 * 1024
+        if total > limit:
+            raise self.fail(
+                "E0613", f"kernel `{decl.name}` has {total:,} bytes of static shared memory", decl.node.name_span,
+                help=f"the limit is {limit:,}; use external_memory[…]() and the launch's smem= for more",
+            )  # fmt: skip
+        return total
+
+    def _shape(self, node: ast.Expr, scope: Scope, name: str, limit: int) -> tuple[int, int, int]:
+        value = self.comptime_value(node, scope)
+        items = self.array_items(value, node.span) if hasattr(value, "items") else (value,)
+        numbers = [self.comptime_int(i, node.span) for i in items]
+        product = 1
+        for n in numbers:
+            product *= n
+        if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or product > limit:
+            raise self.fail("E0226", f"`{name}` is one to three numbers of 1 or more, {limit} in all", node.span)
+        padded = [*numbers, 1, 1][:3]
+        return padded[0], padded[1], padded[2]
+
+    def _wait(self, node: ast.Expr | None, scope: Scope) -> str | None:
+        if node is None:
+            return None
+        text = getattr(self.comptime_value(node, scope), "value", None)
+        if text not in ("try", "probe"):
+            raise self.fail("E0226", '`wait` is "try" or "probe"', node.span)
+        return str(text)
+
+    # ---------------------------------------------------------------------------------------------------- whole modules
+
+    def check_function(self, decl: FunctionDecl) -> None:
+        """Elaborates a function that has no open parameters, for its diagnostics alone."""
+        node = decl.node
+        if node.params or decl.struct is not None or any(a.type is None for a in node.args):
+            return
+        self.state, self.ops, self.op_count, self.steps = {}, [], 0, 0
+        scope = Scope(decl.scope)
+        for argument in node.args:
+            assert argument.type is not None
+            t = self.type_of(argument.type, decl.scope)
+            if not t.at_runtime:
+                return
+            value = self._fresh(t, argument.name, node.span)
+            variable = Variable(argument.name, t, argument.convention != "read", argument.span)
+            self.state[variable] = value
+            scope.declare(argument.name, PlaceAlias(VariablePlace(variable, t), argument.convention != "read"))
+        result = self.result_type(decl, decl.scope)
+        op = tir.Op("scope", [], [], {}, node.span)
+        self.function = FunctionFrame(op, None if result == types.NONE else result, node.name)
+        with self.block():
+            self.execute(node.body, scope)
+            if not self.terminated and self.function.result is not None:
+                raise self.fail("E0327", f"`{decl.name}` can end without a `return`", node.name_span)
+        self.function = None
+
+    def _fresh(self, t: Type, name: str, span: Span) -> RValue:
+        return self._assemble_result(t, iter([tir.Value(ty, name) for ty in self._machine_types(t, span)]))
+
+    def check_struct(self, decl: StructDecl) -> None:
+        """The fields and members of a struct without parameters."""
+        self.check_decorators(decl.node.decorators)
+        if decl.node.params:
+            return
+        t = self.instantiate_struct(decl)
+        self.fields_of(t)
+        for name in decl.aliases:
+            self.struct_alias(t, name, decl.node.name_span)
+
+    def instantiate_struct(self, decl: StructDecl) -> StructType:
+        t = self.as_type(self.struct_value(decl, decl.node.name_span), decl.node.name_span)
+        assert isinstance(t, StructType)
+        return t
+
+
+def _whole(module: ast.Module) -> Span | None:
+    return Span(module.source, 0, 0) if module.source.text else None
+
+
+def _shown(value: RValue) -> str:
+    """A parameter's value as text, for the symbol and the signature."""
+    key = key_of(value)
+    return str(key[1] if isinstance(key, tuple) and len(key) == 2 else key)
+
+

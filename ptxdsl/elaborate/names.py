@@ -1,0 +1,345 @@
+"""Names: modules, imports, the names that need no import, and compile-time names evaluated on first use."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from ptxdsl import types
+from ptxdsl.elaborate.control import Control
+from ptxdsl.elaborate.entities import (
+    Comptime,
+    ComptimeAlias,
+    Entity,
+    FunctionDecl,
+    FunctionValue,
+    GenericType,
+    HostOnly,
+    ImportedName,
+    ModuleName,
+    Overloads,
+    Place,
+    PlaceAlias,
+    Poison,
+    RValue,
+    StructDecl,
+    Uninit,
+    Variable,
+    Variadic,
+    type_value,
+    with_comptime,
+)
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.imports import HostOnly as HostModule
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import MetaType, SimdType
+
+TRAITS = frozenset({
+    "AnyType", "Copyable", "Movable", "ImplicitlyCopyable", "Deinitable", "ImplicitlyDestructible", "Defaultable",
+    "RegisterPassable", "TrivialRegisterPassable", "Intable", "Floatable", "Boolable", "Writable", "Stringable",
+    "Sized", "Indexer", "Comparable", "Equatable", "EqualityComparable", "Hashable", "DevicePassable", "Absable",
+    "UnknownDestructibility", "ExplicitlyCopyable",
+})  # fmt: skip
+GENERICS = ("SIMD", "Scalar", "Pointer", "MutPointer", "ImmutPointer", "Array", "Tuple")
+ORIGINS = {
+    "MutAnyOrigin": True, "ImmutAnyOrigin": False, "MutUntrackedOrigin": True, "ImmutUntrackedOrigin": False,
+    "MutExternalOrigin": True, "ImmutExternalOrigin": False, "StaticConstantOrigin": False,
+}  # fmt: skip
+# Spelled so until Mojo 1.0, gone in 1.2; and Python's and CUDA's names for what Mojo names otherwise.
+RENAMED = {
+    "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array", "LegacyPointer": "Pointer",
+    "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
+    "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
+    "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer",
+}  # fmt: skip
+
+
+def builtin_scope() -> Scope:
+    """The names that Mojo has without import."""
+    scope = Scope()
+    for name, dtype in types.SCALAR_NAMES.items():
+        scope.declare(name, type_value(SimdType(types.DTYPES[dtype])))
+    for name in GENERICS:
+        scope.declare(name, type_value(GenericType(name)))
+    for name in TRAITS:
+        scope.declare(name, type_value(MetaType(name)))
+    for name, mutable in ORIGINS.items():
+        scope.declare(name, Comptime(types.ORIGIN, mutable))
+    for name in ("Origin", "MutOrigin", "ImmutOrigin"):
+        scope.declare(name, type_value(types.ORIGIN))
+    for name in ("print", "inlined_assembly"):
+        scope.declare(name, Variadic(name))
+    scope.declare("DType", type_value(types.DTYPE))
+    scope.declare("AddressSpace", type_value(types.SPACE))
+    scope.declare("SIMDLength", type_value(types.INT))
+    scope.declare("NoneType", type_value(types.NONE))
+    scope.declare("TensorMap", type_value(types.TENSOR_MAP))
+    for name in ("StaticString", "StringLiteral", "String"):
+        scope.declare(name, type_value(types.STRING))
+    scope.declare("IntLiteral", type_value(types.INT_LITERAL))
+    scope.declare("FloatLiteral", type_value(types.FLOAT_LITERAL))
+    return scope
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    found = difflib.get_close_matches(name, list(dict.fromkeys(c for c in candidates if not c.startswith("_"))), 1, 0.7)
+    return found[0] if found else None
+
+
+class Names(Control):
+    """From an identifier to its value."""
+
+    _builtins: Scope | None = None
+    _prelude: Scope | None = None
+
+    # ----------------------------------------------------------------------------------------------------- modules
+
+    def prelude_scope(self) -> Scope:
+        if self._prelude is None:
+            self._builtins = builtin_scope()
+            self._module_scopes: dict[ast.Module, Scope] = {}
+            self._prelude = Scope(self._builtins)
+            self._declare_all(self.loader.stdlib("core"), self._builtins)
+            module = self.loader.prelude()
+            self._module_scopes[module] = self._prelude
+            self._declare_all(module, self._prelude)
+        return self._prelude
+
+    def module_scope(self, module: ast.Module) -> Scope:
+        """The scope of a module's top level, filled without evaluating anything."""
+        prelude = self.prelude_scope()
+        scope = self._module_scopes.get(module)
+        if scope is None:
+            scope = self._module_scopes[module] = Scope(prelude)
+            self._declare_all(module, scope)
+        return scope
+
+    def _declare_all(self, module: ast.Module, scope: Scope) -> None:
+        for statement in module.body:
+            try:
+                self.declare_statement(statement, scope, module)
+            except Exception as problem:
+                self.recover(problem)
+
+    def recover(self, problem: Exception) -> None:
+        """Records a diagnostic and lets elaboration go on; anything else is a fault of ours."""
+        from ptxdsl.diagnostics import CompileError
+
+        if not isinstance(problem, CompileError) or self.comptime_depth:
+            raise problem
+        self.sink.add(problem)
+
+    def declare_statement(self, node: ast.Stmt, scope: Scope, module: ast.Module) -> None:
+        """A declaration at the top of a module."""
+        match node:
+            case ast.FunctionDef():
+                self.declare_function(node, scope)
+            case ast.StructDef():
+                self.check_new(node.name, node.name_span, scope)
+                decl = StructDecl(node, scope)
+                name = methods_name(node.name) if decl.has("builtin") and self.is_builtin_type(node.name) else node.name
+                scope.declare(name, decl)
+            case ast.ComptimeDecl():
+                self.check_new(node.name, node.name_span, scope)
+                scope.declare(node.name, ComptimeAlias(node, scope))
+            case ast.Import():
+                self.declare_import(node, scope, module)
+            case ast.ExprStmt(value=ast.StringLiteral() | ast.EllipsisLiteral()) | ast.Pass():
+                pass
+            case ast.VarDecl():
+                raise self.fail(
+                    "E0205", "a module has no variables", node.span,
+                    help="write `comptime NAME = value` for a constant, or move the `var` into a function",
+                )  # fmt: skip
+            case _:
+                raise self.fail("E0206", "a statement outside of a function", node.span, help="move it into a `def`")
+
+    def is_builtin_type(self, name: str) -> bool:
+        """Whether a library struct only declares the methods of a type that the compiler itself has."""
+        return self._builtins is not None and name in self._builtins.names
+
+    def declare_function(self, node: ast.FunctionDef, scope: Scope) -> None:
+        decl = FunctionDecl(node, scope)
+        known = scope.names.get(node.name)
+        if isinstance(known, Overloads):
+            known.decls.append(decl)
+            return
+        self.check_new(node.name, node.name_span, scope)
+        scope.declare(node.name, Overloads([decl]))
+
+    def check_new(self, name: str, span: Span, scope: Scope) -> None:
+        """E0202 where a name is declared twice in one scope."""
+        known = scope.names.get(name)
+        if known is None or isinstance(known, HostOnly | ImportedName):
+            return
+        before = entity_span(known)
+        notes = () if before is None else ((before, "declared here before"),)
+        raise self.fail("E0202", f"`{name}` is already declared in this scope", span, *notes, help="choose another name")
+
+    def declare_import(self, node: ast.Import, scope: Scope, module: ast.Module) -> None:
+        found = self.loader.resolve(module.source, node.module, node.level, node.module_span)
+        names = node.names
+        if isinstance(found, HostModule):
+            for item in names or ():
+                scope.declare(item.alias or item.name, HostOnly(item.name, node.module, item.span))
+            if names == ():
+                name = node.alias or node.module.split(".")[0]
+                scope.declare(name, HostOnly(name, node.module, node.span))
+            return
+        if names is None:
+            if found is not module:
+                for name, entity in list(self.module_scope(found).names.items()):
+                    if not name.startswith("_"):
+                        scope.names.setdefault(name, entity)
+            return
+        if not names:
+            scope.declare(node.alias or node.module.split(".")[0], ModuleName(self.module_scope(found)))
+            return
+        for item in names:
+            scope.declare(item.alias or item.name, self._imported(item, node, found, scope))
+
+    def _imported(self, item: ast.ImportName, node: ast.Import, module: ast.Module, scope: Scope) -> ImportedName:
+        busy = False
+
+        def resolve() -> Entity:
+            nonlocal busy
+            if busy:
+                raise self.fail("E0203", f"`{item.name}` is imported in a circle", item.span, help="break the cycle")
+            busy = True
+            try:
+                source_scope = self.module_scope(module)
+                entity = source_scope.names.get(item.name)
+                if entity is None and module.source.library:
+                    entity = self.prelude_scope().lookup(item.name)
+                    if entity is None and "." in node.module:  # a Mojo module: more names than we have
+                        return HostOnly(item.name, node.module, item.span)
+                if entity is None:
+                    near = closest(item.name, source_scope.names)
+                    raise self.fail(
+                        "E0204", f"module `{node.module}` has no `{item.name}`", item.span,
+                        help=f"did you mean `{near}`?" if near else None,
+                    )  # fmt: skip
+                return entity.resolve() if isinstance(entity, ImportedName) else entity
+            finally:
+                busy = False
+
+        return ImportedName(resolve, item.span)
+
+    # ------------------------------------------------------------------------------------------------------ lookup
+
+    def lookup(self, node: ast.Name, scope: Scope) -> Entity:
+        """What a name stands for, or E0201."""
+        entity = scope.lookup(node.id)
+        if entity is None:
+            raise self._unknown(node, scope)
+        if isinstance(entity, ImportedName):
+            entity = entity.resolve()
+        if isinstance(entity, HostOnly):
+            raise self.fail(
+                "E0207", f"`{entity.name}` of `{entity.module}` is for host code", node.span,
+                (entity.span, "imported here"), help="a kernel cannot use it",
+            )  # fmt: skip
+        return entity
+
+    def _unknown(self, node: ast.Name, scope: Scope) -> Exception:
+        if node.id in RENAMED:
+            return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=f"write `{RENAMED[node.id]}`")
+        if node.id == "_":
+            return self.fail("E0201", "`_` has no value", node.span, help="name the value to use it")
+        near = closest(node.id, scope.visible())
+        return self.fail(
+            "E0201", f"unknown name `{node.id}`", node.span, help=f"did you mean `{near}`?" if near else None
+        )
+
+    def entity_value(self, entity: Entity, node: ast.Expr) -> RValue:
+        """The value that a name stands for."""
+        match entity:
+            case Variable():
+                return self.variable_value(entity, node.span)
+            case PlaceAlias():
+                return self.read(entity.place, node.span)
+            case Overloads():
+                return FunctionValue(entity.decls[0].name, tuple(entity.decls))
+            case StructDecl():
+                return self.struct_value(entity, node.span)
+            case ComptimeAlias():
+                return self.alias_value(entity, node.span)
+            case ModuleName():
+                return Comptime(types.MODULE, entity.scope)
+            case ImportedName() | HostOnly():
+                raise AssertionError(entity)
+        return entity
+
+    def variable_value(self, variable: Variable, span: Span) -> RValue:
+        value = self.state.get(variable)
+        if value is None:
+            raise self.fail(
+                "E0208", f"`{variable.name}` is a run-time value of another function", span,
+                (variable.span, "declared here"), help="pass it as an argument",
+            )  # fmt: skip
+        self.check_initialised(value, variable, span)
+        return value if self.comptime_depth else with_comptime(value, False)
+
+    def check_initialised(self, value: RValue, variable: Variable, span: Span) -> None:
+        if isinstance(value, Uninit):
+            raise self.fail(
+                "E0209", f"`{variable.name}` is used before it is given a value on every path", span,
+                (variable.span, "declared here"), help=f"give it a value where it is declared: `var {variable.name}: … = …`",
+            )  # fmt: skip
+
+    def alias_value(self, alias: ComptimeAlias, span: Span) -> RValue:
+        """The value of ``comptime NAME = …``, evaluated once."""
+        if alias.value is None:
+            if alias.node.params:
+                return Comptime(types.ANY_TYPE, alias)
+            if alias.busy:
+                raise self.fail(
+                    "E0402", f"`{alias.node.name}` is defined in terms of itself", span,
+                    (alias.node.name_span, "its definition"), help="break the cycle",
+                )  # fmt: skip
+            alias.busy = True
+            try:
+                with self.outside(), self.comptime():
+                    alias.value = self.typed_alias(alias.node, alias.scope)
+            except Exception as problem:
+                from ptxdsl.diagnostics import CompileError
+
+                if isinstance(problem, CompileError) and not self.comptime_depth:
+                    alias.value = Poison()  # reported once
+                raise
+            finally:
+                alias.busy = False
+        return alias.value
+
+    # ------------------------------------------------------------------------------------------ implemented above
+
+    def outside(self):  # type: ignore[no-untyped-def]
+        raise NotImplementedError
+
+    def typed_alias(self, node: ast.ComptimeDecl, scope: Scope) -> RValue:
+        raise NotImplementedError
+
+    def read(self, place: Place, span: Span) -> RValue:
+        raise NotImplementedError
+
+    def struct_value(self, decl: StructDecl, span: Span) -> RValue:
+        raise NotImplementedError
+
+
+def methods_name(name: str) -> str:
+    """Where a module keeps the methods of a builtin type: under a name that no program can write."""
+    return f"struct {name}"
+
+
+def entity_span(entity: Entity) -> Span | None:
+    match entity:
+        case Variable():
+            return entity.span
+        case Overloads():
+            return entity.decls[0].node.name_span
+        case StructDecl():
+            return entity.node.name_span
+        case ComptimeAlias():
+            return entity.node.name_span
+    return None
