@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ptxdsl.syntax import ast
 
 
+# Characters of an internal error's own words: some print whole data structures.
+_SAID_LIMIT = 200
+
+
 @dataclass
 class Job:
     """One compilation: what was asked for, and what was found on the way."""
@@ -277,7 +281,9 @@ def inputs_digest(job: Job) -> str:
 
 def internal_error(defect: Exception) -> Diagnostic:
     """E0001: a defect of the compiler, never the user's."""
-    said = f"{type(defect).__name__}: {defect}".strip()
+    said = " ".join(f"{type(defect).__name__}: {defect}".split()).rstrip(":")
+    if len(said) > _SAID_LIMIT:
+        said = said[:_SAID_LIMIT] + "…"
     return Diagnostic(
         "E0001",
         f"internal error, please report it: {said}",

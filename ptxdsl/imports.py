@@ -6,11 +6,14 @@ syntax: its trees come from the wheel or the user's cache.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import pickle
 from collections import OrderedDict
 from dataclasses import dataclass
+from threading import RLock
+from typing import Any
 
 from ptxdsl import cache, resources
 from ptxdsl.diagnostics import DiagnosticSink, error
@@ -21,10 +24,10 @@ from ptxdsl.syntax import ast
 # up among those that need no import, and is for host code where it is not there either.
 MOJO_MODULES: dict[str, str] = {
     "layout.tma_async": "mbarrier",
-    "max.gpu": "ids",
+    "max.gpu": "gpu",
     "max.gpu.compute.arch.mma_nvidia_sm100": "tcgen05",
-    "max.gpu.globals": "ids",
-    "max.gpu.id": "ids",
+    "max.gpu.globals": "gpu",
+    "max.gpu.id": "gpu",
     "max.gpu.intrinsics": "intrinsics",
     "max.gpu.memory": "memory",
     "max.gpu.primitives.cluster": "cluster",
@@ -33,7 +36,7 @@ MOJO_MODULES: dict[str, str] = {
     "max.gpu.sync": "sync",
     "nn.attention.gpu.nvidia.sm100.attention_utils": "role_pipeline",
     "std.atomic": "atomic",
-    "std.bit": "math",
+    "std.bit": "bit",
     "std.math": "math",
     "std.memory": "memory",
     "std.sys": "prelude",
@@ -71,6 +74,7 @@ _SIZE_LIMIT = 16 << 20
 _PARSED_LIMIT = 128
 _parsed: OrderedDict[tuple[str, str, bool], ast.Module] = OrderedDict()
 _library: dict[str, ast.Module] = {}
+_reading = RLock()
 
 
 def read_file(path: str) -> Source:
@@ -150,16 +154,43 @@ def library_entry(name: str) -> tuple[str, bytes]:
     return f"stdlib-{name}", cache.key("stdlib", resources.syntax_digest(), name, resources.stdlib_text(name))
 
 
+class _LibraryModule(ast.Module):
+    """A module of the standard library that is read when something in it is first asked for.
+
+    Every compilation imports most of the library by way of the prelude, and uses little of it.
+    """
+
+    __slots__ = ("filled", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.filled: dict[str, Any] = {}
+
+    def __getattr__(self, attribute: str) -> Any:  # called for the fields of a Module: their slots stay empty
+        if attribute not in _MODULE_FIELDS:
+            raise AttributeError(attribute)
+        with _reading:
+            # Another thread may have been here: two trees must not be mixed.
+            if attribute not in self.filled:
+                module = _read_library_module(self.name)
+                self.filled = {field: getattr(module, field) for field in _MODULE_FIELDS}
+        return self.filled[attribute]
+
+
+_MODULE_FIELDS = tuple(field.name for field in dataclasses.fields(ast.Module))
+
+
 def library_module(name: str) -> ast.Module:
-    """The tree of a standard library module, one of ``resources.stdlib_names()``."""
-    module = _library.get(name)
+    """The tree of a standard library module, one of ``resources.stdlib_names()``; the same object each time."""
+    return _library.setdefault(name, _LibraryModule(name))
+
+
+def _read_library_module(name: str) -> ast.Module:
+    entry, key = library_entry(name)
+    module = _unpickled(cache.load(entry, key))
     if module is None:
-        entry, key = library_entry(name)
-        module = _unpickled(cache.load(entry, key))
-        if module is None:
-            module, data = pickled_library_module(name)
-            cache.store(entry, key, data)
-        _library[name] = module
+        module, data = pickled_library_module(name)
+        cache.store(entry, key, data)
     return module
 
 
