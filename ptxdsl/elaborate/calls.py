@@ -45,15 +45,15 @@ class Given:
 
     def __init__(self, calls: Calls, name: str | None, span: Span, place: Place | None, node: ast.Expr | None, scope: Scope | None) -> None:  # fmt: skip
         self.calls, self.name, self.span, self.place, self.node, self.scope = calls, name, span, place, node, scope
-        self._value: RValue | None = None
+        self.kept: RValue | None = None
 
     @property
     def value(self) -> RValue:
-        if self._value is None:
+        if self.kept is None:
             if self.place is None:
                 raise self.calls.fail("E0318", "`.NAME` needs a parameter whose type is known", self.span)
-            self._value = self.calls.read(self.place, self.span)
-        return self._value
+            self.kept = self.calls.read(self.place, self.span)
+        return self.kept
 
     def wanted_as(self, t: Type) -> RValue:
         if self.place is None and self.node is not None and self.scope is not None:
@@ -101,13 +101,15 @@ class Calls(Operators):
         fitting: list[Bound] = []
         problems: list[CompileError] = []
         for decl in function.overloads:
-            mark, before = len(self.ops), self.op_count
+            mark, before, values = len(self.ops), self.op_count, [a.kept for a in args]
             try:
                 fitting.append(self.bind(decl, function, args, span, dry=True))
             except CompileError as problem:
                 problems.append(problem)
             del self.ops[mark:]
             self.op_count = before
+            for argument, value in zip(args, values, strict=True):
+                argument.kept = value  # what a trial has loaded is gone with its operations
         if not fitting:
             raise self.no_overload(function, args, problems, span)
         best = min(b.conversions for b in fitting)
@@ -368,9 +370,7 @@ class Calls(Operators):
         else:
             assert argument.type is not None
             t = self.type_of(argument.type, bound.binding.scope)
-        out = Variable(argument.name, t, True, argument.span)
-        self.state[out] = Uninit(t)
-        return out
+        return Variable(argument.name, t, True, argument.span)
 
     def _declare_argument(self, scope: Scope, argument: ast.ArgDecl, bound: Bound) -> None:
         given = bound.args[argument.name]
@@ -391,6 +391,8 @@ class Calls(Operators):
         """At compile time: statements are executed one after the other."""
         frame = self.function
         assert frame is not None
+        if frame.out is not None:
+            self.state[frame.out] = Uninit(frame.out.type)
         try:
             self.execute(bound.decl.node.body, scope)
         except ReturnSignal as signal:
@@ -403,7 +405,7 @@ class Calls(Operators):
 
     def _out_value(self, frame: FunctionFrame, bound: Bound) -> RValue:
         assert frame.out is not None
-        value = self.state.pop(frame.out)
+        value = self.state[frame.out]
         missing = uninitialised(value)
         if missing is not None:
             name = self._part_name(frame.out.type, missing)
@@ -430,6 +432,8 @@ class Calls(Operators):
         assert frame is not None
         before = self.state
         self.state = dict(before)
+        if frame.out is not None:
+            self.state[frame.out] = Uninit(frame.out.type)
         with self.block() as block:
             self.execute(bound.decl.node.body, scope)
             if not self.terminated:

@@ -107,6 +107,8 @@ class Convert(Names):
                 return value
             case MetaType(name="FloatLiteral"), Literal():
                 return Literal(Fraction(value.value))
+            case MetaType(name="IntLiteral"), Runtime(comptime=True, type=SimdType() as t) if t.dtype.is_integer:
+                return Literal(self.comptime_int(value, span))
             case StructType(), _:
                 converted = self.implicit_construct(value, to, span)
                 if converted is not None:

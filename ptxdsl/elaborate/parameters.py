@@ -347,7 +347,7 @@ class Parameters(Convert):
             for declared, (name, field_type) in zip(t.decl.fields, found, strict=True):
                 if isinstance(field_type, StructType) and self.contains(field_type, t):
                     raise self.fail("E0312", f"`{t.decl.name}` contains itself", declared.span, help="hold a Pointer")
-                if not field_type.at_runtime:
+                if field_type in (types.NONE, types.FUNCTION, types.MODULE, types.RANGE):
                     raise self.fail("E0313", f"field `{name}` cannot be of type {field_type}", declared.type.span)
             instance.field_types = found
         return instance.field_types
