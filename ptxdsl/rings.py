@@ -20,21 +20,25 @@ from __future__ import annotations
 from ptxdsl.fold import wrap
 from ptxdsl.options import Options
 from ptxdsl.ring_plan import Plan, Planner, Ring, trip_count
+from ptxdsl.role_branches import make_uniform
 from ptxdsl.simplify import carried_inits, carried_params, simplify
 from ptxdsl.tir import I1, Block, Const, Kernel, Module, Op, Value
 from ptxdsl.tir_clone import Cloner, emit
 
 
 def unroll_rings(module: Module, options: Options) -> Module:
-    """A new module with its ring loops unrolled, where the options and the kernel's signature allow it, and steps
-    from a constant index folded; the old one is not changed."""
+    """A new module with its ring loops unrolled and its role branches uniform (``role_branches.py``), where the options
+    and the kernel's signature allow it, and steps from a constant index folded; the old one is not changed."""
     return Module([_unrolled(kernel, options.ring_unroll) for kernel in module.kernels])
 
 
 def _unrolled(kernel: Kernel, allowed: bool) -> Kernel:
-    work = _Unroller(allowed and kernel.signature.ring_unroll)
+    allowed = allowed and kernel.signature.ring_unroll
+    work = _Unroller(allowed)
     body = Block([], work.ops(kernel.body.ops))
     new = Kernel(kernel.name, list(kernel.params), body, kernel.signature, kernel.span)
+    if allowed:
+        make_uniform(new)
     simplify(new)
     return new
 

@@ -21,8 +21,8 @@ PURE = frozenset(RULES) - {
     "pipe.new", "pipe.wait", "pipe.arrive", "pipe.commit_mma", "pipe.step",
 }  # fmt: skip
 
-# A join's value may be found anew this often before the join is left as it is: bounds the work in odd loop nests.
-MAX_REVISIONS = 4
+# Rounds of finding what joins are, each finer than the one before: nested branches and loops take a few a level.
+MAX_ROUNDS = 32
 
 
 def simplify(tree: Module | Kernel) -> None:
@@ -55,7 +55,6 @@ class _Join:
     incoming: list[Value] = field(default_factory=list)
     users: list[Value] = field(default_factory=list)  # joins that take this one
     value: Value | None = None  # what it is; None: not known yet, itself: a true join
-    revisions: int = 0
 
 
 class _Graph:
@@ -137,6 +136,11 @@ class _Graph:
             return join.value
         return self.canonical(value)
 
+    def known(self, value: Value) -> Value | None:
+        """What an incoming value is, as far as known."""
+        join = self.joins.get(value)
+        return join.value if join is not None else self.canonical(value)
+
     def canonical(self, value: Value) -> Value:
         """Equal constants are one object."""
         if isinstance(value, Const):
@@ -162,41 +166,39 @@ def carried_inits(op: Op) -> list[Value]:
 
 
 def _resolve_joins(graph: _Graph) -> None:
-    """Optimistic: joins start unknown, and become themselves only where two different values meet."""
-    work = list(reversed(graph.joins))
-    queued = set(work)
+    """Optimistic partition refinement: a join is taken for the first value that reaches it. Where two values meet, it
+    is itself; then all others are found anew, for what they took may have been too coarse. Values that differ in a
+    coarse round differ in a finer one too, so what is a true join stays one.
+    """
+    true_joins: set[Value] = set()
+    for number in range(MAX_ROUNDS):
+        found = _round(graph, true_joins, number < MAX_ROUNDS // 2)
+        if not found:
+            return
+        true_joins |= found
+    for value, join in graph.joins.items():  # never seen: leave all joins as they are
+        join.value = value
+
+
+def _round(graph: _Graph, true_joins: set[Value], thorough: bool) -> set[Value]:
+    """Gives every join its first value; the joins that two values reach. ``thorough`` takes more rounds and finds fewer
+    joins that are not needed."""
+    for value, join in graph.joins.items():
+        join.value = value if value in true_joins else None
+    work = [v for v in reversed(graph.joins) if v not in true_joins]
     while work:
-        value = work.pop()
-        queued.discard(value)
-        join = graph.joins[value]
-        if join.value is value:
-            continue
-        new = _meet(graph, value, join)
-        if new is join.value:
-            continue
-        join.revisions += 1
-        join.value = value if join.revisions > MAX_REVISIONS else new
-        for user in join.users:
-            if user not in queued:
-                queued.add(user)
-                work.append(user)
-
-
-def _meet(graph: _Graph, value: Value, join: _Join) -> Value | None:
-    found: Value | None = None
-    unknown = False
-    for incoming in join.incoming:
-        other = graph.joins.get(incoming)
-        known = other.value if other is not None else graph.canonical(incoming)
-        unknown = unknown or known is None
-        if known is None or known is value or known is found:
-            continue
-        if found is not None:
-            return value
-        found = known
-    if found is None or graph.visible(found, join.owner):
-        return found
-    return None if unknown else value
+        join = graph.joins[value := work.pop()]
+        if join.value is None:
+            join.value = next((v for v in map(graph.known, join.incoming) if v is not None), None)
+            if join.value is not None:
+                work.extend(join.users)
+    given = {v: j for v, j in graph.joins.items() if j.value is not None and v not in true_joins}
+    met = {v for v, j in given.items() if any(graph.known(i) not in (None, j.value, v) for i in j.incoming)}
+    if met:
+        return met
+    # A value that is defined deeper inside. The join that first carries it out is true, and carries it further.
+    hidden = {v for v, j in given.items() if j.value is not None and not graph.visible(j.value, j.owner)}
+    return {v for v in hidden if not thorough or any(i not in hidden for i in given[v].incoming)}
 
 
 def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:

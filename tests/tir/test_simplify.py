@@ -203,3 +203,41 @@ def test_many_accumulators_in_deep_loops_take_time_in_proportion() -> None:
     simplified(b)
     inner = [op for op in walk(b.body) if op.name == "for"][-1]
     assert len(inner.operands) == 2 + 128
+
+
+def test_a_join_that_turns_out_true_does_not_spoil_those_inside() -> None:
+    """``x`` changes from turn to turn, but not in the inner loop: that is seen although both start from one value."""
+    b = Builder()
+    n, out = b.param("n"), b.shared("out", 64)
+    with b.region(outer := b.for_(0, n, n)) as (i, x):
+        with b.region(inner := b.for_(0, n, x)) as (_, y):
+            b.store(out, y)
+            b.repeat(inner, y)
+        b.repeat(outer, b.op("add", inner.results[0], i))
+    b.ret()
+    simplified(b)
+    assert [len(op.operands) for op in walk(b.body) if op.name == "for"] == [3, 2]
+
+
+def test_a_value_carried_out_of_many_branches_is_kept_once() -> None:
+    b = Builder()
+    n, out = b.param("n"), b.shared("out", 64)
+
+    def nest(depth: int) -> Value:
+        result = Value(I32)
+        if depth == 0:
+            return b.op("add", n, 1)
+        with b.region(test := b.if_(b.op("eq", n, depth), result), 0):
+            b.ret()
+        with b.region(test, 1):
+            b.yield_(nest(depth - 1))
+        return result
+
+    value = nest(12)
+    with b.region(loop := b.for_(0, n, value)) as (_, carried):
+        b.store(out, carried)
+        b.repeat(loop, carried)
+    b.ret()
+    simplified(b)
+    assert [len(op.operands) for op in walk(b.body) if op.name == "for"] == [2]
+    assert run(b.kernel, 20)[-1][2] == 21
