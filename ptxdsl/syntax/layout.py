@@ -136,6 +136,7 @@ class _LayoutPass:
         width = len(white.expandtabs(_TAB)) if "\t" in white else len(white)
         indents = self.indents
         if width > indents[-1]:
+            self.odd_width = -1
             indents.append(width)
             if len(indents) > MAX_BLOCKS:
                 raise error(
@@ -151,6 +152,7 @@ class _LayoutPass:
                 self.odd_width = width
                 self.odd_lines.add(end)
                 return
+            self.odd_width = -1
             indents.pop()
             self.out.append(_mark("DEDENT", "", end, end))
 

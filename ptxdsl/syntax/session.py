@@ -92,7 +92,8 @@ class _Parse:
         if token.type == ERROR or token.start_pos in self.layout.odd_lines:
             return  # said already
         problem = explain(self.source, self.layout, index, self.machine)
-        if token.value in CONTINUATIONS and any(p.message == problem.message for p in self.problems):
+        follows = problem.span is not None and problem.span.text in CONTINUATIONS
+        if follows and any(known.message == problem.message for known in self.problems):
             return
         self.problems.append(problem)
         if len(self.problems) > 4 * MAX_PROBLEMS:
@@ -105,6 +106,7 @@ class _Parse:
         stays: it becomes the block of an `if True`, so that errors in it are found too.
         """
         tokens, machine = self.tokens, self.machine
+        faulty = index
         if index > 0 and tokens[index - 1].type not in LINE_ENDS:
             index = self._next_line(index)
         while True:
@@ -112,8 +114,10 @@ class _Parse:
                 self._stand_in(index, "IF", "TRUE", "COLON", "NEWLINE")
                 return index
             self._stand_in(index, "PASS", "NEWLINE")
-            if machine.accepts(tokens[index].type):
+            kind = tokens[index].type
+            if machine.accepts(kind) or (index != faulty and kind not in ("ELSE", "ELIF")):
                 return index
+            # The faulty token itself, or a clause of the statement that was dropped.
             index = self._next_line(index)
 
     def _next_line(self, index: int) -> int:
