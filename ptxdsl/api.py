@@ -7,7 +7,6 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
@@ -38,10 +37,10 @@ def load(
 
     Raises CompileError where the file cannot be read. Its text is parsed when a kernel is first asked for.
     """
-    from ptxdsl.syntax.parse import read_source
+    from ptxdsl.imports import read_file
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
-    return Module(read_source(Path(path), os.fspath(path)), options)
+    return Module(read_file(os.fspath(path)), options)
 
 
 def loads(
@@ -55,10 +54,10 @@ def loads(
     ptx_version: tuple[int, int] | None = None,
 ) -> Module:
     """The kernels of a text; ``name`` is what diagnostics call it. Otherwise as ``load``."""
-    from ptxdsl.syntax.parse import read_source
+    from ptxdsl.imports import source_of
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
-    return Module(read_source(text.encode("utf-8", "surrogatepass"), name), options)
+    return Module(source_of(text.encode("utf-8", "surrogatepass"), name), options)
 
 
 def compile(

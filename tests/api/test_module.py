@@ -81,7 +81,7 @@ def test_wrong_arguments_are_shown_in_the_text(module, tensor):
     with pytest.raises(LaunchError) as caught:
         module.scale[4, 256](tensor(0x100), None, 1000)
     text = str(caught.value)
-    assert "argument 'res' of kernel 'scale' is a Pointer[Float32]; got None" in text
+    assert "argument 'res' of kernel 'scale_2' is a Pointer[Float32]; got None" in text
     assert "scale.pdsl:3" in text and "res: Pointer[Float32, MutAnyOrigin]" in text
 
 

@@ -13,7 +13,7 @@ from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam
 from ptxdsl.source import Source, Span
 from ptxdsl.tir import F32, I1, I32, Block, Const, Kernel, Module, Op, Ty, Value, ptr
 
-SOURCE = Source("test.pdsl", "\n".join(f"line {n}" for n in range(1, 400)) + "\n")
+SOURCE = Source("test.pdsl", "\n".join(f"line {n}" for n in range(1, 4000)) + "\n")
 DTYPES = {
     "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16",
     "f32": "float32", "f64": "float64", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2",

@@ -8,7 +8,7 @@ SNIPPETS = {
     "mbarrier.try_wait": "mbarrier.try_wait.parity.shared::cta.b64 %p1, [s], 0;",
     "mbarrier.expect_tx": "mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], 16;",
     "mbarrier.cluster": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
-    "cluster": "barrier.cluster.arrive.aligned;",
+    "cluster": "barrier.cluster.arrive.relaxed.aligned;",
     "cache.hint": "ld.global.L1::evict_last.b32 %r1, [g];",
     "fence.proxy.async": "fence.proxy.async.shared::cta;",
     "elect": "elect.sync _|%p1, -1;",

@@ -21,11 +21,11 @@ def rows_kernel(inputs, expressions, imports=""):
     """
     names = "abcd"[: len(inputs)]
     outputs = list(dict.fromkeys(kind for _, kind in expressions))
-    header = [f"{name}s: Pointer[{kind}, MutAnyOrigin]" for name, kind in zip(names, inputs, strict=True)]
+    header = [f"in_{name}: Pointer[{kind}, MutAnyOrigin]" for name, kind in zip(names, inputs, strict=True)]
     header += [f"r{i}: Pointer[{kind}, MutAnyOrigin]" for i, kind in enumerate(outputs)]
     lines = [imports, f"@kernel\ndef rows({', '.join(header)}, n: Int32):"]
     lines += ["    var i = Int32(block_idx.x) * Int32(block_dim.x) + Int32(thread_idx.x)", "    if i < n:"]
-    lines += [f"        var {name} = {name}s[unsafe_offset=i]" for name in names]
+    lines += [f"        var {name} = in_{name}[unsafe_offset=i]" for name in names]
     row = dict.fromkeys(outputs, 0)
     for text, kind in expressions:
         lines.append(f"        r{outputs.index(kind)}[unsafe_offset={row[kind]} * n + i] = {text}")

@@ -27,7 +27,7 @@ def region(b: Builder, name: str) -> tuple:
 
 
 def out_of_its_block(b: Builder) -> None:
-    op, inside = region(b, "if")
+    _, inside = region(b, "if")
     with inside:
         x = b.op("tid_x", ty=I32, hint="x")
         b.yield_()
@@ -83,14 +83,14 @@ def leave_of_what_is_past(b: Builder) -> None:
     op, inside = region(b, "scope")
     with inside:
         b.yield_()
-    other, inside = region(b, "if")
+    _, inside = region(b, "if")
     with inside:
         b.leave(op)
 
 
 def too_few_carried(b: Builder) -> None:
     op = b.for_(0, 9, 1, 2)
-    with b.region(op) as (_, x, y):
+    with b.region(op) as (_, x, _y):
         b.repeat(op, x)
 
 
@@ -174,8 +174,7 @@ def test_a_broken_rule_is_named(broken: Callable[[Builder], object], message: st
     b.param("q", ptr("global"))
     b.line = 7
     broken(b)
-    if broken is not after_a_terminator:
-        b.ret()
+    b.ret()
     with pytest.raises(InternalError) as caught:
         verify(b.module)
     assert str(caught.value).startswith("t.pdsl:7:1: in kernel k: ")
