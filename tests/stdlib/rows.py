@@ -1,0 +1,170 @@
+"""Every instruction row as its declaration in ``stdlib/`` gives it: operand and result types, typical parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl import resources
+from ptxdsl.imports import library_module
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.tir import Block, Const, Kernel, Module, Op, Ty, Value, ptr
+from ptxdsl.types import DTYPES, SCALAR_NAMES, SPACES
+
+ORDERS = ("relaxed", "acquire", "release", "acq_rel")
+ATOMIC = [
+    {"sem": "relaxed", "scope": "gpu", "space": ".global", "A": "GLOBAL"},
+    {"sem": "acq_rel", "scope": "sys", "space": "", "A": "GENERIC"},
+    {"sem": "acquire", "scope": "cta", "space": ".shared", "A": "SHARED"},
+]
+INTEGERS = ("int32", "uint32", "uint64")
+FORMS = ("b16", "b32", "b64", "v2_b32", "v4_b32")
+PRIORITIES = (".L1::evict_first", ".L1::evict_last", ".L1::evict_unchanged", ".L1::no_allocate")
+MOVED = ("uint16", "float32", "int64")
+
+
+def _each(variants: list[dict[str, Any]], **choices: tuple[Any, ...]) -> list[dict[str, Any]]:
+    for name, values in choices.items():
+        variants = [{**known, name: value} for known in variants for value in values]
+    return variants
+
+
+def _dtypes(*names: str) -> tuple[Any, ...]:
+    return tuple(DTYPES[name] for name in names)
+
+
+# Compile-time parameters to try. What is not here has none.
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "setmaxnreg_inc": [{"count": 232}],
+    "setmaxnreg_dec": [{"count": 40}],
+    "named_barrier_sync": [{"num_threads": 64}],
+    "named_barrier_arrive_row": [{"num_threads": 64}],
+    "fence_row": _each([{}], sem=("sc", "acq_rel"), scope=("cta", "gpu", "sys")),
+    "fence_cluster_row": _each([{}], sem=("sc", "acq_rel")),
+    "redux_sync": _each([{}], op=("add", "min", "max"), T=_dtypes("int32", "uint32")),
+    "redux_sync_bits": _each([{}], op=("and", "or", "xor"), T=_dtypes("int32", "uint32")),
+    "redux_sync_f32": _each([{}], op=("min", "max")),
+    **{f"shfl_{mode}": [{"clamp": 31}] for mode in ("idx", "up", "down", "bfly")},
+    "tcgen05_commit": _each([{}], cta_group=(1, 2)),
+    "tcgen05_commit_multicast": _each([{}], cta_group=(1, 2)),
+    "createpolicy": _each([{}], priority=("evict_first", "evict_last", "evict_normal", "evict_unchanged")),
+    "cp_async_ca": _each([{}], bytes=(4, 8, 16)),
+    "cp_async_ca_fill": _each([{}], bytes=(4, 8, 16)),
+    "cp_async_wait_group": [{"n": 2}],
+    "cp_async_bulk_wait_group_all": [{"n": 1}],
+    "cp_async_bulk_wait_group_read": [{"n": 1}],
+    "cp_reduce_async_bulk_s2g": [
+        *_each([{}], op=("add", "min", "max"), T=_dtypes("int32", "uint64")),
+        *_each([{"op": "add"}], T=_dtypes("float32", "float64")),
+    ],
+    **{f"ld_global_{form}": _each([{}], hint=("", ".cg", ".cs", ".lu", ".cv", ".nc")) for form in ("b8", *FORMS)},
+    **{f"st_global_{form}": _each([{}], hint=("", ".cg", ".cs", ".wb", ".wt")) for form in ("b8", *FORMS)},
+    **{f"ld_global_evict_{form}": _each([{}], hint=(*PRIORITIES, *(f".nc{p}" for p in PRIORITIES))) for form in FORMS},
+    **{f"st_global_evict_{form}": _each([{}], hint=PRIORITIES) for form in FORMS},
+    "atom_add": _each(ATOMIC, T=_dtypes("int32", "uint32", "uint64", "float32", "float64")),
+    "atom_add_s64": _each(ATOMIC, T=_dtypes("int64", "int", "uint64")),
+    "atom_add_f16": _each(ATOMIC, T=_dtypes("float16")),
+    "atom_add_bf16": _each(ATOMIC, T=_dtypes("bfloat16")),
+    "atom_min": _each(ATOMIC, T=_dtypes("int32", "uint32", "int64", "uint64", "int")),
+    "atom_max": _each(ATOMIC, T=_dtypes("int32", "uint32", "int64", "uint64", "uint")),
+    **{f"atom_{op}": _each(ATOMIC, T=_dtypes(*INTEGERS)) for op in ("and", "or", "xor")},
+    **{f"atom_{op}": _each(ATOMIC, T=_dtypes(*INTEGERS, "float32", "float64")) for op in ("exch", "cas")},
+    "ld_atomic": _each([a for a in ATOMIC if a["sem"] in ("relaxed", "acquire")], T=_dtypes(*MOVED)),
+    "st_atomic": _each(ATOMIC[:1], T=_dtypes(*MOVED), sem=("relaxed", "release")),
+    "ld_volatile": _each([{"space": ".global", "A": "GLOBAL"}, {"space": ".shared", "A": "SHARED"}], T=_dtypes(*MOVED)),
+    "lop3_row": [{"lut": 0xE8}],
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Use:
+    """One row with parameters: the types of what goes in and comes out."""
+
+    name: str
+    attrs: Mapping[str, Any]
+    operands: tuple[Ty, ...]
+    results: tuple[Ty, ...]
+
+
+def declarations() -> dict[str, ast.FunctionDef]:
+    """The functions of the standard library that are rows, by name."""
+    found: dict[str, ast.FunctionDef] = {}
+    for module in resources.stdlib_names():
+        for node in library_module(module).body:
+            if isinstance(node, ast.FunctionDef) and node.name in ROWS:
+                assert node.name not in found, f"{node.name} is declared twice"
+                found[node.name] = node
+    return found
+
+
+def uses() -> Iterator[Use]:
+    for name, node in declarations().items():
+        for attrs in VARIANTS.get(name, [{}]):
+            declared = {p.name for p in node.params}
+            assert declared - {"U"} <= set(attrs) | {"T"}, f"{name}: no values for {declared - set(attrs)}"
+            results = () if node.returns is None else _types(node.returns, attrs)
+            yield Use(name, attrs, tuple(t for a in node.args for t in _types(a.type, attrs)), results)
+
+
+def _types(node: ast.Expr | None, attrs: Mapping[str, Any]) -> tuple[Ty, ...]:
+    match node:
+        case ast.Name(id="MBarType"):
+            return (ptr("shared"),)
+        case ast.Name(id="RemoteMBarType"):
+            return (ptr("cluster"),)
+        case ast.Name(id=name) if name in SCALAR_NAMES:
+            return (DTYPES[SCALAR_NAMES[name]].ty,)
+        case ast.Subscript(value=ast.Name(id="Scalar")):
+            return (attrs["T"].ty,)
+        case ast.Subscript(value=ast.Name(id="Tuple"), args=args):
+            return tuple(t for a in args for t in _types(a.value, attrs))
+        case ast.Subscript(value=ast.Name(id="Pointer"), args=args):
+            (space,) = (a.value for a in args if a.name == "address_space")
+            name = space.name if isinstance(space, ast.Attribute) else attrs["A"]
+            return (ptr(SPACES[name]),)
+    raise AssertionError(f"a row with a type that this test does not know: {node}")
+
+
+def kernel(number: int, use: Use, span: Span) -> Kernel:
+    """A kernel that executes the row once, on its parameters, and stores the results."""
+    body, params, declared = Block(), [Value(ptr("global"), "out")], [PointerParam("out", "float32", 4, 4, True)]
+    operands: list[Value] = []
+
+    def op(name: str, given: list[Value], types: tuple[Ty, ...], /, **attrs: Any) -> list[Value]:
+        made = Op(name, given, [Value(t) for t in types], attrs, span)
+        body.ops.append(made)
+        return made.results
+
+    for i, ty in enumerate(use.operands):
+        if ty.is_pointer and ty.space == "shared":
+            operands += op("shared.alloc", [], (ty,), bytes=1024, align=128, name=f"buffer{i}")
+        elif ty.is_pointer and ty.space == "cluster":
+            local = op("shared.alloc", [], (ptr("shared"),), bytes=1024, align=128, name=f"peer{i}")
+            operands += op("mapa", [*local, Const(Ty("i32"), 1)], (ty,))
+        elif ty.is_pointer:
+            params.append(Value(ptr("global"), f"p{i}"))
+            declared.append(PointerParam(f"p{i}", "float32", 4, 4, True))
+            operands += op("ptr.cast", [params[-1]], (ty,)) if ty.space == "generic" else [params[-1]]
+        else:
+            params.append(Value(ty, f"p{i}"))
+            declared.append(ScalarParam(f"p{i}", next(d.name for d in DTYPES.values() if d.ty == ty)))
+            operands.append(params[-1])
+    attrs = {name: value for name, value in use.attrs.items() if name != "A"}
+    for place, result in enumerate(op(use.name, operands, use.results, **attrs)):
+        value = result
+        if value.ty.is_pointer:
+            (value,) = op("ptr.toint", [value], (Ty("i32"),))
+        (where,) = op("ptr.add", [params[0], Const(Ty("i32"), 16 * place)], (ptr("global"),), scale=1)
+        op("store", [where, value], (), align=value.ty.bytes)
+    op("return", [], ())
+    name = f"row_{number}_{use.name}"
+    return Kernel(name, params, body, KernelSignature(name, tuple(declared), max_threads=(128, 1, 1)), span)
+
+
+def module(chosen: list[Use]) -> Module:
+    node = next(iter(declarations().values()))
+    return Module([kernel(i, use, node.span) for i, use in enumerate(chosen)])
