@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
+from ptxdsl.record import dataclass, field
 from ptxdsl.source import Source, Span
 from ptxdsl.version import __version__
 

@@ -11,12 +11,12 @@ import functools
 import os
 import pickle
 from collections import OrderedDict
-from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 from ptxdsl import cache, resources
 from ptxdsl.diagnostics import DiagnosticSink, error
+from ptxdsl.record import dataclass
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 
