@@ -197,6 +197,86 @@ an assignment to a name that is not declared
 
 A variable begins with `var`. Without it a misspelt name would silently be a new variable.
 """,
+    "E0213": """
+a kernel with several overloads
+
+A kernel is asked for by its name, so the name must stand for one `def`.
+""",
+    "E0214": """
+no such kernel
+
+The file has no `def` of the name that was asked for, or none that can be a kernel: its arguments must be scalars,
+pointers, tensor maps or register-passable structs, and it returns nothing.
+""",
+    "E0215": """
+several functions could be the kernel
+
+Mark the kernels with `@kernel`, or name one with `--kernel`. Without either a file compiles when it has a single
+`def` that can be a kernel.
+""",
+    "E0216": """
+a method as a kernel
+
+A kernel is a function of the module; it can call methods.
+""",
+    "E0217": """
+a kernel that returns something
+
+There is nobody to return to. Results go through pointers.
+""",
+    "E0218": """
+unknown decorator
+
+The decorators are `@kernel`, `@always_inline`, `@no_inline`, `@fieldwise_init`, `@staticmethod` and
+`@no_ring_unroll`.
+""",
+    "E0219": """
+the convention of a kernel's argument
+
+The arguments of a kernel are copies that the launch made: they cannot be `mut`, `out` or `ref`.
+""",
+    "E0220": """
+parameters that are too large
+
+All parameters of a kernel together take at most 4096 bytes. Pass large data through a pointer.
+""",
+    "E0221": """
+a TensorMap parameter
+
+Not supported yet.
+""",
+    "E0222": """
+a type that a kernel cannot take
+
+A kernel takes scalars, pointers and register-passable structs of these.
+""",
+    "E0223": """
+a kernel's pointer into private memory
+
+Shared and local memory exist while a kernel runs; a pointer that comes from outside is to global memory.
+""",
+    "E0224": """
+a name that PTX does not have
+
+`@kernel(name="…")` is the symbol in the PTX: letters, digits, `_` and `$`, not beginning with a digit.
+""",
+    "E0225": """
+an option that @kernel does not have
+
+The options are `name`, `threads`, `max_threads`, `min_blocks`, `max_registers`, `cluster` and `wait`, each given
+once.
+""",
+    "E0226": """
+a launch bound out of range
+
+Bounds must be what the hardware can do. `min_blocks` counts only beside `threads` or `max_threads`: the assembler
+ignores it otherwise.
+""",
+    "E0227": """
+two kernels with one PTX name
+
+All kernels of a file go into one module. Rename one, or give it `@kernel(name="…")`.
+""",
     "E0250": """
 unknown module
 
@@ -422,6 +502,32 @@ a `return` that does not fit the function
 
 With `-> T` a function returns a T on every path; without it nothing.
 """,
+    "E0342": """
+a struct without a constructor
+
+A struct is made by its `__init__`, or by `@fieldwise_init`, which takes a value for each field in order.
+""",
+    "E0343": """
+an unknown builtin
+
+`@builtin` is for the standard library: it declares what the compiler itself does.
+""",
+    "E0344": """
+too many values printed
+
+One `print` takes a limited number of values: what the printing buffer of the GPU holds.
+""",
+    "E0345": """
+a value that cannot be printed
+
+Scalars, vectors, pointers and strings known at compile time can be printed; of a struct print the fields.
+""",
+    "E0346": """
+the constraints of inline assembly
+
+`constraints` has one letter for each result and operand: `h` 16 bits, `r` 32, `l` 64, `f` Float32, `d` Float64, `n` a
+constant; results carry `=` and come first.
+""",
     "E0401": """
 a run-time value where a compile-time value is needed
 
@@ -458,6 +564,16 @@ Every call is inlined or specialised at compile time, so recursion needs a compi
 a compile-time assertion failed
 
 `comptime assert condition, "message"` states what the code relies on; with these parameters it is false.
+""",
+    "E0408": """
+a kernel's parameter has no value
+
+A kernel's comptime parameters are given when it is compiled: `-D NAME=VALUE`, or `specialize` in Python.
+""",
+    "E0409": """
+-D names a parameter that no kernel has
+
+`-D NAME=VALUE` sets a comptime parameter of a kernel. The help line lists those there are.
 """,
     "E0501": """
 a pipeline without stages
@@ -513,6 +629,47 @@ the address of a variable
 
 Variables live in registers. Use shared memory (`unsafe_stack_allocation[…, address_space=.SHARED]()`) for what must
 have an address.
+""",
+    "E0606": """
+a pointer out of nothing
+
+Pointers come of kernel arguments, allocations (`unsafe_stack_allocation`, `external_memory`) and other pointers.
+""",
+    "E0607": """
+an allocation without elements
+
+The number of elements is a compile-time constant of at least 1.
+""",
+    "E0608": """
+an alignment that is none
+
+Alignments count bytes and are powers of two, 1 to 1024.
+""",
+    "E0609": """
+memory of a space where nothing can be allocated
+
+Kernels allocate shared memory (`address_space=.SHARED`) and memory of the thread's own. Global memory is passed in.
+""",
+    "E0610": """
+an allocation larger than shared memory
+
+A block of threads has a limited amount of shared memory, static and dynamic together.
+""",
+    "E0611": """
+vector access through a pointer to something else
+
+`unsafe_load[width=…]` and `unsafe_store` work through pointers to scalars.
+""",
+    "E0612": """
+an address of another memory space
+
+An address of one space means nothing in another. Convert through the generic space where that is meant.
+""",
+    "E0613": """
+too much static shared memory
+
+Static shared memory is limited to 48 KiB in all. For more use dynamic shared memory (`external_memory`), whose size
+the launch gives.
 """,
     "E0701": """
 the target lacks the feature
