@@ -107,7 +107,10 @@ def _failure(code: int, log: Sequence[Diagnostic]) -> CompileError:
     errors = [d for d in log if d.severity == "error"]
     # "aborted due to errors" says nothing beside the errors themselves.
     telling = [d for d in errors if "aborted due to errors" not in d.message] or errors
-    return CompileError(telling or [Diagnostic("E0802", f"ptxas ended with exit status {code} and said nothing")])
+    if not telling:
+        end = f"was ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
+        telling = [Diagnostic("E0802", f"ptxas {end} and said nothing", help="this is a defect of ptxas")]
+    return CompileError(telling)
 
 
 _MESSAGE = re.compile(

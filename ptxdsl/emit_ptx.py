@@ -78,9 +78,14 @@ def _run_llvm(llvm_ir: str, module: Module, options: Options, version: tuple[int
         parsed = binding.parse_assembly(llvm_ir, binding.create_context())
         parsed.verify()
         optimise(binding, machine, parsed)
-        return str(machine.emit_assembly(parsed))
+        text = str(machine.emit_assembly(parsed))
     except RuntimeError as problem:
         raise _failure(module, str(problem)) from problem
+    # A misspelt intrinsic is, for LLVM, a function of somebody else.
+    missing = re.search(r"^\.extern \.func .*?(llvm\.[\w.]+)", text, re.M)
+    if missing:
+        raise _failure(module, f"there is no intrinsic {missing[1]}")
+    return text
 
 
 def optimise(binding: Any, machine: Any, parsed: Any) -> None:
@@ -125,6 +130,9 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
             current = None
         if _NOISE.fullmatch(line):
             continue
+        if line.startswith(".visible"):
+            out.append("")
+            spans_of.append(None)
         out.append(_COMMENT.sub("", line).rstrip())
         spans_of.append(current)
     if options.lineinfo:

@@ -18,6 +18,15 @@ from ptxdsl.tir import Const, Ty, Value
 # Operands of these never take an immediate (PTX wants a register there).
 REGISTERS_ONLY = re.compile(r"\b(wgmma|mma|tcgen05\.mma|tcgen05\.cp|tcgen05\.st|stmatrix|cvt|mov\.b(64|128))\b")
 
+# ptxas refuses other literals here, so those go into a register: (instruction, lowest, highest, multiple of).
+LITERAL_RANGES = (
+    (re.compile(r"\bmbarrier\.init\b"), 1, (1 << 20) - 1, 1),
+    (re.compile(r"\bmbarrier\.arrive(?!\.expect_tx)"), 1, (1 << 20) - 1, 1),
+    (re.compile(r"\bmbarrier\.(try|test)_wait\.parity\b"), 0, 1, 1),
+    (re.compile(r"\bcp\.(reduce\.)?async\.bulk\b"), 0, (1 << 20) - 16, 16),
+    (re.compile(r"\bcp\.async\.c[ag]\b"), 0, 16, 1),
+)
+
 
 @dataclass(frozen=True)
 class _Register:
@@ -129,7 +138,8 @@ def emit_asm(
         inputs.append((constraint, text))
         return len(outputs) + len(inputs) - 1
 
-    def operand_numbers(index: int, literal: bool) -> list[int]:
+    def operand_numbers(index: int, statement: str | None) -> list[int]:
+        """``statement``: the text before the operand, where a literal may stand."""
         key = (index, False)
         if key not in numbers:
             operand = operands[index]
@@ -138,7 +148,7 @@ def emit_asm(
             known = b.addresses.get(operand)
             if known and known.constant:
                 numbers[key] = [take("i", b.typed(operand))]
-            elif literal and isinstance(operand, Const) and operand.ty.name in ("i32", "i64") and operand.ty.lanes == 1:
+            elif isinstance(operand, Const) and statement is not None and _is_literal(operand, statement):
                 numbers[key] = [take("n", b.typed(operand))]
             else:
                 kinds = registers(operand.ty)
@@ -159,7 +169,7 @@ def emit_asm(
         if key not in numbers:
             numbers[key] = [take(letter, f"{type} {address.root}")]
         offset = address.offset + extra
-        suffix = f"+{offset}" if offset > 0 else str(offset) if offset else ""
+        suffix = f"+{offset}" if offset else ""  # PTX writes a negative one as +-8
         return f"[${numbers[key][0]}{suffix}]"
 
     def place(match: re.Match[str]) -> str:
@@ -168,10 +178,10 @@ def emit_asm(
         if match["result"] is not None:
             return _list([n for n, (index, _) in enumerate(outputs) if index == int(match["result"])])
         if match["address"] is not None:  # an address held in an integer
-            inner = _list(operand_numbers(int(match["address"]), literal=False))
+            inner = _list(operand_numbers(int(match["address"]), None))
             return f"[{inner}+{match['offset']}]" if match["offset"] else f"[{inner}]"
         if match["operand"] is not None:
-            return _list(operand_numbers(int(match["operand"]), _takes_literal(template, match.start())))
+            return _list(operand_numbers(int(match["operand"]), _statement_before(template, match.start())))
         return "$$"
 
     def operand_type(index: int) -> Ty:
@@ -191,12 +201,22 @@ def _list(numbers: Sequence[int]) -> str:
     return inner if len(numbers) == 1 else f"{{{inner}}}"
 
 
-def _takes_literal(template: str, position: int) -> bool:
-    """Whether a literal may stand here: not among the registers of a vector, nor where PTX wants a register."""
-    statement = template[template.rfind(";", 0, position) + 1 : position].lstrip(" \t\n{")
-    if statement.count("{") > statement.count("}"):
+def _statement_before(template: str, position: int) -> str:
+    """The part of the instruction that stands before an operand."""
+    return template[template.rfind(";", 0, position) + 1 : position].lstrip(" \t\n{")
+
+
+def _is_literal(operand: Const, statement: str) -> bool:
+    """Whether a constant may be printed in place: not among a vector's registers, and of a value that ptxas takes."""
+    if operand.ty.name not in ("i32", "i64") or operand.ty.lanes != 1:
         return False
-    return not REGISTERS_ONLY.search(statement)
+    if statement.count("{") > statement.count("}") or REGISTERS_ONLY.search(statement):
+        return False
+    return all(
+        low <= operand.value <= high and operand.value % multiple == 0
+        for instruction, low, high, multiple in LITERAL_RANGES
+        if instruction.search(statement)
+    )
 
 
 def asm_call(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ptxdsl import lower_arith, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
+from ptxdsl import lower_arith, lower_convert, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.llvm_builder import Builder, ModuleText, symbol
 from ptxdsl.llvm_types import llvm_type
@@ -301,6 +301,7 @@ CONTROL = {
 
 HANDLERS: dict[str, Handler] = {
     **lower_arith.HANDLERS,
+    **lower_convert.HANDLERS,
     **lower_memory.HANDLERS,
     **lower_pipeline.HANDLERS,
     **lower_intrinsic.HANDLERS,

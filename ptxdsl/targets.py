@@ -113,7 +113,7 @@ FEATURES: dict[str, Feature] = {
     "mbarrier.try_wait": Feature(_SM90, (7, 8), "waiting on an mbarrier (mbarrier.try_wait)"),
     "mbarrier.expect_tx": Feature(_SM90, (8, 0), "mbarrier transaction counts (expect_tx)"),
     "mbarrier.cluster": Feature(_SM90, (8, 0), "mbarriers of other CTAs in the cluster"),
-    "cluster": Feature(_SM90, (7, 8), "thread block clusters"),
+    "cluster": Feature(_SM90, (8, 0), "thread block clusters"),
     "cache.hint": Feature(_ALL, (7, 4), "eviction priorities and cache policies"),
     "fence.proxy.async": Feature(_SM90, (8, 0), "fences between the generic and the async proxy"),
     "elect": Feature(_SM90, (8, 0), "elect.sync"),

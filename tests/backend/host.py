@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 from backend_kernels import DTYPES, Build
 
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
-from ptxdsl.lower_arith import FLOAT_TO_INT
+from ptxdsl.lower_convert import FLOAT_TO_INT
 from ptxdsl.lower_llvm import lower
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam
