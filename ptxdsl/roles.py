@@ -25,6 +25,7 @@ _BY_CONSTANT: dict[str, Callable[[int, int], int]] = {  # right operand: a posit
 }  # fmt: skip
 _UNSIGNED = frozenset({"lt.u", "le.u", "gt.u", "ge.u", "div.u", "floordiv.u", "mod.u", "shr.u", "ext.u"})
 _COPY = frozenset({"ext.s", "ext.u", "trunc"})
+_VOTES = frozenset({"vote_any_sync", "vote_all_sync"})  # copies where every warp agrees
 
 
 def thread_set(condition: Value, definitions: Mapping[Value, Op]) -> ThreadSet | None:
@@ -53,6 +54,10 @@ def _evaluate(value: Value, definitions: Mapping[Value, Op], depth: int = 16) ->
         return None
     if op.name == "tid_x":
         return list(range(MAX_THREADS))
+    if op.name in _VOTES:
+        got = _evaluate(op.operands[1], definitions, depth - 1)
+        agreed = got is not None and all(len(set(got[w : w + 32])) == 1 for w in range(0, MAX_THREADS, 32))
+        return got if agreed else None
     operands = []
     for operand in op.operands:
         got = _evaluate(operand, definitions, depth - 1)

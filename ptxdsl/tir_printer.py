@@ -179,17 +179,27 @@ class _Printer:
         self.line(depth, "}")
 
     def branch(self, op: Op, depth: int, threads: ThreadSet, head: str) -> None:
-        taken = thread_set(op.operands[0], self.definitions)
+        test = op.operands[0]
+        taken = None if isinstance(test, Const) else thread_set(test, self.definitions)
         then, other = (threads, threads) if taken is None else (threads & taken, threads & ~taken)
         span = contiguous(then) if taken is not None else None
-        text = f"{head}role {bounds(span)}" if span else f"{head}if {self.name(op.operands[0])}"
-        self.line(depth, text + " {")
+        condition = self.name(test)
+        if empty(op.blocks[0]) and not span:
+            self.line(depth, f"{head}if not {condition} {{")
+            self.block(op.blocks[1], depth + 1, other)
+            self.line(depth, "}")
+            return
+        self.line(depth, f"{head}role {bounds(span)} {{" if span else f"{head}if {condition} {{")
         self.block(op.blocks[0], depth + 1, then)
-        if op.blocks[1].ops and not (op.blocks[1].ops[0].name == "yield" and not op.results):
+        if not empty(op.blocks[1]):
             rest = contiguous(other) if span else None
             self.line(depth, "} else {", bounds(rest) if rest else "")
             self.block(op.blocks[1], depth + 1, other)
         self.line(depth, "}")
+
+
+def empty(block: Block) -> bool:
+    return len(block.ops) == 1 and block.ops[0].name == "yield" and not block.ops[0].operands
 
 
 def bounds(span: tuple[int, int]) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxdsl.fold import fold, unsigned, wrap
-from ptxdsl.tir import Block, Const, Kernel, Op, Value
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.roles import ALL, contiguous, thread_set
+from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
 
 
 class OutOfFuel(Exception):
@@ -109,6 +111,8 @@ class Machine:
             return [self.allocated - op.attrs["bytes"]]
         if op.name == "tid_x":
             return [self.thread]
+        if op.name == "vote_any_sync":
+            return [given[1]]
         folded = fold(op.name, [Const(v.ty, x) for v, x in zip(op.operands, given, strict=True)], op.attrs,
                       [r.ty for r in op.results])  # fmt: skip
         assert folded is not None, op.name
@@ -130,3 +134,27 @@ class Machine:
 def run(kernel: Kernel, *arguments: object, **settings: int) -> list[tuple]:
     """The trace of one run."""
     return Machine(kernel, **settings).run(*arguments)
+
+
+def barrier_order(module: Module) -> dict[str, list[str]]:
+    """The barrier operations in the text of each kernel's roles, in order.
+
+    The key is the kernel's name and the role's threads; operations outside every role have the kernel's name alone.
+    """
+    found: dict[str, list[str]] = {}
+
+    def visit(block: Block, kernel: Kernel, threads: int, key: str) -> None:
+        for op in block.ops:
+            kind = ROWS[op.name].effect.kind.value if op.name in ROWS else op.name
+            if kind.startswith(("pipe.wait", "pipe.arrive", "pipe.commit", "bar-", "cta-", "named-")):
+                found.setdefault(key, []).append(op.name)
+            taken = thread_set(op.operands[0], definitions) if op.name == "if" else None
+            sides = (threads, threads) if taken is None else (threads & taken, threads & ~taken)
+            for side, inner in zip(sides, op.blocks, strict=False):
+                span = contiguous(side) if taken is not None else None
+                visit(inner, kernel, side, f"{kernel.name} [{span[0]}, {span[1]})" if span else key)
+
+    for kernel in module.kernels:
+        definitions = {result: op for op in walk(kernel.body) for result in op.results}
+        visit(kernel.body, kernel, ALL, kernel.name)
+    return found
