@@ -1,8 +1,8 @@
 """TIR as text, for ``--emit=tir``, ``--emit=rings`` and golden tests. The same module always gives the same text.
 
 An ``if`` whose condition is a contiguous range of ``thread_idx.x`` is printed as a role. Memory and pipeline operations
-carry the user's position in a comment. A ``repeat`` or ``leave`` whose target is not the innermost loop or scope names
-it by the label that stands before the target.
+carry the user's position in a comment. A loop or scope that some ``repeat`` or ``leave`` reaches past an inner one has
+a label, and they name it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from ptxdsl.simplify import simplify
 from ptxdsl.tir import I32, Kernel, walk
 from ptxdsl.verify import verify
 
-
 OPTIONS = Options()
 
 

@@ -88,7 +88,7 @@ def test_a_jump_past_an_inner_loop_names_its_target() -> None:
         "    }",
         "    unreachable",
         "  }",
-        "  leave (%x.1)",
+        "  leave @0 (%x.1)",
         "}",
     ]
 
