@@ -243,7 +243,7 @@ All parameters of a kernel together take at most 4096 bytes. Pass large data thr
     "E0221": """
 a TensorMap parameter
 
-Not supported yet.
+Kernels cannot take tensor maps yet. Bulk copies without one (`cp_async_bulk_…`) take plain pointers.
 """,
     "E0222": """
 a type that a kernel cannot take

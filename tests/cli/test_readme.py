@@ -1,0 +1,51 @@
+"""What README shows works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ptxdsl import cli, driver
+from ptxdsl.source import Source
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def test_the_kernel_compiles() -> None:
+    (kernel,) = blocks("mojo")
+    compiled = driver.compile_source(Source("readme.pdsl", kernel))
+    assert isinstance(compiled, driver.Compiled)
+    assert list(compiled.signatures) == ["copy"] and compiled.warnings == ()
+    assert "mbarrier.try_wait.parity" in compiled.ptx
+
+
+def test_two_commands_for_a_fresh_machine() -> None:
+    first, second = blocks("sh")
+    assert all(command.startswith("python3 -m venv .venv && .venv/bin/pip install ") for command in (first, second))
+    assert second.rstrip().endswith("-n 2")
+
+
+def test_the_first_command_compiles(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(blocks("sh")[0].rstrip().rpartition("&& ")[2])
+    assert words[0] == ".venv/bin/ptxdsl"
+    assert cli.main(words[1:]) == 0
+    assert ".visible .entry" in capsys.readouterr().out
+
+
+def test_ci_runs_the_second_command() -> None:
+    assert "block == 2" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_links_lead_somewhere() -> None:
+    text = re.sub(r"^```.*?^```$", "", README, flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / target).is_file(), target
