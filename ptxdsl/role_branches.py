@@ -49,13 +49,15 @@ def _is_role_branch(op: Op, kernel: Kernel, definitions: Mapping[Value, Op]) -> 
     inside = [inner for block in op.blocks for inner in walk(block)]
     if not any(map(_waits, inside)):
         return False
-    threads = thread_set(op.operands[0], definitions)
     shape = kernel.signature.threads
-    if threads is None or not _whole_warps(threads, MAX_THREADS if shape is None else prod(shape)):
+    if shape is None:
+        in_rows = any(map(_elects, inside))
+    else:
+        in_rows = shape[0] % WARP == 0 or shape[1:] == (1, 1)
+    if not in_rows:
         return False
-    if shape is not None:
-        return shape[0] % WARP == 0 or shape[1:] == (1, 1)
-    return any(map(_elects, inside))
+    threads = thread_set(op.operands[0], definitions)
+    return threads is not None and _whole_warps(threads, MAX_THREADS if shape is None else prod(shape))
 
 
 def _waits(op: Op) -> bool:
