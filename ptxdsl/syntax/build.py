@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from lark import Token
-
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build_expressions import Children, ExpressionBuilder
+from ptxdsl.syntax.token import Token
 
 _Convention = Literal["read", "mut", "out", "var", "ref", "deinit"]
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Token
-
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.literals import decode_string
+from ptxdsl.syntax.token import Token
 
 Children = list[Any]
 
@@ -36,14 +35,14 @@ class ExpressionBuilder:
 
     def _start(self, item: Any) -> int:
         if isinstance(item, Token):
-            return item.start_pos  # type: ignore[return-value]
+            return item.start
         if self.outer and item in self.outer:
             return self.outer[item].start
         return item.span.start  # type: ignore[no-any-return]
 
     def _end(self, item: Any) -> int:
         if isinstance(item, Token):
-            return item.end_pos  # type: ignore[return-value]
+            return item.end
         if self.outer and item in self.outer:
             return self.outer[item].end
         return item.span.end  # type: ignore[no-any-return]
@@ -52,7 +51,7 @@ class ExpressionBuilder:
         return Span(self.source, self._start(first), self._end(last))
 
     def _at(self, token: Token) -> Span:
-        return Span(self.source, token.start_pos, token.end_pos)  # type: ignore[arg-type]
+        return Span(self.source, token.start, token.end)
 
     def _problem(self, code: str, message: str, span: Span, help: str | None = None) -> None:
         self.problems.append(Diagnostic(code, message, span, help=help))
@@ -128,7 +127,7 @@ class ExpressionBuilder:
 
     def name_expression(self, c: Children) -> ast.Name:
         token = c[0]
-        return ast.Name(Span(self.source, token.start_pos, token.end_pos), str(token))
+        return ast.Name(Span(self.source, token.start, token.end), str(token))
 
     def integer(self, c: Children) -> ast.IntLiteral:
         return ast.IntLiteral(self._at(c[0]), int(c[0], 0))

@@ -1,4 +1,4 @@
-"""The parsing loop over Lark's LALR(1) tables.
+"""The parsing loop over the LALR(1) tables.
 
 Lark's own loop hashes a rule object at each reduction and gives up at the first error. This one turns a state's row
 into plain integers and tuples when the state is first seen, skips the reductions that build nothing, and after an error
@@ -8,63 +8,87 @@ its stack can be cut back to a place where parsing goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from sys import intern
 from typing import Any
 
-from lark import Lark, Token, Tree
-from lark.parse_tree_builder import ParseTreeBuilder
-from lark.parsers.lalr_analysis import Shift
+from ptxdsl.syntax.tables import ParseTables, RuleRow
+from ptxdsl.syntax.token import Token
 
 END = "$END"
 
+Callback = Callable[[list[Any]], Any]
+
 # What a state does with a symbol: an int shifts (or goes) to that state; a tuple reduces (size, origin,
 # callback), where a callback of None leaves the one value as it is.
-Reduction = tuple[int, str, Callable[[list[Any]], Any] | None]
+Reduction = tuple[int, str, Callback | None]
 Row = dict[str, Any]
 
 
-class Tables(dict[int, Row]):
-    """The rows of the parse table by state, made on first use, with callbacks bound to a builder's methods.
+class Actions(dict[int, Row]):
+    """The rows of the tables by state, made on first use. ``callback(name)`` is what takes a rule's children."""
 
-    Without a builder every rule makes a Lark tree.
-    """
-
-    def __init__(self, lark: Lark, builder: object | None) -> None:
+    def __init__(self, tables: ParseTables, callback: Callable[[str], Callback]) -> None:
         super().__init__()
-        table = lark.parser.parser._parse_table
-        self._states: dict[int, dict[str, tuple[Any, Any]]] = table.states
-        self.start: int = table.start_states["module"]
-        self.end: int = table.end_states["module"]
-        rule_builder = ParseTreeBuilder(lark.rules, Tree, maybe_placeholders=True)  # type: ignore[no-untyped-call]
-        self._reductions: dict[int, Reduction] = {}
-        self._callbacks = rule_builder.create_callback(builder)  # type: ignore[no-untyped-call]
+        self.start = tables.start
+        self.end = tables.end
+        self._states = tables.states
+        self._symbols = tables.symbols
+        self._reductions = [_reduction(rule, callback) for rule in tables.rules]
 
     def __missing__(self, state: int) -> Row:
+        symbols, reductions, flat = self._symbols, self._reductions, self._states[state]
         row: Row = {}
-        for symbol, (action, argument) in self._states[state].items():
-            # Lark's names are tokens of its grammar's text: slow to compare.
-            row[intern(str(symbol))] = argument if action is Shift else self._reduction(argument)
+        for symbol, action in zip(flat[::2], flat[1::2], strict=True):
+            row[symbols[symbol]] = action if action >= 0 else reductions[-1 - action]
         self[state] = row
         return row
 
-    def _reduction(self, rule: Any) -> Reduction:
-        known = self._reductions.get(id(rule))
-        if known is None:
-            size = len(rule.expansion)
-            inlined = size == 1 and rule.expansion[0].name.startswith("_")
-            passes = size == 1 and rule.options.expand1 and not rule.alias and not inlined
-            known = (size, intern(str(rule.origin.name)), None if passes else self._callbacks[rule])
-            self._reductions[id(rule)] = known
-        return known
+
+def _reduction(rule: RuleRow, callback: Callable[[str], Callback]) -> Reduction:
+    if rule.passes_single and rule.size == 1 and rule.arrangement is None:
+        return rule.size, rule.origin, None
+    act: Callback = _keep if rule.inlined else callback(rule.callback)
+    if rule.passes_single:
+        act = _pass_single(act)
+    if rule.arrangement is not None or rule.trailing:
+        act = _arranged(rule, act)
+    return rule.size, rule.origin, act
+
+
+def _keep(children: list[Any]) -> list[Any]:
+    return children
+
+
+def _pass_single(act: Callback) -> Callback:
+    return lambda children: children[0] if len(children) == 1 else act(children)
+
+
+def _arranged(rule: RuleRow, act: Callback) -> Callback:
+    places = rule.arrangement or ()
+    trailing = [None] * rule.trailing
+
+    def arrange(children: list[Any]) -> Any:
+        arranged: list[Any] = []
+        for (nones, spread), child in zip(places, children, strict=True):
+            if nones:
+                arranged += [None] * nones
+            if not spread:
+                arranged.append(child)
+            elif arranged:
+                arranged += child
+            else:
+                arranged = child  # a long list grows in place
+        return act(arranged + trailing if trailing else arranged)
+
+    return arrange
 
 
 class Machine:
     """One parse: the stacks of states and values."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._rows = tables
-        self._end = tables.end
-        self.states = [tables.start]
+    def __init__(self, actions: Actions) -> None:
+        self._rows = actions
+        self._end = actions.end
+        self.states = [actions.start]
         self.values: list[Any] = []
 
     def run(self, tokens: Sequence[Token], index: int) -> int:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lark import Token
-
 from ptxdsl.diagnostics import Diagnostic, error
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.lalr import END
+from ptxdsl.syntax.token import Token
 
 MAX_BRACKETS = 60
 MAX_BLOCKS = 60
@@ -68,7 +67,7 @@ class _LayoutPass:
         raw, out, brackets = self.raw, self.out, self.brackets
         line_start = longest = deepest = 0
         if raw and raw[0].type != "NEWLINE":
-            self._indent(self.source.text[: raw[0].start_pos], raw[0].start_pos or 0)
+            self._indent(self.source.text[: raw[0].start], raw[0].start)
         last = len(raw) - 1
         for index, token in enumerate(raw):
             kind = token.type
@@ -77,14 +76,14 @@ class _LayoutPass:
                 if brackets:
                     if not at_end and not self._begins_statement(index + 1):
                         continue
-                    self.unclosed.update(b.start_pos or 0 for b in brackets)
+                    self.unclosed.update(b.start for b in brackets)
                     brackets.clear()
                 if out and out[-1].type not in ("NEWLINE", "INDENT", "DEDENT"):
                     self._settle_transfer(kind)
                     out.append(token)
                     longest = max(longest, len(out) - line_start)
                 if not at_end:
-                    end = token.end_pos or 0
+                    end = token.end
                     self._indent(token[token.rfind("\n") + 1 :], end)
                     deepest = max(deepest, len(self.indents))
                 line_start = len(out)
@@ -105,12 +104,12 @@ class _LayoutPass:
     def _finish(self) -> None:
         out = self.out
         end = len(self.source.text)
-        self.unclosed.update(b.start_pos or 0 for b in self.brackets)
+        self.unclosed.update(b.start for b in self.brackets)
         if out and out[-1].type not in ("NEWLINE", "INDENT", "DEDENT"):
             self._settle_transfer("NEWLINE")
-            out.append(_mark("NEWLINE", "", end, end))
-        out.extend(_mark("DEDENT", "", end, end) for _ in self.indents[1:])
-        out.append(_mark(END, "", end, end))
+            out.append(Token("NEWLINE", "", end, end))
+        out.extend(Token("DEDENT", "", end, end) for _ in self.indents[1:])
+        out.append(Token(END, "", end, end))
 
     def _settle_transfer(self, following: str) -> None:
         if self.out[-1].type == "CIRCUMFLEX" and following not in _OPERAND:
@@ -122,7 +121,7 @@ class _LayoutPass:
         opener = _CLOSERS[closer]
         for depth in range(len(self.brackets) - 1, -1, -1):
             if self.brackets[depth] == opener:
-                self.unclosed.update(b.start_pos or 0 for b in self.brackets[depth + 1 :])
+                self.unclosed.update(b.start for b in self.brackets[depth + 1 :])
                 del self.brackets[depth:]
                 return
         self.brackets.pop()
@@ -142,7 +141,7 @@ class _LayoutPass:
                 raise error(
                     "E0108", f"blocks are nested more than {MAX_BLOCKS} deep", Span(self.source, end - len(white), end)
                 )
-            self.out.append(_mark("INDENT", white, end - len(white), end))
+            self.out.append(Token("INDENT", white, end - len(white), end))
             return
         while width < indents[-1]:
             if width > indents[-2]:
@@ -154,7 +153,7 @@ class _LayoutPass:
                 return
             self.odd_width = -1
             indents.pop()
-            self.out.append(_mark("DEDENT", "", end, end))
+            self.out.append(Token("DEDENT", "", end, end))
 
     def _report_dedent(self, white: str, end: int) -> None:
         columns = ", ".join(str(n) for n in sorted(set(self.indents)))
@@ -216,12 +215,8 @@ class _LayoutPass:
         return raw[index]
 
     def _column(self, token: Token) -> int:
-        start = token.start_pos or 0
+        start = token.start
         return start - (self.source.text.rfind("\n", 0, start) + 1)
 
     def _span(self, token: Token) -> Span:
-        return Span(self.source, token.start_pos or 0, token.end_pos or 0)
-
-
-def _mark(kind: str, text: str, start: int, end: int) -> Token:
-    return Token(kind, text, start_pos=start, end_pos=end)
+        return Span(self.source, token.start, token.end)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from lark import Token
-
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
+from ptxdsl.syntax.token import Token
 
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|\r?\n|[\s\S])")
 
@@ -25,7 +24,7 @@ def decode_string(source: Source, token: Token, problems: list[Diagnostic]) -> s
     body = quoted[width:-width]
     if raw or "\\" not in body:
         return str(body)
-    base = (token.start_pos or 0) + width
+    base = token.start + width
 
     def resolve(match: re.Match[str]) -> str:
         escape = match[1]

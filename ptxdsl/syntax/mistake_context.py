@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from lark import Token
-
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.foreign import Foreign
 from ptxdsl.syntax.lalr import END, Machine
 from ptxdsl.syntax.layout import Layout
+from ptxdsl.syntax.token import Token
 
 LINE_ENDS = ("NEWLINE", "INDENT", "DEDENT")
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
@@ -34,9 +33,9 @@ class Context:
         self.head: str = tokens[self.start + 1].type if head == "COMPTIME" and self.start + 1 < index else head
         self.brackets: list[Token] = []
         for token in tokens[self.start : index]:
-            if token.value in CLOSER_OF:
+            if token in CLOSER_OF:
                 self.brackets.append(token)
-            elif token.value in (")", "]", "}") and self.brackets:
+            elif token in (")", "]", "}") and self.brackets:
                 self.brackets.pop()
 
     @property
@@ -65,27 +64,27 @@ class Context:
             return "the end of the file"
         if self.kind == "STRING":
             return "a string"
-        text = self.token.value
+        text = self.token
         return f"'{text if len(text) <= 30 else text[:27] + '...'}'"
 
     def span(self, token: Token | None = None) -> Span:
         """A token's characters; for a line end, the place after the token before it."""
-        token = token or self.token
+        token = self.token if token is None else token
         if token is self.token and (self.ends_line or (self.kind == "INDENT" and self.before)):
-            at = self.tokens[self.index - 1].end_pos if self.index else 0
+            at = self.tokens[self.index - 1].end if self.index else 0
             if self.index and self.tokens[self.index - 1].type in LINE_ENDS:
-                at = token.start_pos
+                at = token.start
             return Span(self.source, at or 0, at or 0)
-        return Span(self.source, token.start_pos or 0, token.end_pos or 0)
+        return Span(self.source, token.start, token.end)
 
     def adjacent(self, text: str) -> bool:
         """Is the token before exactly this text, with no space between?"""
         before = self.before
-        return before is not None and before.value == text and before.end_pos == self.token.start_pos
+        return before is not None and before == text and before.end == self.token.start
 
     @property
     def first_of_physical_line(self) -> bool:
-        start = self.token.start_pos or 0
+        start = self.token.start
         line_start = self.source.text.rfind("\n", 0, start) + 1
         return not self.source.text[line_start:start].strip()
 

@@ -34,13 +34,8 @@ def explain(source: Source, layout: Layout, index: int, machine: Machine) -> Dia
 def _foreign_word(c: Context) -> Diagnostic | None:
     if c.kind != "RESERVED":
         return None
-    what = WORDS[c.token.value]
-    if (
-        c.leads
-        or c.token.value in ("lambda", "await", "yield", "fn")
-        or c.before is None
-        or c.before.type == "COMPTIME"
-    ):
+    what = WORDS[c.token]
+    if c.leads or c.token in ("lambda", "await", "yield", "fn") or c.before is None or c.before.type == "COMPTIME":
         return c.foreign(what, c.token)
     return c.problem("E0115", f"'{c.token}' is a reserved word, not a name", help="choose another name")
 
@@ -58,8 +53,8 @@ def _foreign_sign(c: Context) -> Diagnostic | None:
 
 
 def _string_prefix(c: Context) -> Diagnostic | None:
-    if c.kind == "STRING" and c.before is not None and c.before.end_pos == c.token.start_pos:
-        what = STRING_PREFIXES.get(c.before.value)
+    if c.kind == "STRING" and c.before is not None and c.before.end == c.token.start:
+        what = STRING_PREFIXES.get(c.before)
         if what is not None:
             return c.foreign(what, c.before)
     return None
@@ -75,14 +70,14 @@ def _foreign_statement(c: Context) -> Diagnostic | None:
         and first.type in NAMES
         and (c.kind in NAMES or c.kind in ("INTEGER", "STRING", "LPAR", "COLON"))
     ):
-        what = LEADING_NAMES.get(first.value)
+        what = LEADING_NAMES.get(first)
         if what is not None:
             return c.foreign(what, first)
     if c.head == "DEF" and c.before is not None and c.kind in NAMES:
-        if c.brackets and c.before.value in CONVENTIONS:
-            return c.foreign(CONVENTIONS[c.before.value], c.before)
-        if not c.brackets and c.token.value in EFFECTS:
-            return c.foreign(EFFECTS[c.token.value], c.token)
+        if c.brackets and c.before in CONVENTIONS:
+            return c.foreign(CONVENTIONS[c.before], c.before)
+        if not c.brackets and c.token in EFFECTS:
+            return c.foreign(EFFECTS[c.token], c.token)
     if c.brackets and c.kind == "FOR":
         return c.problem(
             "E0113", "comprehensions are not in the subset", help="fill an Array in a 'for' or 'comptime for' loop"
@@ -96,13 +91,13 @@ def _foreign_statement(c: Context) -> Diagnostic | None:
 def _indentation(c: Context) -> Diagnostic | None:
     if c.kind == "INDENT":
         help = "only the lines of a block are indented, after a line that ends with ':'"
-        span = Span(c.source, c.token.start_pos or 0, c.token.end_pos or 0)
+        span = Span(c.source, c.token.start, c.token.end)
         return c.problem("E0106", "unexpected indentation", span, help=help)
     if "INDENT" in c.expected and c.leads:
         start = statement_start(c.tokens, c.index - 1)
         words = c.tokens[start : start + 2]
-        word = " ".join(w.value for w in words if w.isidentifier() and (w is words[0] or words[0].type == "COMPTIME"))
-        header = Span(c.source, words[0].start_pos or 0, c.tokens[c.index - 2].end_pos or 0)
+        word = " ".join(w for w in words if w.isidentifier() and (w is words[0] or words[0].type == "COMPTIME"))
+        header = Span(c.source, words[0].start, c.tokens[c.index - 2].end)
         return c.problem(
             "E0117", f"expected an indented block after '{word}'", None, (header, "the block belongs to this line"),
             help="indent the lines of the block, or write 'pass'",
@@ -115,7 +110,7 @@ def _decorator(c: Context) -> Diagnostic | None:
         return None
     start = statement_start(c.tokens, c.index - 1)
     name = c.tokens[start + 1]
-    at = Span(c.source, c.tokens[start].start_pos or 0, name.end_pos or 0)
+    at = Span(c.source, c.tokens[start].start, name.end)
     if name == "parameter" and c.kind in ("IF", "FOR"):
         return c.problem("E0114", f"'@parameter {c.token}' is gone from Mojo", at, help=f"write 'comptime {c.token}'")
     return c.problem("E0117", f"'@{name}' stands before no 'def' or 'struct'", at, help="move it to the line above one")
@@ -131,13 +126,13 @@ def _orphan(c: Context) -> Diagnostic | None:
 
 
 def _brackets(c: Context) -> Diagnostic | None:
-    closes = c.token.value in (")", "]", "}")
+    closes = c.token in (")", "]", "}")
     if not c.brackets:
         return c.problem("E0111", f"'{c.token}' closes nothing") if closes else None
     opener = c.brackets[-1]
-    closer = CLOSER_OF[opener.value]
+    closer = CLOSER_OF[opener]
     at = c.span(opener)
-    if closes and c.token.value != closer:
+    if closes and c.token != closer:
         return c.problem(
             "E0111",
             f"'{c.token}' does not close '{opener}'",
@@ -145,7 +140,7 @@ def _brackets(c: Context) -> Diagnostic | None:
             (at, f"'{opener}' opened here"),
             help=f"write '{closer}'",
         )
-    unclosed = (opener.start_pos or 0) in c.layout.unclosed
+    unclosed = opener.start in c.layout.unclosed
     if c.ends_line or (unclosed and (c.kind == "COLON" or c.first_of_physical_line)):
         notes = () if c.ends_line else ((c.span(), "this does not belong inside it"),)
         return c.problem("E0111", f"'{opener}' is never closed", at, *notes, help=f"close it with '{closer}'")
@@ -158,15 +153,15 @@ def _brackets(c: Context) -> Diagnostic | None:
 def _operators(c: Context) -> Diagnostic | None:
     """Operators of other languages."""
     for first, second, instead in _OTHER_OPERATORS:
-        if c.token.value == second and c.adjacent(first):
+        if c.token == second and c.adjacent(first):
             assert c.before is not None
-            span = Span(c.source, c.before.start_pos or 0, c.token.end_pos or 0)
+            span = Span(c.source, c.before.start, c.token.end)
             return c.problem("E0110", f"there is no operator '{first}{second}'", span, help=f"write '{instead}'")
     if c.ends_line and c.index >= c.start + 3:
         last = c.tokens[c.index - 2 : c.index]
-        if [t.value for t in last] in (["+", "+"], ["-", "-"]) and last[0].end_pos == last[1].start_pos:
-            op = last[0].value
-            span = Span(c.source, last[0].start_pos or 0, last[1].end_pos or 0)
+        if [str(t) for t in last] in (["+", "+"], ["-", "-"]) and last[0].end == last[1].start:
+            op = str(last[0])
+            span = Span(c.source, last[0].start, last[1].end)
             return c.problem("E0110", f"there is no operator '{op}{op}'", span, help=f"write '{op}= 1'")
     if c.kind == "NOT" and c.expects_expression:
         return c.problem("E0110", "'not' binds weaker than the operator before it", help="put 'not ...' in parentheses")
@@ -222,7 +217,7 @@ def _colon(c: Context) -> Diagnostic | None:
         return c.problem(
             "E0116",
             "a declaration begins with 'var'",
-            Span(c.source, first.start_pos or 0, c.token.end_pos or 0),
+            Span(c.source, first.start, c.token.end),
             help=help,
         )
     return None
@@ -230,7 +225,7 @@ def _colon(c: Context) -> Diagnostic | None:
 
 def _else(c: Context) -> Diagnostic | None:
     if c.kind == "IF" and c.before is not None and c.before.type == "ELSE":
-        span = Span(c.source, c.before.start_pos or 0, c.token.end_pos or 0)
+        span = Span(c.source, c.before.start, c.token.end)
         return c.problem("E0110", "there is no 'else if'", span, help="write 'elif'")
     if "ELSE" in c.expected and not c.leads:
         help = "write 'value if condition else other'"
@@ -340,7 +335,7 @@ def _in_brackets(c: Context) -> Diagnostic | None:
     if not c.brackets:
         return None
     opener = c.brackets[-1]
-    closer = CLOSER_OF[opener.value]
+    closer = CLOSER_OF[opener]
     note = (c.span(opener), f"'{opener}' opened here")
     if "COMMA" in c.expected or closer_kind(closer) in c.expected:
         wanted = f"',' or '{closer}'" if "COMMA" in c.expected else f"'{closer}'"

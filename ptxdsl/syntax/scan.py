@@ -1,17 +1,14 @@
-"""Text to tokens: Lark's lexer, kept going after every character that begins no token."""
+"""Text to tokens, by the grammar's terminals; characters that begin no token do not end it."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-from lark import Lark, Token
-from lark.exceptions import UnexpectedCharacters
-from lark.lexer import LexerState
-from lark.utils import TextSlice
-
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
+from ptxdsl.syntax.tables import ParseTables
+from ptxdsl.syntax.token import Token
 
 # A token that no rule has, in place of text that is no token. Its diagnostic is already given.
 ERROR = "ERROR"
@@ -46,29 +43,35 @@ _ADVICE = {
 }
 
 
-def scan(lark: Lark, source: Source, problems: list[Diagnostic]) -> list[Token]:
+def scan(tables: ParseTables, source: Source, problems: list[Diagnostic]) -> list[Token]:
     """All tokens of a source, without the layout's. What is no token becomes an ERROR token and a diagnostic."""
     text = source.text
     _find_hidden(source, problems)
+    match, keywords, ignored = tables.pattern.match, tables.keywords, tables.ignored
     tokens: list[Token] = []
-    state = LexerState(TextSlice(text, 0, len(text)))
-    lexer = lark.parser.lexer
-    while True:
-        try:
-            tokens.extend(lexer.lex(state, None))
-            break
-        except UnexpectedCharacters:
-            start = state.line_ctr.char_pos
+    start, size = 0, len(text)
+    while start < size:
+        found = match(text, start)
+        if found is None:
             end, problem = _explain(source, start)
             if problem is not None:
                 problems.append(problem)
-            tokens.append(Token(ERROR, text[start:end], start_pos=start, end_pos=end))
-            state.line_ctr.feed(text[start:end])
-    for token in tokens:
-        if len(token) > MAX_NUMBER and token.type in ("INTEGER", "FLOAT"):
-            span = Span(source, token.start_pos or 0, token.end_pos or 0)
-            problems.append(Diagnostic("E0107", f"this number is longer than {MAX_NUMBER} digits", span))
-            token.type = ERROR
+            tokens.append(Token(ERROR, text[start:end], start, end))
+        else:
+            end = found.end()
+            kind = found.lastgroup
+            if kind == "NAME":
+                word = found[0]
+                tokens.append(Token(keywords.get(word, "NAME"), word, start, end))
+            elif kind != ignored:
+                assert kind is not None
+                token = Token(kind, found[0], start, end)
+                tokens.append(token)
+                if end - start > MAX_NUMBER and kind in ("INTEGER", "FLOAT"):
+                    message = f"this number is longer than {MAX_NUMBER} digits"
+                    problems.append(Diagnostic("E0107", message, Span(source, start, end)))
+                    token.type = ERROR
+        start = end
     return tokens
 
 

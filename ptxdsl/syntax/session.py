@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
-
-from lark import Token
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build import Builder
 from ptxdsl.syntax.foreign import CONTINUATIONS, WORDS
-from ptxdsl.syntax.lalr import END, Machine, Tables
+from ptxdsl.syntax.lalr import END, Actions, Machine
 from ptxdsl.syntax.layout import Layout, lay_out
 from ptxdsl.syntax.limits import too_deep
 from ptxdsl.syntax.mistake_context import LINE_ENDS
 from ptxdsl.syntax.mistakes import explain
 from ptxdsl.syntax.scan import ERROR, scan
-from ptxdsl.syntax.tables import load_lark
+from ptxdsl.syntax.tables import current_tables
+from ptxdsl.syntax.token import Token
 
 MAX_PROBLEMS = 50
 
@@ -27,20 +27,20 @@ _lock = Lock()  # the tables' callbacks are bound to one builder
 
 
 @lru_cache(maxsize=1)
-def _builder() -> tuple[Builder, Tables]:
+def _builder() -> tuple[Builder, Actions]:
     builder = Builder()
-    return builder, Tables(load_lark(), builder)
+    return builder, Actions(current_tables(), partial(getattr, builder))
 
 
 def run(source: Source) -> tuple[ast.Module, list[Diagnostic]]:
     """The module, and all problems in the order of the text. After errors the module is what could be parsed."""
     with _lock:
         problems: list[Diagnostic] = []
-        builder, tables = _builder()
+        builder, actions = _builder()
         builder.begin(source, problems)
         try:
-            layout = lay_out(source, scan(load_lark(), source, problems), problems)
-            module = _Parse(source, layout, tables, problems).run()
+            layout = lay_out(source, scan(current_tables(), source, problems), problems)
+            module = _Parse(source, layout, actions, problems).run()
         except CompileError as failure:
             problems.extend(failure.diagnostics)
             module = ast.Module(Span(source, 0, len(source.text)), source, None, ())
@@ -50,23 +50,29 @@ def run(source: Source) -> tuple[ast.Module, list[Diagnostic]]:
 
 
 def lark_tree(source: Source) -> Any:
-    """The Lark tree of a source without errors, with all tokens but the layout's."""
-    layout = lay_out(source, scan(load_lark(), source, []), [])
-    machine = Machine(Tables(load_lark(), None))
+    """The ``lark.Tree`` of a source without errors, with all tokens but the layout's."""
+    from lark import Tree
+
+    def branch(name: str) -> Callable[[list[Any]], Any]:
+        return lambda children: Tree(name, [c for c in children if c is not None and not _is_layout(c)])
+
+    layout = lay_out(source, scan(current_tables(), source, []), [])
+    machine = Machine(Actions(current_tables(), branch))
     machine.run(layout.tokens, 0)
-    tree = machine.values[-1]
-    for part in tree.iter_subtrees():
-        part.children = [c for c in part.children if c is not None and getattr(c, "type", "") not in LINE_ENDS]
-    return tree
+    return machine.values[-1]
+
+
+def _is_layout(child: Any) -> bool:
+    return isinstance(child, Token) and child.type in LINE_ENDS
 
 
 class _Parse:
-    def __init__(self, source: Source, layout: Layout, tables: Tables, problems: list[Diagnostic]) -> None:
+    def __init__(self, source: Source, layout: Layout, actions: Actions, problems: list[Diagnostic]) -> None:
         self.source = source
         self.layout = layout
         self.tokens = layout.tokens
         self.problems = problems
-        self.machine = Machine(tables)
+        self.machine = Machine(actions)
 
     def run(self) -> ast.Module:
         tokens, machine = self.tokens, self.machine
@@ -74,7 +80,7 @@ class _Parse:
         while index < len(tokens):
             token = tokens[index]
             self._report(token, index)
-            stand_in = WORDS[token.value].stand_in if token.type == "RESERVED" else None
+            stand_in = WORDS[token].stand_in if token.type == "RESERVED" else None
             if stand_in is not None and machine.accepts(stand_in):
                 token.type = stand_in
             else:
@@ -89,7 +95,7 @@ class _Parse:
         return module
 
     def _report(self, token: Token, index: int) -> None:
-        if token.type == ERROR or token.start_pos in self.layout.odd_lines:
+        if token.type == ERROR or token.start in self.layout.odd_lines:
             return  # said already
         problem = explain(self.source, self.layout, index, self.machine)
         follows = problem.span is not None and problem.span.text in CONTINUATIONS
@@ -127,7 +133,7 @@ class _Parse:
         return index + 1 if tokens[index].type == "NEWLINE" else index
 
     def _stand_in(self, index: int, *kinds: str) -> None:
-        at = self.tokens[index].start_pos
+        at = self.tokens[index].start
         self.machine.cut_back("PASS", kinds[0])
-        fed = self.machine.run([Token(kind, "", start_pos=at, end_pos=at) for kind in kinds], 0)
+        fed = self.machine.run([Token(kind, "", at, at) for kind in kinds], 0)
         assert fed == len(kinds)

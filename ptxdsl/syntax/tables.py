@@ -1,15 +1,17 @@
-"""Lark's parse tables: built from the grammar once, kept as bytes, loaded in every other process.
+"""The parser's tables: made from the grammar by Lark, kept as JSON, used without Lark.
 
-The bytes are a header line (format, Lark version, grammar hash) and Lark's own pickle. They are only ever loaded from
-where the program itself was installed, or from a private cache that the driver vouches for: a pickle is code.
+Lark needs 0.3 s to make the tables, and 60 ms to be imported and to load its own saved form; these load in 2 ms. The
+bytes are a header line (format and grammar hash) and JSON: numbers and names, no code.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
-from functools import lru_cache
-from typing import TYPE_CHECKING
+import json
+import re
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from ptxdsl.resources import grammar_text
 
@@ -18,10 +20,51 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-_FORMAT = b"ptxdsl-tables-1"
+_FORMAT = "ptxdsl-tables-2"
 
 
-class KeepRefused:
+@dataclass(frozen=True)
+class RuleRow:
+    """One production. ``callback`` is the rule's alias or name.
+
+    ``passes_single``: with a single child, that child is the value. ``inlined``: the children are the value, and go
+    into those of the rule around it. ``arrangement`` (None: children as they are) has for each child how many Nones
+    stand before it and whether it is spread; ``trailing`` counts the Nones after the last.
+    """
+
+    origin: str
+    callback: str
+    size: int
+    passes_single: bool
+    inlined: bool
+    arrangement: list[tuple[int, bool]] | None
+    trailing: int
+
+
+@dataclass(frozen=True)
+class ParseTables:
+    """``keywords``: the names that are terminals of their own.
+
+    ``states``: for each state pairs of a symbol and an action, one after another. An action of 0 or more shifts, or
+    goes, to that state; -1 - n reduces by rule n.
+    """
+
+    pattern_text: str
+    ignored: str
+    keywords: dict[str, str]
+    symbols: list[str]
+    rules: list[RuleRow]
+    states: list[list[int]]
+    start: int
+    end: int
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches one token; the group that matched is its terminal."""
+        return re.compile(self.pattern_text)
+
+
+class _KeepRefused:
     """Tells Lark to keep the terminals that no rule has: words and signs that are lexed in order to be refused."""
 
     always_accept = ("RESERVED", "FOREIGN")
@@ -31,7 +74,7 @@ class KeepRefused:
 
 
 def compile_grammar(grammar: str, *, strict: bool = False) -> Lark:
-    """The grammar as a Lark parser, tables computed (about 0.3 s).
+    """The grammar as a Lark parser (about 0.3 s).
 
     ``strict`` makes every conflict, of rules and of terminals, a ``lark.GrammarError``; it needs ``interegular``.
     """
@@ -43,36 +86,77 @@ def compile_grammar(grammar: str, *, strict: bool = False) -> Lark:
         lexer="basic",
         start="module",
         keep_all_tokens=True,
-        postlex=KeepRefused(),
+        postlex=_KeepRefused(),
         strict=strict,
     )
 
 
 def _header(grammar: str) -> bytes:
-    from lark import __version__
-
-    digest = hashlib.sha256(grammar.encode()).hexdigest()
-    return b" ".join((_FORMAT, __version__.encode(), digest.encode())) + b"\n"
+    return f"{_FORMAT} {hashlib.sha256(grammar.encode()).hexdigest()}\n".encode()
 
 
 def build_tables(grammar: str) -> bytes:
-    """The tables of a grammar as bytes, bound to the installed Lark's version and the grammar's hash."""
-    out = io.BytesIO()
-    compile_grammar(grammar).save(out, exclude_options=("postlex",))
-    return _header(grammar) + out.getvalue()
+    """The tables of a grammar as bytes, bound to the grammar's hash."""
+    return _header(grammar) + json.dumps(_extract(compile_grammar(grammar)), separators=(",", ":")).encode()
 
 
-def load_tables(data: bytes, grammar: str) -> Lark | None:
-    """The parser in ``data``, or None if it was made by another Lark version or of another grammar.
-
-    Only for bytes that came from the installation or from a private cache.
-    """
+def load_tables(data: bytes, grammar: str) -> ParseTables | None:
+    """The tables in ``data``, or None if they are of another grammar or format."""
     header = _header(grammar)
     if not data.startswith(header):
         return None
-    from lark import Lark
+    fields = json.loads(data[len(header) :])
+    rules = [RuleRow(**row) for row in fields.pop("rules")]
+    return ParseTables(rules=rules, **fields)
 
-    return Lark.load(io.BytesIO(data[len(header) :]))
+
+def _extract(lark: Lark) -> dict[str, Any]:
+    from lark.parsers.lalr_analysis import Shift
+
+    lexer = lark.parser.lexer.lexer
+    (pattern,) = lexer.scanner._mres
+    (ignored,) = lexer.ignore_types
+    table = lark.parser.parser._parse_table
+    symbols: dict[str, int] = {}
+    rules: dict[Any, int] = {}
+    state_numbers = {state: number for number, state in enumerate(table.states)}
+    states: list[list[int]] = []
+    for row in table.states.values():
+        flat: list[int] = []
+        for symbol, (action, argument) in row.items():
+            flat.append(symbols.setdefault(str(symbol), len(symbols)))
+            flat.append(state_numbers[argument] if action is Shift else -1 - rules.setdefault(argument, len(rules)))
+        states.append(flat)
+    return {
+        "pattern_text": pattern.pattern,
+        "ignored": str(ignored),
+        "keywords": {t.pattern.value: str(t.name) for t in lexer.callback["NAME"].scanner.terminals},
+        "symbols": list(symbols),
+        "rules": [asdict(_rule_row(rule)) for rule in rules],
+        "states": states,
+        "start": state_numbers[table.start_states["module"]],
+        "end": state_numbers[table.end_states["module"]],
+    }
+
+
+def _rule_row(rule: Any) -> RuleRow:
+    nones = [0]  # Lark's empty_indices marks the places where an absent `[...]` leaves a None
+    for empty in rule.options.empty_indices or [False] * len(rule.expansion):
+        if empty:
+            nones[-1] += 1
+        else:
+            nones.append(0)
+    spread = [not symbol.is_term and symbol.name.startswith("_") for symbol in rule.expansion]
+    origin = str(rule.origin.name)
+    return RuleRow(
+        origin=origin,
+        callback=str(rule.alias or origin),
+        size=len(rule.expansion),
+        passes_single=bool(rule.options.expand1) and not rule.alias,
+        inlined=origin.startswith("_"),
+        arrangement=list(zip(nones, spread, strict=False)) if any(nones) or any(spread) else None,
+        trailing=nones[-1],
+    )
 
 
 _offered: bytes | None = None
@@ -85,8 +169,11 @@ def offer_tables(data: bytes) -> None:
 
 
 @lru_cache(maxsize=1)
-def load_lark() -> Lark:
-    """The parser of ``grammar/pdsl.lark``: from the offered tables, or built."""
+def current_tables() -> ParseTables:
+    """The tables of ``grammar/pdsl.lark``: the offered ones, or new ones."""
     grammar = grammar_text()
-    lark = load_tables(_offered, grammar) if _offered is not None else None
-    return lark or compile_grammar(grammar)
+    tables = load_tables(_offered, grammar) if _offered is not None else None
+    if tables is None:
+        tables = load_tables(build_tables(grammar), grammar)
+        assert tables is not None
+    return tables
