@@ -197,6 +197,8 @@ def fold(name: str, operands: list[Value], attrs: dict[str, Any], result_types: 
     """The results of a pure operation on constants, or None if it is not foldable."""
     if not operands or not all(isinstance(v, Const) for v in operands):
         return None
+    if len(result_types) != 1 and name != "pipe.step":
+        return None
     args = [v.value for v in operands if isinstance(v, Const)]
     source = operands[0].ty
     if name == "pipe.step":
@@ -216,7 +218,7 @@ def fold(name: str, operands: list[Value], attrs: dict[str, Any], result_types: 
             return None
         lanes[args[2]] = args[1]
         return [Const(target, tuple(lanes))]
-    if name.startswith(("vec.", "ptr.", "int.")) or len(result_types) != 1:
+    if name.startswith(("vec.", "ptr.", "int.")):
         return None
     if target.lanes == 1:
         value = _scalar(name, args, source, target)

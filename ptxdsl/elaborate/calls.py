@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
@@ -169,7 +169,9 @@ class Calls(Operators):
         """Binds parameters and arguments of one declaration, or raises why it does not fit."""
         node = decl.node
         what = f"`{decl.name}`"
-        binding = Binding(node.params, self.owner_scope(decl, function.owner), what, span)
+        owner = function.owner
+        open_params = self._open_struct_params(decl, owner)
+        binding = Binding((*open_params, *node.params), self.owner_scope(decl, owner), what, span)
         self.give(binding, function.params)
         declared = list(node.args)
         matched: dict[str, Given] = {}
@@ -186,13 +188,23 @@ class Calls(Operators):
         self._match(declared, args, matched, what, decl, span)
         self._infer_all(binding, node.args, matched)
         self.complete(binding)
+        if open_params and decl.struct is not None:
+            owner = self.struct_type(decl.struct, binding)
+            binding.scope.declare("Self", type_value(owner))
         self.check_where(node.where, binding.scope, span)
-        bound = Bound(decl, binding, {}, {}, span, function.owner, given=matched)
+        bound = Bound(decl, binding, {}, {}, span, owner, given=matched)
         for argument in node.args:
             if argument.convention == "out":
                 continue
             self._bind_argument(bound, argument, matched.get(argument.name), dry)
         return bound
+
+    @staticmethod
+    def _open_struct_params(decl: FunctionDecl, owner: Type | None) -> tuple[ast.Param, ...]:
+        """``Atomic.fetch_add(p, 1)``: the struct's parameters are inferred as the function's own are."""
+        if decl.struct is None or owner is not None:
+            return ()
+        return tuple(replace(p, kind="infer") for p in decl.struct.node.params)
 
     def _check_receiver(self, first: ast.ArgDecl, function: FunctionValue, span: Span, decl: FunctionDecl) -> None:
         if first.convention == "mut" and not self.is_mutable(function.receiver):
@@ -332,8 +344,6 @@ class Calls(Operators):
         """Adds "in this call" to what went wrong in a function of the user's."""
         if library or site is not None:
             return problem
-        from dataclasses import replace
-
         return CompileError(
             d if d.span is None or d.span == bound.span or len(d.notes) >= 4
             else replace(d, notes=(*d.notes, (bound.span, f"in this call of `{bound.decl.name}`")))

@@ -30,6 +30,7 @@ from ptxdsl.elaborate.entities import (
     Variadic,
     const,
     is_comptime,
+    type_value,
 )
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import is_pure
@@ -94,6 +95,8 @@ class Expressions(Calls):
                 return self._list(node, scope, expected)
             case ast.DotName():
                 return self._dot_name(node, expected)
+            case ast.FunctionType():
+                return type_value(types.FUNCTION)
             case ast.EllipsisLiteral():
                 raise self.fail("E0328", "`...` has no value", node.span)
         raise self.fail("E0328", "this expression is not in the subset", node.span)

@@ -107,6 +107,8 @@ class Operators(Memory):
         if isinstance(left, Comptime) and isinstance(right, Comptime) and op == "+":
             if left.type == right.type == types.STRING:
                 return Comptime(types.STRING, left.value + right.value)
+        if op == "&" and isinstance(left, Comptime) and left.type == right.type == types.ANY_TYPE:
+            return left  # traits: Copyable & Movable
         pair = self.operands(op, left, right, span)
         return self.arithmetic(op, *pair, span)
 

@@ -162,8 +162,9 @@ class Parameters(Convert):
 
     def infer(self, binding: Binding, pattern: ast.Expr, actual: Type | GenericType) -> None:
         """Matches an argument's declared type against the type it has, binding parameters on the way."""
-        if isinstance(pattern, ast.Name):
-            param = binding.unbound(pattern.id)
+        name = parameter_name(pattern)
+        if name is not None:
+            param = binding.unbound(name)
             if param is not None and isinstance(actual, Type):
                 if actual == types.INT_LITERAL:
                     actual = types.INT
@@ -209,8 +210,9 @@ class Parameters(Convert):
         return None
 
     def _infer_value(self, binding: Binding, pattern: ast.Expr, value: RValue) -> None:
-        if isinstance(pattern, ast.Name):
-            param = binding.unbound(pattern.id)
+        name = parameter_name(pattern)
+        if name is not None:
+            param = binding.unbound(name)
             if param is not None:
                 self.set_param(binding, param, value, pattern.span)
         elif isinstance(pattern, ast.Subscript) and isinstance(value, Comptime) and isinstance(value.value, Type):
@@ -463,6 +465,15 @@ class Parameters(Convert):
 
     def literal_default(self, value: RValue, span: Span) -> RValue:
         return self.materialize(value, span) if isinstance(value, Literal) else value
+
+
+def parameter_name(pattern: ast.Expr) -> str | None:
+    """The parameter that a pattern may be: ``T`` or ``Self.T``."""
+    if isinstance(pattern, ast.Name):
+        return pattern.id
+    if isinstance(pattern, ast.Attribute) and isinstance(pattern.value, ast.Name) and pattern.value.id == "Self":
+        return pattern.name
+    return None
 
 
 def count(n: int, noun: str) -> str:
