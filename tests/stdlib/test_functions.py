@@ -1,4 +1,4 @@
-"""Every public function of the library, in kernels (``use/*.pdsl``) that must compile to the PTX promised and assemble."""
+"""Every public function of the library, in kernels (``use/*.pdsl``) that compile to the PTX promised and assemble."""
 
 from __future__ import annotations
 
