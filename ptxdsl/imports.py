@@ -130,10 +130,8 @@ def parse_once(source: Source, sink: DiagnosticSink | None = None) -> ast.Module
 
 
 def tables_entry() -> tuple[str, bytes]:
-    """The cache entry's name and key of Lark's parse tables."""
-    import lark
-
-    return "tables", cache.key("tables", lark.__version__, resources.syntax_digest())
+    """The cache entry's name and key of the parse tables."""
+    return "tables", cache.key("tables", resources.syntax_digest())
 
 
 @functools.cache

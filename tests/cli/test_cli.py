@@ -409,9 +409,18 @@ sys.exit(main())
     assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
 
 
-def test_starting_up_loads_what_the_command_needs_alone() -> None:
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [
+        ("['explain', 'E0001']", []),
+        ("['compile', sys.argv[1], '--emit', 'ast']", []),
+        ("['compile', sys.argv[1]]", ["llvmlite"]),
+    ],
+)
+def test_a_command_loads_what_it_needs_alone(good: str, command: str, loaded: list[str]) -> None:
+    assert cli.main(["compile", good, "-o", os.devnull]) == 0  # now the cache has what it wants
     code = (
-        "import sys; from ptxdsl.cli import main; main(['explain', 'E0001']);"
-        "print(sorted({'lark', 'llvmlite', 'numpy', 'cuda'} & sys.modules.keys()), file=sys.stderr)"
+        f"import sys; from ptxdsl.cli import main; main({command});"
+        "print(sorted({'lark', 'llvmlite', 'numpy', 'cuda', 'torch'} & sys.modules.keys()), file=sys.stderr)"
     )
-    assert process("-c", code).stderr == b"[]\n"
+    assert process("-c", code, good).stderr == f"{loaded}\n".encode()
