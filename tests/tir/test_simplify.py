@@ -29,7 +29,7 @@ def outcome(writer: Writer, n: int, m: int) -> list | None:
         return None
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statements(2), st.lists(st.integers(1, 4), min_size=2, max_size=2), st.integers(0, 5), st.booleans())
 def test_the_trace_stays(program: list, stages: list[int], n: int, observe: bool) -> None:
     before, after = Writer(program, stages, observe), Writer(program, stages, observe)
