@@ -1,6 +1,6 @@
 """Runs a function's TIR on NumPy arrays: one element is one thread, and both sides of an If are computed.
 
-What it knows is what mathematical functions are made of: arithmetic, comparisons, casts, If, Scope and ways out of them.
+It knows what mathematical functions are made of: arithmetic, comparisons, casts, If, Scope and the ways out of them.
 """
 
 from __future__ import annotations
