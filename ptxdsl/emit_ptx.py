@@ -135,10 +135,35 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
             spans_of.append(None)
         out.append(_COMMENT.sub("", line).rstrip())
         spans_of.append(current)
+    leave_from_last_loops(out, spans_of)
     if options.lineinfo:
         out += [f'\t.file\t{number} "{name}"' for number, name in files.items()]
         spans_of += [None] * len(files)
     return Emitted("\n".join(out) + "\n", tuple(spans_of))
+
+
+_BRANCH_IF = re.compile(r"\t@(!?)(%p\d+) bra\s+(\$L__BB\w+);")
+
+
+def leave_from_last_loops(lines: list[str], spans: list[Span | None]) -> None:
+    """Ends a loop behind which the kernel returns with "leave if done" and a branch back.
+
+    ptxas then makes the way out an EXIT and needs no reconvergence barrier around the waits in the loop: two SASS
+    instructions fewer for each wait (kernel A's consumer: 33 to 28 a turn), for one branch more a turn.
+    """
+    heads: set[str] = set()
+    position = 0
+    while position + 2 < len(lines):
+        line, following = lines[position], lines[position + 1]
+        if line.startswith("$L__BB"):
+            heads.add(line.rstrip(":"))
+        back = _BRANCH_IF.fullmatch(line)
+        if back and back[3] in heads and following.startswith("$L__BB") and lines[position + 2] == "\tret;":
+            negated = "" if back[1] else "!"
+            lines[position] = f"\t@{negated}{back[2]} bra \t{following.rstrip(':')};"
+            lines.insert(position + 1, f"\tbra.uni \t{back[3]};")
+            spans.insert(position + 1, spans[position])
+        position += 1
 
 
 def _spans(module: Module) -> dict[tuple[str, int, int], Span]:

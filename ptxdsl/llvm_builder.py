@@ -105,6 +105,7 @@ class Builder:
         self.values: dict[Value, str] = {}
         self.addresses: dict[Value, Address] = {}
         self.definitions: dict[Value, Op] = {}
+        self.loop_depth = 0
         self._next = 0
         self._labels = 0
         self._debug = ""

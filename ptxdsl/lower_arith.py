@@ -222,10 +222,14 @@ def _shift(b: Builder, op: Op) -> None:
             llvm_type(ty), f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{llvm_type(ty)} {splat(ty, ty.bits - 1)}"]
         )
         return b.set(op.result, b.emit(f"ashr {b.typed(x)}, {limit}"))
-    # select does not pass on the poison of the arm that it does not take
-    shifted = b.emit(f"{name} {b.typed(x)}, {b.ref(y)}")
-    fits = b.emit(f"icmp ult {b.typed(y)}, {splat(ty, ty.bits)}")
+    # select does not pass on the poison of the arm that it does not take. LLVM makes PTX's clamping shift of the pair,
+    # whose amount has 32 bits: a wider amount is clamped first, or its upper half would be lost.
     bools, type = int_type(1, ty.lanes), llvm_type(ty)
+    amount = b.ref(y)
+    if ty.bits > 32:
+        amount = b.call(type, f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{type} {splat(ty, ty.bits)}"])
+    shifted = b.emit(f"{name} {b.typed(x)}, {amount}")
+    fits = b.emit(f"icmp ult {type} {amount}, {splat(ty, ty.bits)}")
     b.set(op.result, b.emit(f"select {bools} {fits}, {type} {shifted}, {type} {splat(ty, 0)}"))
 
 

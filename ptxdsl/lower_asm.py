@@ -1,7 +1,7 @@
 """Inline PTX: operands become registers, immediates or addresses printed in place; results are taken apart again.
 
 An operand's constraint follows from its type. What is known at compile time goes into the text: an address
-(``[buf+8]``, constraint ``i``), bytes after a run-time address (``[%r1+8]``), an integer literal (constraint ``n``).
+(``[buf+8]``, constraint ``i``), bytes after an address in a register (``[%r1+8]``), an integer literal (``n``).
 """
 
 from __future__ import annotations
@@ -162,7 +162,9 @@ def emit_asm(
         key = (index, True)
         type = scalar_type(operand.ty)
         letter = registers(operand.ty)[0].letter
-        if address.constant:
+        # In a loop the table's address stays in a register, its slot in the text: ptxas makes a symbol's address
+        # anew at every use (three SASS instructions), and does not take it out of the loop.
+        if address.constant and not b.loop_depth:
             whole = address.offset + extra
             text = f"{type} " + (f"getelementptr (i8, {type} {address.root}, i32 {whole})" if whole else address.root)
             return f"[${take('i', text)}]"

@@ -202,7 +202,9 @@ def _loop(b: Builder, op: Op, frames: Frames) -> None:
     (body,) = op.blocks
     b.start(head)
     phis = _PendingPhis(b, body.params)
+    b.loop_depth += 1
     lower_block(b, body, frames)
+    b.loop_depth -= 1
     _leave_through(b, frame.repeats, head, [])
     phis.complete([*entry, *frame.repeats])
     b.at(op.span)
@@ -226,7 +228,9 @@ def _for(b: Builder, op: Op, frames: Frames) -> None:
     (body,) = op.blocks
     b.start(body_label)
     phis = _PendingPhis(b, body.params)
+    b.loop_depth += 1
     lower_block(b, body, frames)
+    b.loop_depth -= 1
     _leave_through(b, frame.repeats, latch, [])
     b.at(op.span)
     index, *carried = body.params

@@ -205,26 +205,26 @@ def _counter_role(k: Build, n: Value, stages: int, work: Any, phase: int, produc
 
 
 def _unrolled_role(k: Build, n: Value, stages: int, work: Any, phase: int, producer: bool) -> None:
-    """The ring unrolled: an exit test after each stage, constant indices, the phase flipped once a turn."""
+    """The ring unrolled: constant indices, the phase flipped once a turn, after each stage a test of what is left."""
 
     def turn() -> None:
-        def body(op: Op, i: Value, parity: Value) -> None:
+        def body(op: Op, i: Value, left: Value, parity: Value) -> None:
             def stage(number: int, i: Value) -> None:
                 work(i, i32(number), parity)
                 following = k("add", I32, i, i32(1), nsw=True)
-                more = k("lt.s", I1, following, n)
 
                 def go_on() -> None:
                     if number + 1 < stages:
                         stage(number + 1, following)
                     else:
-                        k.op("repeat", [following, k("xor", I32, parity, i32(1))], target=op)
+                        rest = k("sub", I32, left, i32(stages))
+                        k.op("repeat", [following, rest, k("xor", I32, parity, i32(1))], target=op)
 
-                k.when(more, go_on, lambda: k.op("leave", [], target=op) and None)
+                k.when(k("ne", I1, left, i32(number + 1)), go_on, lambda: k.op("leave", [], target=op) and None)
 
             stage(0, i)
             k.op("unreachable")
 
-        k.loop([i32(0), i32(phase)], body)
+        k.loop([i32(0), n, i32(phase)], body)
 
     k.when(k("lt.s", I1, i32(0), n), turn)
