@@ -190,7 +190,7 @@ class Kernels(Variadics):
                 start = offset = -(-offset // align) * align
                 fields, parts = [], []
                 for field_name, field_type in self.fields_of(t):
-                    value, param, offset = self._parameter_of(f"{name}.{field_name}", field_type, span, values, offset)
+                    value, param, offset = self._parameter_of(field_name, field_type, span, values, offset)
                     parts.append(value)
                     fields.append(param)
                 return StructValue(t, tuple(parts)), StructParam(name, str(t), tuple(fields), start), offset

@@ -68,6 +68,8 @@ def test_the_callers_stream_is_used(gpu, device, rng):
     stream = gpu.cuda.Stream()
     with gpu.cuda.stream(stream):
         res = gpu.full((40,), float("nan"), device="cuda")
+        kernel[1, 64]((1.0, 0), True, 0.0, res, 40)  # compiling takes longer than the sleep
+        res.fill_(float("nan"))
         gpu.cuda._sleep(100_000_000)
         kernel[1, 64]((1.0, 0), True, 0.0, res, 40)
         done = stream.record_event()
