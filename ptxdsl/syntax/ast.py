@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
+from ptxdsl.record import dataclass
 from ptxdsl.source import Source, Span
-
-if TYPE_CHECKING:
-    from dataclasses import dataclass
-else:
-
-    def dataclass(*, frozen: bool, eq: bool, slots: bool) -> Any:
-        """Frozen to the type checker alone: enforcing it would double the time to import, build and unpickle nodes."""
-        return dataclasses.dataclass(eq=eq, slots=slots, repr=False)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,9 +13,6 @@ class Node:
     """What every node has. Nodes are equal when they are the same."""
 
     span: Span
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.span}>"
 
 
 # ---------------------------------------------------------------------------------------------------- expressions

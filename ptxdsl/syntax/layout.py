@@ -5,9 +5,8 @@ Lark's own Indenter fails without a position on text that is not well laid out; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxdsl.diagnostics import Diagnostic, error
+from ptxdsl.record import dataclass
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.lalr import END
 from ptxdsl.syntax.token import Token

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ptxdsl.diagnostics import DiagnosticSink
 from ptxdsl.source import Source
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.reader import read_source
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["parse", "read_source", "tree_text"]
-
-MAX_PROBLEMS = 50
 
 
 def parse(source: Source, sink: DiagnosticSink | None = None) -> ast.Module:

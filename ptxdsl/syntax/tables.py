@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.record import dataclass
 from ptxdsl.resources import grammar_text
 
 if TYPE_CHECKING:
