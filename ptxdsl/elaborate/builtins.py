@@ -58,6 +58,8 @@ class Builtins(Construct):
             value = self.convert(self.argument(bound, argument.name), bound.arg_types[argument.name], bound.span)
             operands.extend(leaves(value))
         attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
+        if attrs.get("space") == "" and operands[0].ty.space in ("global", "shared"):
+            attrs["space"] = f".{operands[0].ty.space}"  # a generic pointer that is known to be narrower
         t = self.result_type(bound.decl, bound.binding.scope)
         wanted = self._machine_types(t, bound.span)
         return self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))

@@ -178,6 +178,11 @@ class Names(Control):
         raise self.fail("E0202", f"`{name}` is already declared in this scope", span, *notes, help="choose another name")
 
     def declare_import(self, node: ast.Import, scope: Scope, module: ast.Module) -> None:
+        """Names of another module. The library's own imports are followed when a name is used: few of them are."""
+        if module.source.library and node.names:
+            for item in node.names:
+                scope.declare(item.alias or item.name, self._imported(item, node, None, module))
+            return
         found = self.loader.resolve(module.source, node.module, node.level, node.module_span)
         names = node.names
         if isinstance(found, HostModule):
@@ -197,9 +202,11 @@ class Names(Control):
             scope.declare(node.alias or node.module.split(".")[0], ModuleName(self.module_scope(found)))
             return
         for item in names:
-            scope.declare(item.alias or item.name, self._imported(item, node, found, scope))
+            scope.declare(item.alias or item.name, self._imported(item, node, found, module))
 
-    def _imported(self, item: ast.ImportName, node: ast.Import, module: ast.Module, scope: Scope) -> ImportedName:
+    def _imported(
+        self, item: ast.ImportName, node: ast.Import, found: ast.Module | None, importing: ast.Module
+    ) -> ImportedName:
         busy = False
 
         def resolve() -> Entity:
@@ -208,6 +215,11 @@ class Names(Control):
                 raise self.fail("E0203", f"`{item.name}` is imported in a circle", item.span, help="break the cycle")
             busy = True
             try:
+                module = found
+                if module is None:
+                    resolved = self.loader.resolve(importing.source, node.module, node.level, node.module_span)
+                    assert isinstance(resolved, ast.Module)
+                    module = resolved
                 source_scope = self.module_scope(module)
                 entity = source_scope.names.get(item.name)
                 if entity is None and module.source.library:
