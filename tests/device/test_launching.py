@@ -65,6 +65,8 @@ def test_dynamic_shared_memory_of_every_size(launch, output, device, rng):
 def test_the_callers_stream_is_used(gpu, device, rng):
     """A launch on PyTorch's current stream waits for what was put there before, and events around it see it."""
     kernel = ptxdsl.loads(STRUCTS)["lines"]
+    kernel[1, 64]((1.0, 0), True, 0.0, gpu.empty(40, device="cuda"), 40)  # compiled and loaded before the clock runs
+    gpu.cuda.synchronize()
     stream = gpu.cuda.Stream()
     with gpu.cuda.stream(stream):
         res = gpu.full((40,), float("nan"), device="cuda")
