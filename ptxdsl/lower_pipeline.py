@@ -14,11 +14,19 @@ from ptxdsl.tir import Const, Op, Value
 
 BARRIER_BYTES = 8
 
+TRY = "W: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;"
+# In straight code ptxas makes two SASS instructions less of the longer form (no reconvergence barrier); in loops, where
+# every instruction is paid for at each turn, both become the same.
+RETRY = {True: "@!p bra W;", False: "@p bra D; bra W; D:"}
+
 WAITS = {
-    "try": "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; @!p bra W;}",
+    "try": {inside: f"{{.reg .pred p; {TRY} {again}}}" for inside, again in RETRY.items()},
     # A failing try_wait suspends the warp and waking costs; a phase that is already complete is seen without it.
-    "probe": "{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [$0], $1; @p bra D; "
-    "W: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; @!p bra W; D:}",
+    "probe": {
+        inside: "{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [$0], $1; @p bra D; "
+        + f"{TRY} {again}{' D:' if inside else ''}}}"
+        for inside, again in RETRY.items()
+    },
 }
 
 ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [$0];"
@@ -46,7 +54,8 @@ def _new(b: Builder, op: Op) -> None:
 
 def _wait(b: Builder, op: Op) -> None:
     form = b.kernel.signature.wait or b.options.wait
-    emit_asm(b, WAITS[form], [barrier_address(b, op), op.operands[2]], [], SYNCHRONISES)
+    template = WAITS[form][b.loop_depth > 0]
+    emit_asm(b, template, [barrier_address(b, op), op.operands[2]], [], SYNCHRONISES)
 
 
 def _arrive(b: Builder, op: Op) -> None:

@@ -19,7 +19,8 @@ from ptxdsl.signature import KernelSignature, StructParam, TensorMapParam
 from ptxdsl.source import Source, Span
 from ptxdsl.tir import BF16, F32, I1, I16, I32, I64, Const, Kernel, Module, Op, Value, ptr
 
-WAIT = "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, %s; @!p bra W;}"
+WAIT_IN_LOOP = "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, %s; @!p bra W;}"
+WAIT = "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, %s; @p bra D; bra W; D:}"
 
 
 @pytest.mark.parametrize("unrolled", [False, True], ids=["counter", "unrolled"])
@@ -122,7 +123,7 @@ def test_in_a_loop_the_table_stays_in_a_register() -> None:
     lines = instructions(body)
     head = next(position for position, line in enumerate(lines) if line.endswith(":"))
     assert "mov.b32 %r1, k_bars;" in lines[:head]
-    assert lines[head + 1] == WAIT % "[%r1+16], 0"
+    assert lines[head + 1] == WAIT_IN_LOOP % "[%r1+16], 0"
 
 
 def test_probe_tests_once_before_it_waits() -> None:
