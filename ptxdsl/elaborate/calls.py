@@ -327,6 +327,8 @@ class Calls(Operators):
         if bound.decl.is_builtin:
             return self.call_builtin(bound)
         library = bound.decl.node.span.source.library
+        if not library:
+            self.check_decorators(bound.decl.node.decorators)
         site = self.site
         self.site = self.at(bound.span) if library else None
         try:
@@ -382,6 +384,11 @@ class Calls(Operators):
             t = self.type_of(argument.type, bound.binding.scope)
         return Variable(argument.name, t, True, argument.span)
 
+    def _blank(self, t: Type) -> RValue:
+        """The result before anything is assigned; a struct without fields is complete as it is."""
+        empty = isinstance(t, StructType) and not self.fields_of(t)
+        return StructValue(t, ()) if empty else Uninit(t)  # type: ignore[arg-type]
+
     def _declare_argument(self, scope: Scope, argument: ast.ArgDecl, bound: Bound) -> None:
         given = bound.args[argument.name]
         if isinstance(given, VariablePlace | MemoryPlace | TemporaryPlace) or hasattr(given, "base"):
@@ -402,7 +409,7 @@ class Calls(Operators):
         frame = self.function
         assert frame is not None
         if frame.out is not None:
-            self.state[frame.out] = Uninit(frame.out.type)
+            self.state[frame.out] = self._blank(frame.out.type)
         try:
             self.execute(bound.decl.node.body, scope)
         except ReturnSignal as signal:
@@ -443,7 +450,7 @@ class Calls(Operators):
         before = self.state
         self.state = dict(before)
         if frame.out is not None:
-            self.state[frame.out] = Uninit(frame.out.type)
+            self.state[frame.out] = self._blank(frame.out.type)
         with self.block() as block:
             self.execute(bound.decl.node.body, scope)
             if not self.terminated:

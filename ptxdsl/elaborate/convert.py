@@ -14,6 +14,7 @@ from ptxdsl.elaborate.entities import (
     Poison,
     Runtime,
     RValue,
+    StructValue,
     TupleValue,
     const,
 )
@@ -119,6 +120,10 @@ class Convert(Names):
         """An ``@implicit`` constructor, if the struct has a fitting one."""
         raise NotImplementedError
 
+    def call_method(self, receiver: RValue, name: str, args: list[RValue], span: Span) -> RValue | None:
+        """Calls a method of a struct value; None if it has none of that name."""
+        raise NotImplementedError
+
     def converts(self, value: RValue, to: Type, span: Span) -> bool:
         """Whether ``convert`` would succeed, judged without emitting anything."""
         from ptxdsl.diagnostics import CompileError
@@ -173,6 +178,10 @@ class Convert(Names):
             return self.cast(value, types.BOOL.dtype, span)
         if isinstance(value, Poison):
             return const(types.BOOL, 0, comptime=False)
+        if isinstance(value, StructValue):
+            converted = self.call_method(value, "__bool__", [], span)
+            if isinstance(converted, Runtime) and converted.type == types.BOOL:
+                return converted
         raise self.fail("E0304", f"a condition must be a Bool, not {value.type}", span, help="compare it with something")
 
     def comptime_int(self, value: RValue, span: Span) -> int:

@@ -56,7 +56,7 @@ class Expressions(Calls):
             case ast.Attribute():
                 return self._attribute(node, scope)
             case ast.Subscript():
-                return self._subscript(node, scope, expected)
+                return self._subscript(node, scope)
             case ast.Transfer():
                 return TemporaryPlace(self.evaluate(node.value, scope, expected))
         return TemporaryPlace(self._value(node, scope, expected))
@@ -113,6 +113,11 @@ class Expressions(Calls):
     def _tuple(self, node: ast.TupleExpr, scope: Scope, expected: Type | None) -> RValue:
         wanted = expected.items if isinstance(expected, TupleType) and len(expected.items) == len(node.items) else None
         items = [self.evaluate(n, scope, wanted[i] if wanted else None) for i, n in enumerate(node.items)]
+        if wanted:
+            items = [
+                self.convert(v, t, n.span) if isinstance(v, Literal) else v
+                for v, t, n in zip(items, wanted, node.items, strict=True)
+            ]
         if not self.comptime_depth:
             items = [self.materialize(v, n.span) for v, n in zip(items, node.items, strict=True)]
         return TupleValue(tuple(items))
@@ -186,6 +191,9 @@ class Expressions(Calls):
             getter = self.method(t, "__getattr__", place)
             if getter is not None:
                 return TemporaryPlace(self._get_attribute(getter, node))
+        param = self.param_member(t, node.name)
+        if param is not None:
+            return TemporaryPlace(param)
         raise self._no_member(str(t), self.members(t), node)
 
     def _get_attribute(self, getter: FunctionValue, node: ast.Attribute) -> RValue:
@@ -230,17 +238,21 @@ class Expressions(Calls):
             alias = self.struct_alias(t, name, span)
             if alias is not None:
                 return alias
-            param = self.instance(t).params.get(name)
-            if param is not None:
-                return param
-        decl = None if isinstance(t, StructType) else self.methods_of(t)
-        given = self.type_params(decl.name, t) if decl is not None else None
-        if given is not None and name in given:
-            return given[name]
+        param = self.param_member(t, name)
+        if param is not None:
+            return param
         if isinstance(t, SimdType):
             if name in ("MAX", "MIN", "MAX_FINITE", "MIN_FINITE"):
                 return self._limit(t, name)
         return self.method(t, name, None)
+
+    def param_member(self, t: Type, name: str) -> RValue | None:
+        """A parameter of a type, as a member of the type or of a value: ``vector.size``, ``Float32.dtype``."""
+        if isinstance(t, StructType):
+            return self.instance(t).params.get(name)
+        decl = self.methods_of(t)
+        given = self.type_params(decl.name, t) if decl is not None else None
+        return None if given is None else given.get(name)
 
     def _limit(self, t: SimdType, name: str) -> RValue | None:
         if t.dtype.is_integer:
@@ -257,8 +269,11 @@ class Expressions(Calls):
 
     # --------------------------------------------------------------------------------------------------- subscripts
 
-    def _subscript(self, node: ast.Subscript, scope: Scope, expected: Type | None) -> Place:
-        place = self.designate(node.value, scope)
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Place:
+        return self.subscript_of(self.designate(node.value, scope), node, scope)
+
+    def subscript_of(self, place: Place, node: ast.Subscript, scope: Scope) -> Place:
+        """``place[…]``; the node's own base is not looked at again."""
         if isinstance(place, TemporaryPlace):
             value = place.value
             if isinstance(value, Poison):

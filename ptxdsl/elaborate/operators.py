@@ -53,10 +53,6 @@ def is_pure(op: tir.Op) -> bool:
 class Operators(Memory):
     """Unary, binary and comparison operators."""
 
-    def call_method(self, receiver: RValue, name: str, args: list[RValue], span: Span) -> RValue | None:
-        """Calls a method of a struct value; None if it has none of that name."""
-        raise NotImplementedError
-
     # ------------------------------------------------------------------------------------------------------- unary
 
     def unary(self, op: str, value: RValue, span: Span) -> RValue:

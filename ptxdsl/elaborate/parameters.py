@@ -20,6 +20,7 @@ from ptxdsl.elaborate.entities import (
     RValue,
     StructDecl,
     StructInstance,
+    TupleValue,
     const,
     is_comptime,
     key_of,
@@ -253,6 +254,8 @@ class Parameters(Convert):
                 return types.NONE
             if isinstance(value.value, GenericType):
                 return self.instantiate(value.value, span)
+        if isinstance(value, TupleValue) and value.items:
+            return TupleType(tuple(self.as_type(item, span) for item in value.items))
         if isinstance(value, Poison):
             raise CompileError(())
         raise self.fail("E0311", f"expected a type, found a value of type {value.type}", span)
@@ -320,6 +323,7 @@ class Parameters(Convert):
             scope.declare(name, value)
         scope.declare("Self", type_value(instance.type))
         self.check_where(decl.node.where, scope, binding.span)
+        self._check_heading(decl, scope)
         rule = PARAMETER_RULES.get(decl.name) if decl.node.span.source.library else None
         if rule is not None:
             numbers = {name: self.comptime_int(value, binding.span) for name, value in ordered.items()}
@@ -327,6 +331,20 @@ class Parameters(Convert):
                 raise self.fail(code, message, binding.span, help=help)
         decl.instances[keys] = instance
         return instance.type
+
+    def check_decorators(self, decorators: tuple[ast.Decorator, ...]) -> None:
+        """E0218 for a decorator that does not exist."""
+        raise NotImplementedError
+
+    def _check_heading(self, decl: StructDecl, scope: Scope) -> None:
+        """Decorators and traits; traits change nothing here, but a struct can only name those that exist."""
+        if decl.node.span.source.library:
+            return
+        self.check_decorators(decl.node.decorators)
+        for node in decl.node.traits:
+            value = self.comptime_value(node, scope)
+            if not (isinstance(value, Comptime) and isinstance(value.value, Type) and accepts_types(value.value)):
+                raise self.fail("E0311", f"expected a trait, found {value.type}", node.span)
 
     def check_where(self, conditions: tuple[ast.Expr, ...], scope: Scope, span: Span) -> None:
         for condition in conditions:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate.calls import Given
 from ptxdsl.elaborate.control import BreakSignal, ContinueSignal, Exit, LoopFrame, ReturnSignal
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
     ComptimeAlias,
+    FunctionValue,
     LanePlace,
     Literal,
-    MemoryPlace,
     Place,
     PlaceAlias,
     Poison,
@@ -30,6 +32,7 @@ from ptxdsl.elaborate.entities import (
     with_comptime,
 )
 from ptxdsl.elaborate.expressions import Expressions
+from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -38,6 +41,15 @@ from ptxdsl.types import SimdType, StructType, Type
 MAX_UNROLL = 4096  # iterations of one `comptime for`
 
 Breaks = tuple[tir.Op, list[Exit]]  # where breaks go: the scope that they leave, and its exits
+
+
+@dataclass(frozen=True)
+class ItemPlace:
+    """``s[i]`` as the target of an assignment, where the struct ``s`` has ``__setitem__``."""
+
+    setter: FunctionValue
+    args: list[Given]
+    span: Span
 
 
 class Statements(Expressions):
@@ -178,33 +190,43 @@ class Statements(Expressions):
         place = self._target(target, scope)
         if place is None:
             return
+        if isinstance(place, ItemPlace):
+            self._set_item(place, self.evaluate(node.value, scope), node.value.span)
+            return
         value = self.evaluate(node.value, scope, place.type)
-        if isinstance(place, LanePlace | MemoryPlace):
-            place = self._target(target, scope) if _has_call(node.value) and isinstance(place, LanePlace) else place
-        assert place is not None
+        if isinstance(place, LanePlace) and _has_call(node.value) and not _has_call(target):
+            again = self._target(target, scope)  # the call may have changed the index
+            assert isinstance(again, LanePlace)
+            place = again
         self.write(place, self._stored(value, place.type, node.value.span), node.span)
 
     def _store_to(self, target: ast.Expr, value: RValue, span: Span, scope: Scope) -> None:
         if isinstance(target, ast.Name) and target.id == "_":
             return
         place = self._target(target, scope)
-        if place is not None:
+        if isinstance(place, ItemPlace):
+            self._set_item(place, value, span)
+        elif place is not None:
             self.write(place, self._stored(value, place.type, span), target.span)
 
     def _stored(self, value: RValue, t: Type, span: Span) -> RValue:
         value = self.convert(value, t, span)
         return value if self.comptime_depth else with_comptime(value, False)
 
-    def _target(self, node: ast.Expr, scope: Scope) -> Place | None:
-        """The place that an assignment writes; None where an earlier error made it meaningless."""
+    def _target(self, node: ast.Expr, scope: Scope) -> Place | ItemPlace | None:
+        """What an assignment writes; None where an earlier error made it meaningless."""
         if isinstance(node, ast.Name) and scope.lookup(node.id) is None:
             raise self.fail(
                 "E0212", f"`{node.id}` is not declared", node.span, help=f"declare it: `var {node.id} = …`"
             )
-        setter = self._setter(node, scope)
-        if setter is not None:
-            return setter
-        place = self.designate(node, scope)
+        if isinstance(node, ast.Subscript):
+            base = self.designate(node.value, scope)
+            setter = self.method(base.type, "__setitem__", base) if isinstance(base.type, StructType) else None
+            if setter is not None:
+                return ItemPlace(setter, self.given(node.args, scope), node.span)
+            place = self.subscript_of(base, node, scope)
+        else:
+            place = self.designate(node, scope)
         if isinstance(place, TemporaryPlace):
             if isinstance(place.value, Poison):
                 return None
@@ -214,17 +236,17 @@ class Statements(Expressions):
             raise self._not_assignable(node, scope)
         return place
 
-    def _setter(self, node: ast.Expr, scope: Scope) -> Place | None:
+    def _set_item(self, item: ItemPlace, value: RValue, span: Span) -> None:
         """``s[i] = v`` on a struct is ``s.__setitem__(i, v)``."""
-        if not isinstance(node, ast.Subscript):
-            return None
-        try:
-            place = self.designate(node.value, scope)
-        except CompileError:
-            return None
-        if isinstance(place.type, StructType) and self.method(place.type, "__setitem__", place) is not None:
-            raise self.fail("E0328", "`__setitem__` is not in the subset", node.span, help="call a method instead")
-        return None
+        given = Given(self, None, span, TemporaryPlace(value), None, None)
+        self.call_function(item.setter, [*item.args, given], item.span)
+
+    def _item(self, item: ItemPlace) -> RValue:
+        owner, receiver = item.setter.owner, item.setter.receiver
+        getter = None if owner is None else self.method(owner, "__getitem__", receiver)
+        if getter is None:
+            raise self.fail("E0331", f"{owner} has no `__getitem__`", item.span, help="define it beside `__setitem__`")
+        return self.call_function(getter, item.args, item.span)
 
     def _not_assignable(self, node: ast.Expr, scope: Scope) -> CompileError:
         base = node
@@ -246,15 +268,15 @@ class Statements(Expressions):
         place = self._target(node.target, scope)
         if place is None:
             return
+        if isinstance(place, ItemPlace):
+            changed = self.binary(node.op, self._item(place), self.evaluate(node.value, scope), node.span)
+            self._set_item(place, changed, node.span)
+            return
         left = self.read(place, node.target.span)
         right = self.evaluate(node.value, scope)
         if isinstance(place.type, StructType):
-            from ptxdsl.elaborate.operators import METHODS
-
             method = self.method(place.type, f"__i{METHODS[node.op]}__", place)
             if method is not None:
-                from ptxdsl.elaborate.calls import Given
-
                 self.call_function(method, [Given(self, None, node.value.span, TemporaryPlace(right), None, None)], node.span)
                 return
         result = self.binary(node.op, left, right, node.span)
