@@ -255,10 +255,14 @@ class Calls(Operators):
 
     def _infer_all(self, binding: Binding, declared: tuple[ast.ArgDecl, ...], matched: dict[str, Given]) -> None:
         """Infers from every argument's type; literals last, since they adapt to what the others say."""
-        late = []
+        late, defaults = [], []
         for argument in declared:
             given = matched.get(argument.name)
-            if given is None or argument.type is None or all(p.name in binding.values for p in binding.params):
+            if argument.type is None or all(p.name in binding.values for p in binding.params):
+                continue
+            if given is None:
+                if argument.default is not None:
+                    defaults.append((argument.type, argument.default))
                 continue
             if given.place is None:
                 continue
@@ -268,6 +272,10 @@ class Calls(Operators):
                 self.infer(binding, argument.type, self._given_type(given))
         for pattern, given in late:
             self.infer(binding, pattern, given.value.type)
+        for pattern, default in defaults:
+            if any(p.kind == "infer" and p.name not in binding.values for p in binding.params):
+                with self.outside():
+                    self.infer(binding, pattern, self.evaluate(default, binding.scope).type)
 
     @staticmethod
     def _given_type(given: Given) -> Type:
@@ -386,8 +394,9 @@ class Calls(Operators):
 
     def _blank(self, t: Type) -> RValue:
         """The result before anything is assigned; a struct without fields is complete as it is."""
-        empty = isinstance(t, StructType) and not self.fields_of(t)
-        return StructValue(t, ()) if empty else Uninit(t)  # type: ignore[arg-type]
+        if isinstance(t, StructType) and not self.fields_of(t):
+            return StructValue(t, ())
+        return Uninit(t)
 
     def _declare_argument(self, scope: Scope, argument: ast.ArgDecl, bound: Bound) -> None:
         given = bound.args[argument.name]

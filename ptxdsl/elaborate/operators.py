@@ -161,16 +161,17 @@ class Operators(Memory):
             first = first[0]
         if first is None or first != int(first) or not 0 <= first <= 64:
             raise self.fail("E0302", "`**` takes a constant exponent from 0 to 64", span, help="use `pow(x, y)`")
-        result: RValue = const(t, 1, comptime=left.comptime)
+        result: RValue | None = None
         square: RValue = left
         n = int(first)
         while n:
             if n & 1:
-                result = self.binary("*", result, square, span)
+                result = square if result is None else self.binary("*", result, square, span)
             n >>= 1
             if n:
                 square = self.binary("*", square, square, span)
-        return result
+        one = 1.0 if t.dtype.kind == "float" else 1
+        return const(t, one, comptime=left.comptime) if result is None else result
 
     def _pointer(self, op: str, pointer: Runtime, index: RValue, span: Span) -> RValue:
         if op == "-":
