@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.options import Options
+from ptxdsl.record import dataclass
 from ptxdsl.signature import KernelSignature
 from ptxdsl.source import Span
 

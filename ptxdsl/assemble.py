@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, Severity, error
 from ptxdsl.options import Options
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 
 TIMEOUT = 120  # seconds; ptxas takes well under one for a kernel of a thousand lines

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
 
+from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 
 Severity = Literal["error", "warning", "note"]

@@ -1,10 +1,13 @@
-"""What an operation does to the world, in the terms of the PTX memory model. Rows of ``intrinsics.py`` (and later of the
-PTX opcode table) refer to these; the verifier, the ring pass and the checker read them."""
+"""What an operation does to the world, in the terms of the PTX memory model.
+
+Rows of ``intrinsics.py`` refer to these; the verifier, the ring pass and the checker read them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from ptxdsl.record import dataclass
 
 
 class Kind(Enum):

@@ -6,13 +6,13 @@ import functools
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
 from ptxdsl.lower_llvm import features
 from ptxdsl.options import Options
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.targets import ptx_version, target, version_text
 from ptxdsl.tir import Module, walk
@@ -199,5 +199,3 @@ def option_text(options: Options) -> str:
     if not options.ring_unroll:
         words.append("--no-ring-unroll")
     return " ".join(words)
-
-

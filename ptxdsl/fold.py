@@ -1,6 +1,7 @@
 """Constant folding: what every pure TIR operation computes, on Python numbers.
 
-This is the language's arithmetic in one place: nothing is undefined (see ``tir.py``). Compile-time evaluation runs on it.
+This is the language's arithmetic in one place: nothing is undefined (see ``tir.py``). Compile-time evaluation runs on
+it.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ printed in place (``[buf+8]``). A boolean result of ``asm`` is an i32 in PTX (``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxdsl.effects import PURE, Effect, Kind
+from ptxdsl.record import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from ptxdsl.debug_info import DebugInfo
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, quoted, scalar_type
 from ptxdsl.options import Options
+from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.tir import Const, Kernel, Op, Ty, Value
 
@@ -232,9 +232,7 @@ def lanes_of(builder: Builder, value: Value) -> list[str]:
     if isinstance(value, Const):
         values = value.value if isinstance(value.value, tuple | list) else (value.value,) * value.ty.lanes
         return [constant(value.ty.scalar, lane) for lane in values]
-    return [
-        builder.emit(f"extractelement {builder.typed(value)}, i32 {lane}") for lane in range(value.ty.lanes)
-    ]
+    return [builder.emit(f"extractelement {builder.typed(value)}, i32 {lane}") for lane in range(value.ty.lanes)]
 
 
 def from_lanes(builder: Builder, ty: Ty, lanes: Sequence[str]) -> str:
@@ -243,8 +241,5 @@ def from_lanes(builder: Builder, ty: Ty, lanes: Sequence[str]) -> str:
         return lanes[0]
     text = "poison"
     for position, lane in enumerate(lanes):
-        text = builder.emit(
-            f"insertelement {llvm_type(ty)} {text}, {scalar_type(ty.scalar)} {lane}, i32 {position}"
-        )
+        text = builder.emit(f"insertelement {llvm_type(ty)} {text}, {scalar_type(ty.scalar)} {lane}, i32 {position}")
     return text
-

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ptxdsl.llvm_builder import Address, Builder, from_lanes
 from ptxdsl.llvm_types import llvm_type, quoted, scalar_type
 from ptxdsl.lower_memory import pointer_bits
+from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Ty, Value
 
 # Operands of these never take an immediate (PTX wants a register there).

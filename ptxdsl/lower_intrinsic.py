@@ -196,4 +196,3 @@ HANDLERS: dict[str, Handler] = {
     "assert": _assert,
     "trap": _trap,
 }
-

@@ -7,7 +7,6 @@ LLVM finds its loops already rotated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from ptxdsl import lower_arith, lower_convert, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
 from ptxdsl.intrinsics import ROWS
@@ -15,6 +14,7 @@ from ptxdsl.llvm_builder import Builder, ModuleText, symbol
 from ptxdsl.llvm_types import llvm_type
 from ptxdsl.lower_arith import Handler
 from ptxdsl.options import Options
+from ptxdsl.record import dataclass, field
 from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 from ptxdsl.targets import require, target
@@ -86,9 +86,7 @@ def flat_params(params: Sequence[Param]) -> list[Param]:
 def _kernel(module: ModuleText, kernel: Kernel) -> str:
     b = Builder(module, kernel)
     params = []
-    for number, (value, param) in enumerate(
-        zip(kernel.params, flat_params(kernel.signature.params), strict=True)
-    ):
+    for number, (value, param) in enumerate(zip(kernel.params, flat_params(kernel.signature.params), strict=True)):
         name = f"%{symbol(param.name)}.{number}"
         params.append(f"{_param_type(value, param)} {name}")
         if value.ty.name == "i1":

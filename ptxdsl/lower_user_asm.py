@@ -6,7 +6,6 @@ LLVM ends the process on a constraint that it cannot fulfil, so everything about
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ptxdsl.diagnostics import CompileError, error
 from ptxdsl.llvm_builder import Builder
@@ -15,6 +14,7 @@ from ptxdsl.lower_arith import Handler
 from ptxdsl.lower_asm import AsmEffects, asm_call
 from ptxdsl.lower_intrinsic import converted
 from ptxdsl.lower_memory import pointer_bits
+from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Op, Ty, Value
 
 # constraint letter -> LLVM type of the register

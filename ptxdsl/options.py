@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ptxdsl.record import dataclass
 
 WaitForm = Literal["try", "probe"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """arch: a key of ``targets.TARGETS``. ptx_version: ``(8, 6)`` or None for the lowest that the kernel's target needs.
+    """arch: a key of ``targets.TARGETS``. ptx_version: ``(8, 6)``, or None for the lowest that the target needs.
 
     wait: ``try`` is a ``try_wait`` loop, ``probe`` one ``test_wait`` before it. contract: fuse ``a * b + c`` to fma.
     lineinfo: keep ``.loc`` lines. ring_unroll: unroll ring loops by their stage count (``rings.py``).

@@ -5,8 +5,8 @@ divergent, re-converges after every wait and keeps addresses out of the uniform 
 stages, unrolled, instructions a stage, producer/consumer): a copy ring 9.3/11.0 as written, 8.7/8.7 behind a vote; a
 commit ring 12.3/12.7 and 6.7/8.3. A vote over the warp, once, makes the condition the same in every lane.
 
-It changes nothing where each warp's threads agree: the range is made of whole warps, and warps lie in rows of the block
-(``threads`` says so; or the role elects a lane of the full warp, which is undefined in a part of one).
+It changes nothing where each warp's threads agree: the range is made of whole warps, and warps lie in rows of the
+block. ``@kernel(threads=…)`` is what tells; without it a branch stays as it is.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from math import prod
 
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.roles import MAX_THREADS, ThreadSet, thread_set
+from ptxdsl.roles import ThreadSet, thread_set
 from ptxdsl.tir import I1, I32, Block, Const, Kernel, Op, Value, walk
 
 WARP = 32
 FULL_WARP = -1
 VOTE = "vote_any_sync"
-ELECTS = frozenset({"elect", "elect_one_sync"})  # over the full warp
 
 
 def make_uniform(kernel: Kernel) -> None:
@@ -50,23 +49,15 @@ def _is_role_branch(op: Op, kernel: Kernel, definitions: Mapping[Value, Op]) -> 
     if not any(map(_waits, inside)):
         return False
     shape = kernel.signature.threads
-    if shape is None:
-        in_rows = any(map(_elects, inside))
-    else:
-        in_rows = shape[0] % WARP == 0 or shape[1:] == (1, 1)
-    if not in_rows:
+    if shape is None or not (shape[0] % WARP == 0 or shape[1:] == (1, 1)):
         return False
     threads = thread_set(op.operands[0], definitions)
-    return threads is not None and _whole_warps(threads, MAX_THREADS if shape is None else prod(shape))
+    return threads is not None and _whole_warps(threads, prod(shape))
 
 
 def _waits(op: Op) -> bool:
     row = ROWS.get(op.name)
     return op.name == "pipe.wait" or (row is not None and row.effect.kind is Kind.BAR_WAIT)
-
-
-def _elects(op: Op) -> bool:
-    return op.name in ELECTS or (op.name == "pipe.commit_mma" and len(op.operands) == 2)
 
 
 def _whole_warps(threads: ThreadSet, size: int) -> bool:

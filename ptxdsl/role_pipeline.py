@@ -1,10 +1,10 @@
 """RolePipeline: from its five parameters to one role's operations. The one home of its semantics.
 
 A pipeline of S stages has two tables of mbarriers in shared memory, one entry a stage (and sub-stage): the producer's
-("full") and the consumer's ("empty"). Each role keeps ``(index, phase, count)`` in registers. A producer starts with phase 1:
-its first wait, for the parity of a phase before the first, falls through. A consumer starts with phase 0 and blocks until
-the first commit. ``step`` moves on: ``index += 1``; where it reaches S it is 0 again and the phase flips. With S == 1
-only the phase flips.
+("full") and the consumer's ("empty"). Each role keeps ``(index, phase, count)`` in registers. A producer starts with
+phase 1: its first wait, for the parity of a phase before the first, falls through. A consumer starts with phase 0 and
+blocks until the first commit. ``step`` moves on: ``index += 1``; where it reaches S it is 0 again and the phase flips.
+With S == 1 only the phase flips.
 
 The methods become ``pipe.*`` operations (``tir.py``) that carry role, stage count and sub-stage, so that later stages
 see a protocol and not address arithmetic.
@@ -21,7 +21,7 @@ from ptxdsl.source import Span
 if TYPE_CHECKING:
     from ptxdsl.elaborate.builtins import Builtins
     from ptxdsl.elaborate.calls import Bound
-    from ptxdsl.elaborate.entities import RValue, Runtime, StructValue
+    from ptxdsl.elaborate.entities import Runtime, RValue, StructValue
 
 Violation = tuple[str, str, str]  # code, message, help
 

@@ -8,11 +8,10 @@ never ends is cut, and what nothing needs is removed. ``pipe.*`` operations stay
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ptxdsl.effects import Kind
 from ptxdsl.fold import fold
 from ptxdsl.intrinsics import ROWS
+from ptxdsl.record import dataclass, field
 from ptxdsl.tir import TERMINATORS, Block, Const, Kernel, Module, Op, Value
 from ptxdsl.verify import RULES
 

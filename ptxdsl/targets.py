@@ -8,10 +8,10 @@ came with) and the "Target ISA Notes" of each instruction; a test asks ptxas abo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ptxdsl.diagnostics import error
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 
 PtxVersion = tuple[int, int]
@@ -236,5 +236,3 @@ def newest_ptx_of_driver(driver: int) -> PtxVersion:
     if not versions:
         raise error("E0705", f"driver {driver} is too old: the first that will do is {min(DRIVERS.values())}", None)
     return max(versions)
-
-

@@ -41,9 +41,9 @@ in the blocks nested there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:

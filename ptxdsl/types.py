@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl import tir
+from ptxdsl.record import dataclass
 
 if TYPE_CHECKING:
     from ptxdsl.elaborate.entities import StructDecl

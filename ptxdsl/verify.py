@@ -7,10 +7,10 @@ they need. Visibility, terminators and the values handed over at control-flow jo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.intrinsics import ROWS
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.tir import I1, TERMINATORS, Block, Const, Kernel, Module, Op, Ty, Value
 

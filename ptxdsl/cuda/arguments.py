@@ -9,13 +9,13 @@ import ctypes
 import numbers
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.cuda.arrays import ArrayView, view
 from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
+from ptxdsl.record import dataclass
 from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 

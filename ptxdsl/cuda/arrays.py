@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from ptxdsl.record import dataclass
 
 
 @dataclass(frozen=True)

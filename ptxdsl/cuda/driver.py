@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
+from ptxdsl.record import dataclass
 
 JIT_LOG_BYTES = 16384
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 from typing import Literal
+
+from ptxdsl.record import dataclass
 
 
 @dataclass(frozen=True)

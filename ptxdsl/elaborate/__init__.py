@@ -35,8 +35,9 @@ def elaborate(
 ) -> tir.Module:
     """The module's kernels, monomorphic and with every call expanded.
 
-    ``kernel`` names one; without it every ``@kernel``, or the only def that can be one, is taken. ``constants`` are values
-    of kernel parameters (``-D``); a name that no kernel has is E0409. Raises CompileError with all that went wrong.
+    ``kernel`` names one; without it every ``@kernel``, or the only def that can be one, is taken. ``constants`` are
+    values of kernel parameters (``-D``); a name that no kernel has is E0409. Raises CompileError with all that went
+    wrong.
     """
     from ptxdsl.simplify import simplify
 
@@ -55,7 +56,11 @@ def elaborate(
         names: dict[str, Span] = {}
         for made in kernels:
             if made.name in names:
-                sink.add(error("E0227", f"two kernels have the PTX name `{made.name}`", made.span, (names[made.name], "here")))
+                sink.add(
+                    error(
+                        "E0227", f"two kernels have the PTX name `{made.name}`", made.span, (names[made.name], "here")
+                    )
+                )
             names[made.name] = made.span
         sink.raise_errors()
         result = tir.Module(kernels)
@@ -111,4 +116,6 @@ def _elaborator(options: Options, loader: Loader, sink: DiagnosticSink) -> Itera
 
 
 def _listed(names: set[str]) -> str:
-    return "the parameters are " + ", ".join(f"`{n}`" for n in sorted(names)) if names else "no kernel here has parameters"
+    return (
+        "the parameters are " + ", ".join(f"`{n}`" for n in sorted(names)) if names else "no kernel here has parameters"
+    )

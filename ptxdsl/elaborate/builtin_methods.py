@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
 from ptxdsl.elaborate.calls import Bound
-from ptxdsl.elaborate.entities import NONE_VALUE, Comptime, MemoryPlace, Runtime, RValue
+from ptxdsl.elaborate.entities import NONE_VALUE, MemoryPlace, Runtime, RValue
 from ptxdsl.types import PointerType, SimdType
 
 # ------------------------------------------------------------------------------------------------------------ SIMD
@@ -85,7 +85,9 @@ def _element_place(e: Builtins, bound: Bound, vector: SimdType) -> MemoryPlace:
     """Where a vector load or store goes, with its alignment checked."""
     pointer, t = _pointer(e, bound)
     if not isinstance(t.elem, SimdType):
-        raise e.fail("E0611", f"vector access through a pointer to {t.elem}", bound.span, help="use `p[unsafe_offset=i]`")
+        raise e.fail(
+            "E0611", f"vector access through a pointer to {t.elem}", bound.span, help="use `p[unsafe_offset=i]`"
+        )
     size, natural = e.layout(t.elem, bound.span)
     if "offset" in bound.args:
         pointer = e.offset(pointer, e.argument(bound, "offset"), size, bound.span)
@@ -141,5 +143,3 @@ HANDLERS.update({
     "Pointer.bitcast": _retyped, "Pointer.unsafe_bitcast": _retyped, "Pointer.unsafe_mut_cast": _mut_cast,
     "Pointer.address_space_cast": _space_cast,
 })  # fmt: skip
-
-

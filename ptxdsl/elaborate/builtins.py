@@ -198,7 +198,9 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
     if t.space not in ("shared", "generic", "local"):
         raise e.fail("E0609", f"nothing is allocated in {t.space} memory", bound.span, help="use `.SHARED` or `.LOCAL`")
     if count * size > (MAX_SHARED if t.space == "shared" else 1 << 19):
-        raise e.fail("E0610", f"an allocation of {count * size:,} bytes", bound.span, help=f"a CTA has at most {MAX_SHARED:,}")
+        raise e.fail(
+            "E0610", f"an allocation of {count * size:,} bytes", bound.span, help=f"a CTA has at most {MAX_SHARED:,}"
+        )
     attrs = {"bytes": count * size, "align": max(alignment, align)}
     if t.space == "shared":
         value = e.emit1("shared.alloc", [], tir.ptr("shared"), bound.span, **attrs, name="shared")

@@ -8,16 +8,16 @@ from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.control import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.entities import (
+    NONE_VALUE,
     Comptime,
     FunctionDecl,
     FunctionValue,
     GenericType,
-    NONE_VALUE,
+    LanePlace,
     Literal,
     MemoryPlace,
     Place,
     PlaceAlias,
-    Poison,
     RValue,
     StructDecl,
     StructValue,
@@ -25,7 +25,6 @@ from ptxdsl.elaborate.entities import (
     Uninit,
     Variable,
     VariablePlace,
-    is_comptime,
     type_value,
     with_comptime,
 )
@@ -43,13 +42,24 @@ BY_REFERENCE = ("mut", "ref", "out", "deinit")
 class Given:
     """One argument of a call, evaluated as a place; read at most once. ``.NAME`` waits for the type it is wanted in."""
 
-    def __init__(self, calls: Calls, name: str | None, span: Span, place: Place | None, node: ast.Expr | None, scope: Scope | None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        calls: Calls,
+        name: str | None,
+        span: Span,
+        place: Place | None,
+        node: ast.Expr | None,
+        scope: Scope | None,
+    ) -> None:
         self.calls, self.name, self.span, self.place, self.node, self.scope = calls, name, span, place, node, scope
         self.kept: RValue | None = None
 
     @property
     def value(self) -> RValue:
         if self.kept is None:
+            if isinstance(self.node, ast.ListExpr) and self.scope is not None:
+                self.kept = self.calls.evaluate(self.node, self.scope)
+                return self.kept
             if self.place is None:
                 raise self.calls.fail("E0318", "`.NAME` needs a parameter whose type is known", self.span)
             self.kept = self.calls.read(self.place, self.span)
@@ -134,7 +144,11 @@ class Calls(Operators):
     ) -> CompileError:
         if len(problems) == 1 or all(p.diagnostics[:1] == problems[0].diagnostics[:1] for p in problems):
             return problems[0]
-        arity = [p for p, d in zip(problems, function.overloads, strict=True) if len(d.node.args) - self._implicit(d) == len(args)]
+        arity = [
+            p
+            for p, d in zip(problems, function.overloads, strict=True)
+            if len(d.node.args) - self._implicit(d) == len(args)
+        ]
         if len(arity) == 1:
             return arity[0]
         shown = ", ".join(str(a.value.type) if a.place is not None else "…" for a in args)
@@ -230,9 +244,9 @@ class Calls(Operators):
         here = (decl.node.name_span, "declared here")
         for i, given in enumerate(a for a in args if a.name is None):
             if i >= len(positional):
+                number = sum(a.name is None for a in args)
                 raise self.fail(
-                    "E0322", f"{what} takes {count(len(positional), 'argument')}, {sum(a.name is None for a in args)} are given",
-                    given.span, here,
+                    "E0322", f"{what} takes {count(len(positional), 'argument')}, {number} are given", given.span, here,
                 )  # fmt: skip
             matched[positional[i].name] = given
         for given in args:
@@ -403,7 +417,7 @@ class Calls(Operators):
         if isinstance(given, VariablePlace | MemoryPlace | TemporaryPlace) or hasattr(given, "base"):
             scope.declare(argument.name, PlaceAlias(given, argument.convention != "read"))  # type: ignore[arg-type]
             return
-        value: RValue = given  # type: ignore[assignment]
+        value: RValue = given
         if not self.comptime_depth:
             value = with_comptime(value, False)
         if argument.convention == "var":
@@ -506,7 +520,9 @@ class Calls(Operators):
         function = self.method(receiver.type, name, TemporaryPlace(receiver))
         if function is None:
             return None
-        return self.call_function(function, [Given(self, None, span, TemporaryPlace(a), None, None) for a in args], span)
+        return self.call_function(
+            function, [Given(self, None, span, TemporaryPlace(a), None, None) for a in args], span
+        )
 
     def implicit_construct(self, value: RValue, to: StructType, span: Span) -> RValue | None:
         candidates = [d for d in to.decl.methods.get("__init__", ()) if d.decorator("implicit")]
@@ -526,7 +542,6 @@ def uninitialised(value: RValue) -> tuple[int, ...] | None:
         if path is not None:
             return (i, *path)
     return None
-
 
 
 def param_args(args: tuple[ast.Argument, ...], scope: Scope) -> ParamArgs:

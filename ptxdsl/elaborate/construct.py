@@ -106,7 +106,11 @@ class Construct(Statements):
                     value = Literal(int(value.value))
                 return self.literal(value, t, span)
             case Runtime(type=SimdType() as have) if have.width in (1, t.width):
-                return self.splat(self.cast(value, t.dtype, span), t, span) if have.width == 1 else self.cast(value, t.dtype, span)
+                return (
+                    self.splat(self.cast(value, t.dtype, span), t, span)
+                    if have.width == 1
+                    else self.cast(value, t.dtype, span)
+                )
             case Runtime(type=PointerType()) if t.dtype.is_integer and t.width == 1:
                 bits = tir.I64 if value.value.ty.bits == 64 else tir.I32
                 integer = Runtime(
@@ -125,7 +129,7 @@ class Construct(Statements):
     def _array(self, t: ArrayType, args: list[Given], span: Span) -> RValue:
         if len(args) == 1 and args[0].name == "fill":
             return ArrayValue(t, (self.convert(args[0].value, t.elem, args[0].span),) * t.size)
-        if len(args) == 1 and args[0].name == "uninitialized" or not args:
+        if (len(args) == 1 and args[0].name == "uninitialized") or not args:
             return Uninit(t) if t.size else ArrayValue(t, ())
         named = next((a for a in args if a.name is not None), None)
         if named is not None:
@@ -166,7 +170,11 @@ class Construct(Statements):
         for i, argument in enumerate(args):
             name = argument.name if argument.name is not None else (fields[i][0] if i < len(fields) else None)
             if name is None or name not in dict(fields):
-                shown = f"has no field `{name}`" if name else f"has {count(len(fields), 'field')}, {len(args)} values are given"
+                shown = (
+                    f"has no field `{name}`"
+                    if name
+                    else f"has {count(len(fields), 'field')}, {len(args)} values are given"
+                )
                 raise self.fail("E0322", f"`{t.decl.name}` {shown}", argument.span)
             if name in given:
                 raise self.fail("E0324", f"field `{name}` is given twice", argument.span)

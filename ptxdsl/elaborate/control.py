@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from ptxdsl import tir
 from ptxdsl.elaborate.context import Context, State
 from ptxdsl.elaborate.entities import (
     ArrayValue,
-    Overloads,
-    PlaceAlias,
     LanePlace,
+    Overloads,
     Place,
+    PlaceAlias,
     Runtime,
     RValue,
     StructValue,
@@ -27,6 +26,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import Type
@@ -213,9 +213,8 @@ class Control(Context):
         block = op.blocks[0]
         inside = dict(before)
         for variable in carried:
-            for value in leaves(before[variable]):
-                op.operands.append(value)
-            inside[variable] = rebuild(before[variable], lambda v: self._parameter(block, v, variable.name))
+            op.operands.extend(leaves(before[variable]))
+            inside[variable] = self._parameters_for(variable.name, before[variable], block)
         frame = LoopFrame(op, op)
         outer_loop, outer_ops, self.loop = self.loop, self.ops, frame
         self.ops, self.state = block.ops, inside
@@ -227,10 +226,15 @@ class Control(Context):
             self.loop, self.ops = outer_loop, outer_ops
         self._finish_loop(op, frame, carried, before)
 
-    def _parameter(self, block: tir.Block, value: tir.Value, name: str) -> tir.Value:
-        parameter = tir.Value(value.ty, name)
-        block.params.append(parameter)
-        return parameter
+    @staticmethod
+    def _parameters_for(name: str, value: RValue, block: tir.Block) -> RValue:
+        """The value made of new parameters of a loop's body."""
+
+        def parameter(old: tir.Value) -> tir.Value:
+            block.params.append(tir.Value(old.ty, name))
+            return block.params[-1]
+
+        return rebuild(value, parameter)
 
     def _finish_loop(self, op: tir.Op, frame: LoopFrame, carried: list[Variable], before: State) -> None:
         first = 1 if op.name == "for" else 0

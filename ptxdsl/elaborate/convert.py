@@ -182,7 +182,9 @@ class Convert(Names):
             converted = self.call_method(value, "__bool__", [], span)
             if isinstance(converted, Runtime) and converted.type == types.BOOL:
                 return converted
-        raise self.fail("E0304", f"a condition must be a Bool, not {value.type}", span, help="compare it with something")
+        raise self.fail(
+            "E0304", f"a condition must be a Bool, not {value.type}", span, help="compare it with something"
+        )
 
     def comptime_int(self, value: RValue, span: Span) -> int:
         """The Python integer of a compile-time integer value."""

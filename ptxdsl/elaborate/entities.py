@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl import tir, types
+from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import ArrayType, SimdType, StructType, TupleType, Type
 
 if TYPE_CHECKING:
     from ptxdsl.elaborate.scope import Scope
@@ -374,6 +374,4 @@ class ModuleName:
     scope: Scope
 
 
-Entity = (
-    RValue | Variable | PlaceAlias | Overloads | StructDecl | ComptimeAlias | HostOnly | ImportedName | ModuleName
-)
+Entity = RValue | Variable | PlaceAlias | Overloads | StructDecl | ComptimeAlias | HostOnly | ImportedName | ModuleName

@@ -106,7 +106,7 @@ class Expressions(Calls):
     def _float(self, node: ast.FloatLiteral) -> Literal:
         text = node.text.replace("_", "")
         mantissa, _, exponent = text.lower().partition("e")
-        if exponent and abs(int(exponent)) > 5000 or len(mantissa) > 2000:
+        if (exponent and abs(int(exponent)) > 5000) or len(mantissa) > 2000:
             raise self.fail("E0303", "this float literal is out of range", node.span)
         return Literal(Fraction(text))
 
@@ -172,10 +172,9 @@ class Expressions(Calls):
             if isinstance(value, Comptime) and value.type == types.ANY_TYPE:
                 return TemporaryPlace(self._static_member(value, node))
             if isinstance(value, Comptime) and value.type == types.MODULE:
-                name = ast.Name(node.name_span, node.name)
                 if value.value.names.get(node.name) is None:
                     raise self.fail("E0204", f"the module has no `{node.name}`", node.name_span)
-                return self._name(name, value.value)
+                return self._name(ast.Name(node.name_span, node.name), value.value)
         t = place.type
         if isinstance(t, StructType):
             for i, (name, field_type) in enumerate(self.fields_of(t)):
@@ -241,9 +240,8 @@ class Expressions(Calls):
         param = self.param_member(t, name)
         if param is not None:
             return param
-        if isinstance(t, SimdType):
-            if name in ("MAX", "MIN", "MAX_FINITE", "MIN_FINITE"):
-                return self._limit(t, name)
+        if isinstance(t, SimdType) and name in ("MAX", "MIN", "MAX_FINITE", "MIN_FINITE"):
+            return self._limit(t, name)
         return self.method(t, name, None)
 
     def param_member(self, t: Type, name: str) -> RValue | None:
@@ -338,7 +336,9 @@ class Expressions(Calls):
                 size = t.size if isinstance(t, ArrayType) else len(t.items)
                 if isinstance(index.value, tir.Const):
                     number = self.checked_index(index, size, index_node.span)
-                    return self.part_place(place, number, t.elem if isinstance(t, ArrayType) else t.items[number], node.span)
+                    return self.part_place(
+                        place, number, t.elem if isinstance(t, ArrayType) else t.items[number], node.span
+                    )
                 if isinstance(t, ArrayType):
                     if isinstance(place, MemoryPlace):
                         return self.memory_element(place, t.elem, index, node.span)
@@ -468,8 +468,8 @@ class Expressions(Calls):
         if quiet and isinstance(first, Runtime) and isinstance(second, Runtime) and first.value.ty == second.value.ty:
             for block, _, _ in branches:
                 self.ops.extend(block.ops)
-            value = self._select(test, first, second, span)
-            return Runtime(first.type, value, all(map(is_comptime, (test, first, second))))
+            selected = self._select(test, first, second, span)
+            return Runtime(first.type, selected, all(map(is_comptime, (test, first, second))))
         if any(isinstance(v, Comptime) for v in values):
             raise self.fail("E0401", "a run-time condition cannot choose a compile-time value", span)
         op = tir.Op("if", [test.value], [], {}, self.at(span), [block for block, _, _ in branches])

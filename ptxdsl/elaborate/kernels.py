@@ -24,7 +24,7 @@ from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.variadic import Variadics
-from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import PointerType, SimdType, StructType, Type
@@ -42,7 +42,9 @@ class Kernels(Variadics):
 
     # -------------------------------------------------------------------------------------------------- which kernels
 
-    def choose_kernels(self, module: ast.Module, name: str | None, constants: Mapping[str, ast.Expr]) -> list[FunctionDecl]:
+    def choose_kernels(
+        self, module: ast.Module, name: str | None, constants: Mapping[str, ast.Expr]
+    ) -> list[FunctionDecl]:
         """The kernel named, else every ``@kernel``, else the only def that can be one."""
         scope = self.module_scope(module)
         functions = [d for e in scope.names.values() if isinstance(e, Overloads) for d in e.decls]
@@ -53,7 +55,12 @@ class Kernels(Variadics):
             if found:
                 raise error("E0213", f"`{name}` has several overloads", found[1].node.name_span, help="rename one")
             near = closest(name, (d.name for d in functions))
-            raise error("E0214", f"there is no kernel `{name}`", _whole(module), help=f"did you mean `{near}`?" if near else None)
+            raise error(
+                "E0214",
+                f"there is no kernel `{name}`",
+                _whole(module),
+                help=f"did you mean `{near}`?" if near else None,
+            )
         marked = [d for d in functions if d.decorator("kernel")]
         if marked:
             return marked
@@ -101,7 +108,9 @@ class Kernels(Variadics):
         self.complete(binding)
         self.check_where(node.where, binding.scope, node.name_span)
         if node.returns is not None and self.type_of(node.returns, binding.scope) != types.NONE:
-            raise self.fail("E0217", "a kernel returns nothing", node.returns.span, help="write results through a pointer")
+            raise self.fail(
+                "E0217", "a kernel returns nothing", node.returns.span, help="write results through a pointer"
+            )
         self.state, self.ops, self.loop = {}, [], None
         self.op_count, self.steps, self.uses_dynamic_shared = 0, 0, False
         self.known_offsets = {}
@@ -147,7 +156,9 @@ class Kernels(Variadics):
 
     # ------------------------------------------------------------------------------------------------------- parameters
 
-    def _parameters(self, node: ast.FunctionDef, types_scope: Scope, scope: Scope) -> tuple[list[tir.Value], list[Param]]:
+    def _parameters(
+        self, node: ast.FunctionDef, types_scope: Scope, scope: Scope
+    ) -> tuple[list[tir.Value], list[Param]]:
         values: list[tir.Value] = []
         params: list[Param] = []
         offset = 0
@@ -186,7 +197,7 @@ class Kernels(Variadics):
                 values.append(tir.Value(tir.ptr("generic"), name))
                 raise self.fail("E0221", "TensorMap parameters are not supported yet", span)
             case StructType():
-                size, align = self.layout(t, span)
+                _, align = self.layout(t, span)
                 start = offset = -(-offset // align) * align
                 fields, parts = [], []
                 for field_name, field_type in self.fields_of(t):
@@ -220,7 +231,9 @@ class Kernels(Variadics):
             text = self.comptime_value(option, Scope(decl.scope))
             name = getattr(text, "value", None)
             if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII):
-                raise self.fail("E0224", "`name` must be a PTX identifier", option.span, help="letters, digits, _ and $")
+                raise self.fail(
+                    "E0224", "`name` must be a PTX identifier", option.span, help="letters, digits, _ and $"
+                )
             return name
         suffix = "".join(f"_{re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')}" for _, text in constants)
         ascii_name = re.sub(r"[^A-Za-z0-9_$]", lambda m: f"u{ord(m.group()):x}", decl.name)
@@ -365,5 +378,3 @@ def _shown(value: RValue) -> str:
     """A parameter's value as text, for the symbol and the signature."""
     key = key_of(value)
     return str(key[1] if isinstance(key, tuple) and len(key) == 2 else key)
-
-

@@ -319,5 +319,3 @@ def with_parts(value: RValue, items: tuple[RValue, ...]) -> RValue:
 def known_align(align: int, offset: int) -> int:
     """The alignment of an address ``offset`` bytes after one aligned to ``align``."""
     return min(align, offset & -offset) if offset else align
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from ptxdsl import types
 from ptxdsl.elaborate.control import Control
@@ -48,7 +49,8 @@ ORIGINS = {
 }  # fmt: skip
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's and CUDA's names for what Mojo names otherwise.
 RENAMED = {
-    "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array", "LegacyPointer": "Pointer",
+    "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
+    "LegacyPointer": "Pointer",
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
     "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer",
@@ -175,7 +177,9 @@ class Names(Control):
             return
         before = entity_span(known)
         notes = () if before is None else ((before, "declared here before"),)
-        raise self.fail("E0202", f"`{name}` is already declared in this scope", span, *notes, help="choose another name")
+        raise self.fail(
+            "E0202", f"`{name}` is already declared in this scope", span, *notes, help="choose another name"
+        )
 
     def declare_import(self, node: ast.Import, scope: Scope, module: ast.Module) -> None:
         """Names of another module. The library's own imports are followed when a name is used: few of them are."""
@@ -297,7 +301,8 @@ class Names(Control):
         if isinstance(value, Uninit):
             raise self.fail(
                 "E0209", f"`{variable.name}` is used before it is given a value on every path", span,
-                (variable.span, "declared here"), help=f"give it a value where it is declared: `var {variable.name}: … = …`",
+                (variable.span, "declared here"),
+                help=f"give it a value where it is declared: `var {variable.name}: … = …`",
             )  # fmt: skip
 
     def alias_value(self, alias: ComptimeAlias, span: Span) -> RValue:
@@ -326,7 +331,7 @@ class Names(Control):
 
     # ------------------------------------------------------------------------------------------ implemented above
 
-    def outside(self):  # type: ignore[no-untyped-def]
+    def outside(self) -> AbstractContextManager[None]:
         raise NotImplementedError
 
     def typed_alias(self, node: ast.ComptimeDecl, scope: Scope) -> RValue:

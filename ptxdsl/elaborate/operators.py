@@ -100,9 +100,10 @@ class Operators(Memory):
             return self._by_method(op, left, right, span)
         if isinstance(left, Runtime) and isinstance(left.type, PointerType) and op in "+-":
             return self._pointer(op, left, right, span)
-        if isinstance(left, Comptime) and isinstance(right, Comptime) and op == "+":
-            if left.type == right.type == types.STRING:
+        if op == "+" and isinstance(left, Comptime) and isinstance(right, Comptime) and left.type == types.STRING:
+            if right.type == types.STRING:
                 return Comptime(types.STRING, left.value + right.value)
+            raise self.mismatch(right.type, types.STRING, span)
         if op == "&" and isinstance(left, Comptime) and left.type == right.type == types.ANY_TYPE:
             return left  # traits: Copyable & Movable
         pair = self.operands(op, left, right, span)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
@@ -16,7 +15,6 @@ from ptxdsl.elaborate.entities import (
     GenericType,
     Literal,
     Poison,
-    Runtime,
     RValue,
     StructDecl,
     StructInstance,
@@ -28,10 +26,11 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.record import dataclass, field
 from ptxdsl.role_pipeline import PARAMETER_RULES
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, MetaType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
 
 ParamArgs = tuple[tuple[ast.Argument, Scope], ...]
 
@@ -82,7 +81,8 @@ class Parameters(Convert):
             if argument.name is None:
                 if position >= len(positional):
                     raise self.fail(
-                        "E0306", f"{binding.what} takes {count(len(positional), 'parameter')}, more are given", argument.span,
+                        "E0306", f"{binding.what} takes {count(len(positional), 'parameter')}, more are given",
+                        argument.span,
                         help=None if positional else "leave the brackets out",
                     )  # fmt: skip
                 param = positional[position]
@@ -154,7 +154,8 @@ class Parameters(Convert):
             if param.default is None:
                 raise self.fail(
                     "E0310", f"{binding.what} needs a value for its parameter `{param.name}`", binding.span,
-                    (param.span, "declared here"), help=f"write `{binding.what.split()[-1].strip('`')}[{param.name}=…]`",
+                    (param.span, "declared here"),
+                    help=f"write `{binding.what.split()[-1].strip('`')}[{param.name}=…]`",
                 )  # fmt: skip
             with self.outside():
                 self.bind_param(binding, param, param.default, binding.scope)
@@ -305,7 +306,9 @@ class Parameters(Convert):
         assert isinstance(decl, StructDecl)
         binding = Binding(decl.node.params, Scope(decl.scope), f"`{decl.name}`", span)
         params = tuple(
-            (a, s) for a, s in generic.params if a.name is None or not (isinstance(a.value, ast.Name) and a.value.id == "_")
+            (a, s)
+            for a, s in generic.params
+            if a.name is None or not (isinstance(a.value, ast.Name) and a.value.id == "_")
         )
         self.give(binding, params)
         return binding
@@ -496,5 +499,3 @@ def parameter_name(pattern: ast.Expr) -> str | None:
 
 def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-

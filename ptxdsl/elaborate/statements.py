@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
@@ -17,7 +16,6 @@ from ptxdsl.elaborate.entities import (
     LanePlace,
     Literal,
     Place,
-    PlaceAlias,
     Poison,
     RangeValue,
     Runtime,
@@ -34,6 +32,7 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.expressions import Expressions
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import SimdType, StructType, Type
@@ -216,9 +215,7 @@ class Statements(Expressions):
     def _target(self, node: ast.Expr, scope: Scope) -> Place | ItemPlace | None:
         """What an assignment writes; None where an earlier error made it meaningless."""
         if isinstance(node, ast.Name) and scope.lookup(node.id) is None:
-            raise self.fail(
-                "E0212", f"`{node.id}` is not declared", node.span, help=f"declare it: `var {node.id} = …`"
-            )
+            raise self.fail("E0212", f"`{node.id}` is not declared", node.span, help=f"declare it: `var {node.id} = …`")
         if isinstance(node, ast.Subscript):
             base = self.designate(node.value, scope)
             setter = self.method(base.type, "__setitem__", base) if isinstance(base.type, StructType) else None
@@ -277,7 +274,9 @@ class Statements(Expressions):
         if isinstance(place.type, StructType):
             method = self.method(place.type, f"__i{METHODS[node.op]}__", place)
             if method is not None:
-                self.call_function(method, [Given(self, None, node.value.span, TemporaryPlace(right), None, None)], node.span)
+                self.call_function(
+                    method, [Given(self, None, node.value.span, TemporaryPlace(right), None, None)], node.span
+                )
                 return
         result = self.binary(node.op, left, right, node.span)
         self.write(place, self._stored(result, place.type, node.span), node.span)
@@ -585,5 +584,3 @@ def _jumps(body: ast.Block) -> bool:
                 if _jumps(statement.orelse):
                     return True
     return False
-
-

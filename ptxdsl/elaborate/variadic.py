@@ -55,8 +55,7 @@ class Variadics(Builtins):
         pieces = [self._printed(a.value, operands, a.span) for a in shown]
         if len(operands) > MAX_PRINTED:
             raise self.fail("E0344", f"`print` of {len(operands)} values", span, help=f"at most {MAX_PRINTED} a call")
-        text = _escaped(sep).join(pieces) + _escaped(end)
-        self.emit("print", operands, [], span, format=text)
+        self.emit("print", operands, [], span, format=_escaped(sep).join(pieces) + _escaped(end))
         return NONE_VALUE
 
     def _printed(self, value: RValue, operands: list[tir.Value], span: Span) -> str:
@@ -140,7 +139,9 @@ class Variadics(Builtins):
             )
         for piece in pieces:
             if not re.fullmatch(r"=?&?[hrlfdnibqN]|=?\d+", piece):
-                raise self.fail("E0346", f"`{piece}` is not a PTX constraint", span, help="h r l f d, or n for a constant")
+                raise self.fail(
+                    "E0346", f"`{piece}` is not a PTX constraint", span, help="h r l f d, or n for a constant"
+                )
 
 
 def _escaped(text: str) -> str:
