@@ -240,15 +240,10 @@ parameters that are too large
 
 All parameters of a kernel together take at most 4096 bytes. Pass large data through a pointer.
 """,
-    "E0221": """
-a TensorMap parameter
-
-Kernels cannot take tensor maps yet. Bulk copies without one (`cp_async_bulk_…`) take plain pointers.
-""",
     "E0222": """
 a type that a kernel cannot take
 
-A kernel takes scalars, pointers and register-passable structs of these.
+A kernel takes scalars, pointers, tensor maps and register-passable structs of scalars and pointers.
 """,
     "E0223": """
 a kernel's pointer into private memory
@@ -670,6 +665,24 @@ too much static shared memory
 
 Static shared memory is limited to 48 KiB in all. For more use dynamic shared memory (`external_memory`), whose size
 the launch gives.
+""",
+    "E0614": """
+a named barrier that does not exist
+
+A CTA has the barriers 0 to 15; 0 is also the one of `barrier()`. With `named_barrier[n](id)` give each group of warps
+an id of its own.
+""",
+    "E0615": """
+an arrival or byte count that an mbarrier cannot hold
+
+An mbarrier counts 1 to 1,048,575 pending arrivals, and as many transaction bytes (PTX ISA, "mbarrier contents"). Split
+a larger transfer into several, each with its own `expect_bytes`.
+""",
+    "E0616": """
+a bulk copy of an odd size
+
+cp.async.bulk copies multiples of 16 bytes between addresses that are aligned to 16 bytes. Copy the rest with ordinary
+loads and stores.
 """,
     "E0701": """
 the target lacks the feature

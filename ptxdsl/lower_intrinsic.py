@@ -192,6 +192,7 @@ def _row_handler(row: Row) -> Handler:
 
 HANDLERS: dict[str, Handler] = {
     **{name: _row_handler(row) for name, row in ROWS.items()},
+    "string": lambda b, op: b.set(op.result, b.module.string(str(op.attrs["text"]))),
     "print": _print,
     "assert": _assert,
     "trap": _trap,

@@ -78,6 +78,7 @@ RULES: dict[str, Rule] = {
     **_rows("pipe.commit_mma", "ptr.shared i32 i32? ->", (*_TABLE, "cta_group")),
     **_rows("pipe.step", "i32 i32 i32 -> i32 i32 i32", _PIPE),
     **_rows("asm", "* -> *", ("text", "constraints", "side_effects")),
+    **_rows("string", "-> ptr.generic", ("text",)),
     **_rows("print", "* ->", ("format",)),
     **_rows("assert", "i1 ->", ("message",)),
     **_rows("trap", "->"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxdsl import role_pipeline, tir, types
+from ptxdsl.effects import Effect, Kind
 from ptxdsl.elaborate.calls import Bound
 from ptxdsl.elaborate.construct import Construct
 from ptxdsl.elaborate.control import leaves
@@ -32,6 +33,8 @@ from ptxdsl.types import DType, PointerType, SimdType, StructType, Type
 
 Handler = Callable[["Builtins", Bound], RValue]
 
+NAMED_BARRIERS = 16
+MAX_ARRIVALS = (1 << 20) - 1  # PTX ISA, mbarrier: the range of pending arrivals and of transaction bytes
 MAX_SHARED = 227 * 1024  # bytes: the most static and dynamic shared memory that any target gives a CTA
 
 
@@ -57,12 +60,40 @@ class Builtins(Construct):
         for argument in bound.decl.node.args:
             value = self.convert(self.argument(bound, argument.name), bound.arg_types[argument.name], bound.span)
             operands.extend(leaves(value))
+        self._check_constants(ROWS[name].effect, operands, bound)
         attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
         if attrs.get("space") == "" and operands[0].ty.space in ("global", "shared"):
             attrs["space"] = f".{operands[0].ty.space}"  # a generic pointer that is known to be narrower
         t = self.result_type(bound.decl, bound.binding.scope)
         wanted = self._machine_types(t, bound.span)
         return self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))
+
+    def _check_constants(self, effect: Effect, operands: list[tir.Value], bound: Bound) -> None:
+        """Barrier ids, arrival counts and byte counts that are known now must be what the instruction takes."""
+
+        def known(position: int | None) -> int | None:
+            value = operands[position] if position is not None and position < len(operands) else None
+            return value.value if isinstance(value, tir.Const) else None
+
+        if effect.kind in (Kind.NAMED_SYNC, Kind.NAMED_ARRIVE):
+            barrier = known(effect.barrier)
+            if barrier is not None and not 0 <= barrier < NAMED_BARRIERS:
+                raise self.fail(
+                    "E0614",
+                    f"named barrier {barrier}",
+                    bound.span,
+                    help=f"a CTA has barriers 0 to {NAMED_BARRIERS - 1}",
+                )
+        count = known(effect.count) if effect.kind in (Kind.BAR_INIT, Kind.BAR_ARRIVE) else None
+        if count is not None and not 1 <= count <= MAX_ARRIVALS:
+            raise self.fail("E0615", f"an mbarrier counts 1 to {MAX_ARRIVALS:,} arrivals, not {count:,}", bound.span)
+        size = known(effect.bytes)
+        if size is not None and effect.kind is Kind.ASYNC_COPY and effect.proxy == "async" and size % 16:
+            raise self.fail(
+                "E0616", f"a bulk copy of {size} bytes", bound.span, help="bulk copies take multiples of 16"
+            )
+        if size is not None and effect.kind is Kind.BAR_EXPECT and not 0 <= size <= MAX_ARRIVALS:
+            raise self.fail("E0615", f"an mbarrier counts up to {MAX_ARRIVALS:,} bytes, not {size:,}", bound.span)
 
     def _attribute_value(self, value: RValue) -> Any:
         if isinstance(value, Comptime):
@@ -78,6 +109,8 @@ class Builtins(Construct):
         match t:
             case SimdType() | PointerType():
                 return [t.ty]
+            case types.TENSOR_MAP:
+                return [tir.ptr("generic")]
             case StructType():
                 return [ty for _, f in self.fields_of(t) for ty in self._machine_types(f, span)]
             case types.TupleType():
@@ -88,7 +121,7 @@ class Builtins(Construct):
 
     def _assemble_result(self, t: Type, values: Any) -> RValue:
         match t:
-            case SimdType() | PointerType():
+            case SimdType() | PointerType() | types.TENSOR_MAP:
                 return Runtime(t, next(values))
             case StructType():
                 return StructValue(t, tuple(self._assemble_result(f, values) for _, f in self.fields_of(t)))

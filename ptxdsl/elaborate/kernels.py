@@ -24,7 +24,7 @@ from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.variadic import Variadics
-from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam
+from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import PointerType, SimdType, StructType, Type
@@ -195,7 +195,7 @@ class Kernels(Variadics):
             case types.TENSOR_MAP:
                 offset = -(-offset // 64) * 64
                 values.append(tir.Value(tir.ptr("generic"), name))
-                raise self.fail("E0221", "TensorMap parameters are not supported yet", span)
+                return Runtime(t, values[-1]), TensorMapParam(name, offset), offset + 128
             case StructType():
                 _, align = self.layout(t, span)
                 start = offset = -(-offset // align) * align

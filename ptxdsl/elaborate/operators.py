@@ -40,7 +40,7 @@ MAX_LITERAL_BITS = 1 << 14
 PURE = frozenset(name for names in ARITHMETIC.values() for name in names if name) | frozenset({
     "fneg", "fmin", "fmax", "fabs", "fma", "min.s", "min.u", "max.s", "max.u", "abs.s", "not", "select", "ext.s",
     "ext.u", "trunc", "itof.s", "itof.u", "ftoi.s", "ftoi.u", "fcast", "bitcast", "ptr.add", "ptr.cast", "ptr.toint",
-    "int.toptr", "vec.splat", "vec.build", "vec.extract", "vec.insert", "vec.shuffle", "eq", "ne", "feq", "fne", "flt",
+    "int.toptr", "string", "vec.splat", "vec.build", "vec.extract", "vec.insert", "vec.shuffle", "eq", "ne", "feq", "fne", "flt",
     "fle", "fgt", "fge", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su"),
 })  # fmt: skip
 
@@ -150,7 +150,9 @@ class Operators(Memory):
         if name is None or (kind == "bool" and op not in BITWISE):
             help = "use `and`, `or`, `not`" if kind == "bool" else None
             raise self.fail("E0302", f"`{op}` does not apply to {t}", span, help=help)
-        attrs = {"nsw": True} if self.index_depth and kind == "int" and name in ("add", "sub", "mul") else {}
+        attrs = {}
+        if self.index_depth and name in ("add", "sub", "mul"):  # inside a pointer index, where overflow is unspecified
+            attrs = {"nsw" if kind == "int" else "nuw": True}
         value = self.emit1(name, [left.value, right.value], t.ty, span, **attrs)
         return Runtime(t, value, comptime)
 

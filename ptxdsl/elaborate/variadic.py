@@ -86,8 +86,9 @@ class Variadics(Builtins):
             operands.append(wide.value)
             return "%g" if t.dtype.bits < 64 else "%.17g"
         if t.dtype.kind == "bool":
-            operands.append(self.emit1("ext.u", [value.value], tir.I32, span))
-            return "%d"
+            words = [self.emit1("string", [], tir.ptr("generic"), span, text=word) for word in ("True", "False")]
+            operands.append(self.emit1("select", [value.value, *words], tir.ptr("generic"), span))
+            return "%s"
         wide = self.cast(value, (types.INT if t.dtype.signed else types.UINT64).dtype, span)
         operands.append(wide.value)
         return "%lld" if t.dtype.signed else "%llu"

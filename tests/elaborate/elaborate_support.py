@@ -32,9 +32,7 @@ def typed(text: str, arch: str = "sm_100a", kernel: str | None = None, **constan
     module = parse(Source("test.pdsl", textwrap.dedent(text)))
     sink = DiagnosticSink()
     values = {name: constant(value) for name, value in constants.items()}
-    result = elaborate(
-        module, kernel=kernel, constants=values, options=Options(arch=arch), loader=Loader(), sink=sink
-    )
+    result = elaborate(module, kernel=kernel, constants=values, options=Options(arch=arch), loader=Loader(), sink=sink)
     verify(result)
     return result
 

@@ -9,8 +9,16 @@ PRODUCER = "var p = RolePipeline[3, True](m, m.unsafe_offset(3))\n"
 WRONG_ROLE = [
     (CONSUMER + "p.acquire()", "`acquire` belongs to the producer; this pipeline's role is consumer", "wait()"),
     (CONSUMER + "p.commit()", "`commit` belongs to the producer; this pipeline's role is consumer", "release()"),
-    (CONSUMER + "p.commit_mma()", "`commit_mma` belongs to the producer; this pipeline's role is consumer", "release()"),
-    (CONSUMER + "p.commit_mma(1)", "`commit_mma` belongs to the producer; this pipeline's role is consumer", "release()"),
+    (
+        CONSUMER + "p.commit_mma()",
+        "`commit_mma` belongs to the producer; this pipeline's role is consumer",
+        "release()",
+    ),
+    (
+        CONSUMER + "p.commit_mma(1)",
+        "`commit_mma` belongs to the producer; this pipeline's role is consumer",
+        "release()",
+    ),
     (PRODUCER + "p.wait()", "`wait` belongs to the consumer; this pipeline's role is producer", "acquire()"),
     (PRODUCER + "p.release()", "`release` belongs to the consumer; this pipeline's role is producer", "commit()"),
     (
@@ -86,7 +94,7 @@ def test_mutating_method_of_an_immutable_value() -> None:
 
         @kernel
         def k():
-            var m = unsafe_stack_allocation[6, SharedMemBarrier, address_space=.SHARED]().unsafe_origin_cast[MutAnyOrigin]()
+            var m = unsafe_stack_allocation[6, SharedMemBarrier, address_space=.SHARED]()
             var p = RolePipeline[3, True](m, m.unsafe_offset(3))
             helper(p)
         """)
