@@ -35,7 +35,7 @@ from ptxdsl.elaborate.scope import Scope
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import SimdType, StructType, Type
+from ptxdsl.types import SimdType, StructType, TupleType, Type
 
 MAX_UNROLL = 4096  # iterations of one `comptime for`
 
@@ -132,7 +132,8 @@ class Statements(Expressions):
                 self.new_variable(name, t, Uninit(t), scope)
             return
         self.naming = node.names[0].id
-        value = self.evaluate(node.value, scope, t)
+        each = t if t is None or len(node.names) == 1 else TupleType((t,) * len(node.names))
+        value = self.evaluate(node.value, scope, each)
         values = self._spread(node.names, value, node.value.span)
         for name, item in zip(node.names, values, strict=True):
             if t is not None:
@@ -176,7 +177,7 @@ class Statements(Expressions):
     def _assign(self, node: ast.Assign, scope: Scope) -> None:
         target = node.target
         if isinstance(target, ast.TupleExpr):
-            value = self.evaluate(node.value, scope)
+            value = self.evaluate(node.value, scope, self._names_type(target, scope))
             items = self.array_items(value, node.value.span)
             if len(items) != len(target.items):
                 raise self.fail("E0335", f"{len(target.items)} targets for {len(items)} values", node.span)
@@ -198,6 +199,20 @@ class Statements(Expressions):
             assert isinstance(again, LanePlace)
             place = again
         self.write(place, self._stored(value, place.type, node.value.span), node.span)
+
+    @staticmethod
+    def _names_type(target: ast.TupleExpr, scope: Scope) -> Type | None:
+        """The type of a tuple of variables, for the literals that are assigned to them; None for other targets."""
+        found: list[Type] = []
+        for part in target.items:
+            entity = scope.lookup(part.id) if isinstance(part, ast.Name) else None
+            if isinstance(entity, PlaceAlias):
+                found.append(entity.place.type)
+            elif isinstance(entity, Variable):
+                found.append(entity.type)
+            else:
+                return None
+        return TupleType(tuple(found))
 
     def _store_to(self, target: ast.Expr, value: RValue, span: Span, scope: Scope) -> None:
         if isinstance(target, ast.Name) and target.id == "_":

@@ -92,3 +92,11 @@ def test_an_unknown_decorator_is_found_when_its_function_is_reached() -> None:
 def test_compound_assignment_of_an_item_needs_both_methods() -> None:
     text = PAIR.replace("__getitem__", "item") + "    q[0] += 1\n"
     assert [d.code for d in diagnostics(text)] == ["E0331"]
+
+
+def test_literals_take_the_types_of_the_variables_that_a_tuple_is_assigned_to() -> None:
+    before = "@kernel\ndef k(p: Pointer[Float32, MutAnyOrigin]):\n"
+    assert stored("var a: Int8\nvar b: Float32\na, b = 1, 2\nvar c, d: Float32 = 3, b\np[] = b\np[] = c", before) == [
+        2.0,
+        3.0,
+    ]
