@@ -16,6 +16,7 @@ from ptxdsl.elaborate.entities import (
     LanePlace,
     Literal,
     Place,
+    PlaceAlias,
     Poison,
     RangeValue,
     Runtime,
@@ -177,8 +178,7 @@ class Statements(Expressions):
     def _assign(self, node: ast.Assign, scope: Scope) -> None:
         target = node.target
         if isinstance(target, ast.TupleExpr):
-            value = self.evaluate(node.value, scope, self._names_type(target, scope))
-            items = self.array_items(value, node.value.span)
+            items = self._items_for(target, node.value, scope)
             if len(items) != len(target.items):
                 raise self.fail("E0335", f"{len(target.items)} targets for {len(items)} values", node.span)
             for part, item in zip(target.items, items, strict=True):
@@ -200,19 +200,12 @@ class Statements(Expressions):
             place = again
         self.write(place, self._stored(value, place.type, node.value.span), node.span)
 
-    @staticmethod
-    def _names_type(target: ast.TupleExpr, scope: Scope) -> Type | None:
-        """The type of a tuple of variables, for the literals that are assigned to them; None for other targets."""
-        found: list[Type] = []
-        for part in target.items:
-            entity = scope.lookup(part.id) if isinstance(part, ast.Name) else None
-            if isinstance(entity, PlaceAlias):
-                found.append(entity.place.type)
-            elif isinstance(entity, Variable):
-                found.append(entity.type)
-            else:
-                return None
-        return TupleType(tuple(found))
+    def _items_for(self, target: ast.TupleExpr, value: ast.Expr, scope: Scope) -> tuple[RValue, ...]:
+        """The values for several targets; those written side by side take the types of the variables they go to."""
+        if not isinstance(value, ast.TupleExpr) or len(value.items) != len(target.items):
+            return self.array_items(self.evaluate(value, scope), value.span)
+        pairs = zip(target.items, value.items, strict=True)
+        return tuple(self.evaluate(item, scope, _variable_type(to, scope)) for to, item in pairs)
 
     def _store_to(self, target: ast.Expr, value: RValue, span: Span, scope: Scope) -> None:
         if isinstance(target, ast.Name) and target.id == "_":
@@ -567,6 +560,14 @@ def _variable_of(place: Place) -> Variable | None:
     while isinstance(place, LanePlace):
         place = place.base
     return place.variable if isinstance(place, VariablePlace) else None
+
+
+def _variable_type(target: ast.Expr, scope: Scope) -> Type | None:
+    """The type of a target that is a variable; None for another, which is not evaluated before the values."""
+    entity = scope.lookup(target.id) if isinstance(target, ast.Name) else None
+    if isinstance(entity, PlaceAlias):
+        return entity.place.type
+    return entity.type if isinstance(entity, Variable) else None
 
 
 def _has_call(node: ast.Node) -> bool:
