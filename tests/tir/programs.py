@@ -18,10 +18,12 @@ FIRST_PHASE = 1
 
 
 class Writer:
-    """One kernel; ``stages`` gives a pipeline each. Everything is stored at the end if ``observe``."""
+    """One kernel; ``stages`` gives a pipeline each. Everything is stored at the end if ``observe``. ``signed``: whether
+    the ranges of its loops are."""
 
-    def __init__(self, program: list, stages: list[int], observe: bool = True) -> None:
+    def __init__(self, program: list, stages: list[int], observe: bool = True, signed: bool = True) -> None:
         self.b = Builder()
+        self.signed = signed
         self.stages = stages
         self.state: dict[str, Value] = {"n": self.b.param("n"), "m": self.b.param("m")}
         self.state |= {"x": Const(I32, 0), "y": Const(I32, 0), "i": Const(I32, 0)}
@@ -120,6 +122,7 @@ class Writer:
         outer = self.state["i"]
         names = list(self.state)
         op = self.b.for_(first, stop, *self.state.values(), step=step, names=" ".join(["i", *names]))
+        op.attrs["signed"] = self.signed
         with self.b.region(op) as (index, *params):  # params is a copy
             params[names.index("i")] = index
             self.loop_body(op, names, list(params), body)
