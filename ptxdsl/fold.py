@@ -55,7 +55,7 @@ def round_float(value: float | Fraction, ty: Ty) -> float:
     else:
         limit = {"f64": 1024, "f32": 128, "bf16": 128}.get(ty.name, 2000)
         result = math.inf if rounded >= Fraction(2) ** limit else float(rounded)
-    return math.copysign(result, exact)
+    return result if exact > 0 else -result
 
 
 def _floordiv(a: int, b: int) -> int:

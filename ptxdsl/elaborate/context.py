@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_OPS = 100_000  # operations of one kernel: what LLVM still compiles in seconds
 MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while unrolling
+CALL_STEPS = 8  # what one call counts for: the time of so many plain statements
 MAX_DEPTH = 100  # calls inside calls
 
 State = dict[Variable, RValue]
@@ -75,8 +76,8 @@ class Context:
     def warn(self, code: str, message: str, span: Span, help: str | None = None) -> None:
         self.sink.add(Diagnostic(code, message, self.at(span), (), help, "warning"))
 
-    def count_step(self, span: Span) -> None:
-        self.steps += 1
+    def count_step(self, span: Span, steps: int = 1) -> None:
+        self.steps += steps
         if self.steps > MAX_STEPS:
             raise self.fail(
                 "E0403",

@@ -154,7 +154,8 @@ class Convert(Names):
 
     def _cast(self, value: tir.Value, source: DType, to: DType, ty: tir.Ty, span: Span) -> tir.Value:
         if to.kind == "bool":
-            zero = tir.Const(value.ty, 0 if value.ty.lanes == 1 else (0,) * value.ty.lanes)
+            nothing = 0.0 if source.kind == "float" else 0
+            zero = tir.Const(value.ty, nothing if value.ty.lanes == 1 else (nothing,) * value.ty.lanes)
             return self.emit1("fne" if source.kind == "float" else "ne", [value, zero], ty, span)
         if source.kind == "float":
             if to.kind == "float":
