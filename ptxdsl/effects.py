@@ -42,9 +42,9 @@ class Effect:
     """kind: what it does. space: the memory it touches. proxy: generic or async. scope: cta, cluster, gpu, sys.
 
     barrier, count, bytes: which operand (by position) is the mbarrier address, the arrival or init count, the
-    transaction byte count; a count of None on an arrive means one per thread. (On a BAR_EXPECT count is no operand but the
-    arrivals that come with it: 1 or None.) completes_on: how asynchronous work says
-    that it is done (``mbarrier``, ``bulk-group``, ``cp-async-group``, ``wgmma-group``). convergent: may not be made
+    transaction byte count; a count of None on an arrive means one per thread. (On a BAR_EXPECT count is no operand
+    but the arrivals that come with it: 1 or None.) completes_on: how asynchronous work says that it is done
+    (``mbarrier``, ``bulk-group``, ``cp-async-group``, ``wgmma-group``). convergent: may not be made
     control-dependent on more or fewer threads than the source says.
     """
 

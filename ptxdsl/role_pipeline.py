@@ -19,8 +19,8 @@ from ptxdsl import tir
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
+    from ptxdsl.elaborate.arguments import Bound
     from ptxdsl.elaborate.builtins import Builtins
-    from ptxdsl.elaborate.calls import Bound
     from ptxdsl.elaborate.entities import Runtime, RValue, StructValue
 
 Violation = tuple[str, str, str]  # code, message, help

@@ -1,7 +1,8 @@
 """AST to TIR: names, types, parameters, compile-time evaluation, expansion of calls. The layers, lowest first:
 
-context (the block being filled) → control (regions and merging) → names → convert → parameters → memory → operators
-→ calls → expressions → statements → construct → builtins → variadic → kernels
+context (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions
+→ memory → operators → arguments → calls → conditions → expressions → loops → statements → construct → builtins →
+variadic → kernels
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ptxdsl import tir
+from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
-from ptxdsl.elaborate.calls import Bound
 from ptxdsl.elaborate.entities import NONE_VALUE, MemoryPlace, Runtime, RValue
 from ptxdsl.types import PointerType, SimdType
 

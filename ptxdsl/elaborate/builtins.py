@@ -7,7 +7,7 @@ from typing import Any
 
 from ptxdsl import role_pipeline, tir, types
 from ptxdsl.effects import Effect, Kind
-from ptxdsl.elaborate.calls import Bound
+from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.construct import Construct
 from ptxdsl.elaborate.control import leaves
 from ptxdsl.elaborate.entities import (
@@ -171,7 +171,8 @@ class Builtins(Construct):
 
     def param_value(self, bound: Bound, name: str) -> Any:
         value = self.param(bound, name)
-        assert isinstance(value, Comptime)
+        if not isinstance(value, Comptime):
+            raise self.fail("E0309", f"parameter `{name}` takes a type, not a value", bound.span)
         return value.value
 
     def fields(self, value: RValue) -> tuple[RValue, ...]:

@@ -2,94 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate.arguments import Arguments, Bound, Given
+from ptxdsl.elaborate.context import CALL_STEPS
 from ptxdsl.elaborate.control import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
-    Comptime,
     FunctionDecl,
     FunctionValue,
     GenericType,
-    LanePlace,
-    Literal,
     MemoryPlace,
-    Place,
     PlaceAlias,
     RValue,
-    StructDecl,
     StructValue,
     TemporaryPlace,
     Uninit,
     Variable,
     VariablePlace,
-    type_value,
     with_comptime,
 )
-from ptxdsl.elaborate.names import closest, methods_name
-from ptxdsl.elaborate.operators import Operators
-from ptxdsl.elaborate.parameters import Binding, ParamArgs, count
+from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, Type
-
-BY_REFERENCE = ("mut", "ref", "out", "deinit")
+from ptxdsl.types import StructType, Type
 
 
-class Given:
-    """One argument of a call, evaluated as a place; read at most once. ``.NAME`` waits for the type it is wanted in."""
-
-    def __init__(
-        self,
-        calls: Calls,
-        name: str | None,
-        span: Span,
-        place: Place | None,
-        node: ast.Expr | None,
-        scope: Scope | None,
-    ) -> None:
-        self.calls, self.name, self.span, self.place, self.node, self.scope = calls, name, span, place, node, scope
-        self.kept: RValue | None = None
-
-    @property
-    def value(self) -> RValue:
-        if self.kept is None:
-            if isinstance(self.node, ast.ListExpr) and self.scope is not None:
-                self.kept = self.calls.evaluate(self.node, self.scope)
-                return self.kept
-            if self.place is None:
-                raise self.calls.fail("E0318", "`.NAME` needs a parameter whose type is known", self.span)
-            self.kept = self.calls.read(self.place, self.span)
-        return self.kept
-
-    def wanted_as(self, t: Type) -> RValue:
-        if self.place is None and self.node is not None and self.scope is not None:
-            return self.calls.evaluate(self.node, self.scope, t)
-        return self.value
-
-    @property
-    def is_literal(self) -> bool:
-        return self.place is not None and isinstance(self.place, TemporaryPlace) and isinstance(self.value, Literal)
-
-
-@dataclass
-class Bound:
-    """A call ready to be made: the chosen declaration, its parameters, and each argument's value or place."""
-
-    decl: FunctionDecl
-    binding: Binding
-    args: dict[str, RValue | Place]
-    arg_types: dict[str, Type]
-    span: Span
-    owner: Type | None
-    conversions: int = 0
-    given: dict[str, Given] = field(default_factory=dict)
-
-
-class Calls(Operators):
+class Calls(Arguments):
     """Functions and methods."""
 
     def call_builtin(self, bound: Bound) -> RValue:
@@ -98,12 +40,12 @@ class Calls(Operators):
     def construct(self, t: Type | GenericType, args: list[Given], span: Span) -> RValue:
         raise NotImplementedError
 
-    # --------------------------------------------------------------------------------------------------- resolution
-
     def call_function(self, function: FunctionValue, args: list[Given], span: Span) -> RValue:
         """Calls the overload that fits best."""
-        self.count_step(span)
-        return self.invoke(self.resolve(function, args, span))
+        self.count_step(span, CALL_STEPS)
+        # Choosing is inside as well: defaults, `where` clauses and implicit conversions call functions too.
+        with self.deeper(span):
+            return self.invoke(self.resolve(function, args, span))
 
     def resolve(self, function: FunctionValue, args: list[Given], span: Span) -> Bound:
         if len(function.overloads) == 1:
@@ -114,6 +56,8 @@ class Calls(Operators):
             mark, before, values = len(self.ops), self.op_count, [a.kept for a in args]
             try:
                 fitting.append(self.bind(decl, function, args, span, dry=True))
+            except Exhausted:
+                raise
             except CompileError as problem:
                 problems.append(problem)
             del self.ops[mark:]
@@ -158,192 +102,6 @@ class Calls(Operators):
             notes.append((decl.node.name_span, f"not this one: {reason}"))
         return self.fail("E0319", f"no overload of `{function.name}` takes ({shown})", span, *notes)
 
-    @staticmethod
-    def _implicit(decl: FunctionDecl) -> int:
-        return 1 if decl.struct is not None and not decl.is_static else 0
-
-    # ------------------------------------------------------------------------------------------------------ binding
-
-    def owner_scope(self, decl: FunctionDecl, owner: Type | None) -> Scope:
-        """The scope a method's signature is read in: the struct's parameters and ``Self``."""
-        if decl.struct is None or owner is None:
-            return Scope(decl.scope)
-        if isinstance(owner, StructType):
-            return Scope(self.instance(owner).scope)
-        scope = Scope(decl.scope)
-        given = self.type_params(decl.struct.name, owner) or {}
-        for name, param in zip((p.name for p in decl.struct.node.params), given.values(), strict=False):
-            scope.declare(name, param)
-        scope.declare("Self", type_value(owner))
-        return scope
-
-    def bind(
-        self, decl: FunctionDecl, function: FunctionValue, args: list[Given], span: Span, dry: bool = False
-    ) -> Bound:
-        """Binds parameters and arguments of one declaration, or raises why it does not fit."""
-        node = decl.node
-        what = f"`{decl.name}`"
-        owner = function.owner
-        open_params = self._open_struct_params(decl, owner)
-        binding = Binding((*open_params, *node.params), self.owner_scope(decl, owner), what, span)
-        self.give(binding, function.params)
-        declared = list(node.args)
-        matched: dict[str, Given] = {}
-        if decl.struct is not None and not decl.is_static and declared:
-            first = declared.pop(0)
-            if first.convention == "out":
-                pass  # __init__: the new value
-            elif function.receiver is not None:
-                matched[first.name] = Given(self, None, span, function.receiver, None, None)
-                self._check_receiver(first, function, span, decl)
-            else:
-                declared.insert(0, first)
-        declared = [a for a in declared if a.convention != "out"]
-        self._match(declared, args, matched, what, decl, span)
-        self._infer_all(binding, node.args, matched)
-        self.complete(binding)
-        if open_params and decl.struct is not None:
-            owner = self.struct_type(decl.struct, binding)
-            binding.scope.declare("Self", type_value(owner))
-        self.check_where(node.where, binding.scope, span)
-        bound = Bound(decl, binding, {}, {}, span, owner, given=matched)
-        for argument in node.args:
-            if argument.convention == "out":
-                continue
-            self._bind_argument(bound, argument, matched.get(argument.name), dry)
-        return bound
-
-    @staticmethod
-    def _open_struct_params(decl: FunctionDecl, owner: Type | None) -> tuple[ast.Param, ...]:
-        """``Atomic.fetch_add(p, 1)``: the struct's parameters are inferred as the function's own are."""
-        if decl.struct is None or owner is not None:
-            return ()
-        return tuple(replace(p, kind="infer") for p in decl.struct.node.params)
-
-    def _check_receiver(self, first: ast.ArgDecl, function: FunctionValue, span: Span, decl: FunctionDecl) -> None:
-        if first.convention == "mut" and not self.is_mutable(function.receiver):
-            raise self.fail(
-                "E0321", f"`{decl.name}` changes its value, which is read-only here", span,
-                help="call it on a `var`, or take the argument as `mut`",
-            )  # fmt: skip
-
-    @staticmethod
-    def is_mutable(place: Place | None) -> bool:
-        if isinstance(place, VariablePlace):
-            return place.variable.mutable
-        if isinstance(place, MemoryPlace):
-            return isinstance(place.pointer.type, PointerType) and place.pointer.type.mutable
-        return False
-
-    def _match(
-        self, declared: list[ast.ArgDecl], args: list[Given], matched: dict[str, Given], what: str,
-        decl: FunctionDecl, span: Span,
-    ) -> None:  # fmt: skip
-        """Positional arguments in order, then those by name."""
-        positional = [a for a in declared if a.kind != "kw"]
-        here = (decl.node.name_span, "declared here")
-        for i, given in enumerate(a for a in args if a.name is None):
-            if i >= len(positional):
-                number = sum(a.name is None for a in args)
-                raise self.fail(
-                    "E0322", f"{what} takes {count(len(positional), 'argument')}, {number} are given", given.span, here,
-                )  # fmt: skip
-            matched[positional[i].name] = given
-        for given in args:
-            if given.name is None:
-                continue
-            found = next((a for a in declared if a.name == given.name and a.kind != "posonly"), None)
-            if found is None:
-                near = closest(given.name, (a.name for a in declared))
-                raise self.fail(
-                    "E0323", f"{what} has no argument `{given.name}`", given.span, here,
-                    help=f"did you mean `{near}`?" if near else None,
-                )  # fmt: skip
-            if found.name in matched:
-                raise self.fail("E0324", f"argument `{given.name}` is given twice", given.span)
-            matched[found.name] = given
-        missing = [a.name for a in declared if a.name not in matched and a.default is None]
-        if missing:
-            names = ", ".join(f"`{m}`" for m in missing)
-            raise self.fail("E0325", f"{what} lacks {count(len(missing), 'argument').split()[1]} {names}", span, here)
-
-    def _infer_all(self, binding: Binding, declared: tuple[ast.ArgDecl, ...], matched: dict[str, Given]) -> None:
-        """Infers from every argument's type; literals last, since they adapt to what the others say."""
-        late, defaults = [], []
-        for argument in declared:
-            given = matched.get(argument.name)
-            if argument.type is None or all(p.name in binding.values for p in binding.params):
-                continue
-            if given is None:
-                if argument.default is not None:
-                    defaults.append((argument.type, argument.default))
-                continue
-            if given.place is None:
-                continue
-            if given.is_literal:
-                late.append((argument.type, given))
-            else:
-                self.infer(binding, argument.type, self._given_type(given))
-        for pattern, given in late:
-            self.infer(binding, pattern, given.value.type)
-        for pattern, default in defaults:
-            if any(p.kind == "infer" and p.name not in binding.values for p in binding.params):
-                with self.outside():
-                    self.infer(binding, pattern, self.evaluate(default, binding.scope).type)
-
-    @staticmethod
-    def _given_type(given: Given) -> Type:
-        return given.place.type if isinstance(given.place, MemoryPlace | VariablePlace) else given.value.type
-
-    def _bind_argument(self, bound: Bound, argument: ast.ArgDecl, given: Given | None, dry: bool) -> None:
-        scope = bound.binding.scope
-        wanted = self._argument_type(bound, argument, given)
-        bound.arg_types[argument.name] = wanted
-        if given is None:
-            assert argument.default is not None
-            with self.outside():
-                value = self.evaluate(argument.default, scope, wanted)
-            bound.args[argument.name] = self.convert(value, wanted, argument.default.span)
-            return
-        if argument.convention in BY_REFERENCE:
-            bound.args[argument.name] = self._reference(bound, argument, given, wanted)
-            return
-        value = given.wanted_as(wanted)
-        if value.type != wanted:
-            bound.conversions += 1
-            if dry and not self.converts(value, wanted, given.span):
-                raise self.mismatch(value.type, wanted, given.span)
-            value = self.convert(value, wanted, given.span)
-        bound.args[argument.name] = value
-
-    def _reference(self, bound: Bound, argument: ast.ArgDecl, given: Given, wanted: Type) -> Place:
-        place = given.place
-        if place is None or place.type != wanted:
-            raise self.mismatch(given.value.type, wanted, given.span)
-        if argument.convention == "mut" and not self.is_mutable(place):
-            raise self.fail(
-                "E0321", f"argument `{argument.name}` of `{bound.decl.name}` is changed there; this value is read-only",
-                given.span, (argument.span, "declared `mut` here"), help="pass a `var`",
-            )  # fmt: skip
-        return place
-
-    def _argument_type(self, bound: Bound, argument: ast.ArgDecl, given: Given | None) -> Type:
-        """The declared type; a bare generic name takes any instance; ``self`` is the owner."""
-        if argument.type is None:
-            if bound.owner is not None:
-                return bound.owner
-            raise self.fail("E0326", f"argument `{argument.name}` has no type", argument.span)
-        with self.outside(), self.comptime():
-            value = self.evaluate(argument.type, bound.binding.scope)
-        if isinstance(value, Comptime) and isinstance(value.value, GenericType) and given is not None:
-            actual = self._given_type(given)
-            if self.type_params(value.value.decl, actual) is not None:
-                return actual
-            raise self.fail("E0301", f"expected {value.value}, found {actual}", given.span)
-        return self.as_type(value, argument.type.span)
-
-    # ----------------------------------------------------------------------------------------------------- expansion
-
     def invoke(self, bound: Bound) -> RValue:
         """Expands the callee's body here."""
         if bound.decl.is_builtin:
@@ -354,8 +112,7 @@ class Calls(Operators):
         site = self.site
         self.site = self.at(bound.span) if library else None
         try:
-            with self.deeper(bound.span):
-                return self._expand(bound)
+            return self._expand(bound)
         except CompileError as problem:
             raise self._called_from(problem, bound, library, site) from None
         except RecursionError:
@@ -490,31 +247,6 @@ class Calls(Operators):
         op.blocks = [block]
         self.append(op)
         return self.merge(exits, before, op, bound.span) or NONE_VALUE
-
-    # ------------------------------------------------------------------------------------------------------ methods
-
-    def methods_of(self, t: Type) -> StructDecl | None:
-        """The declaration that has a type's methods."""
-        if isinstance(t, StructType):
-            return t.decl
-        name, module = None, None
-        if isinstance(t, SimdType):
-            name, module = "SIMD", "simd"
-        elif isinstance(t, PointerType):
-            name, module = "Pointer", "pointer"
-        elif isinstance(t, ArrayType):
-            name, module = "Array", "array"
-        elif t == types.DTYPE:
-            name, module = "DType", "simd"
-        if name is None or module is None:
-            return None
-        found = self.module_scope(self.loader.stdlib(module)).names.get(methods_name(name))
-        return found if isinstance(found, StructDecl) else None
-
-    def method(self, t: Type, name: str, receiver: Place | None) -> FunctionValue | None:
-        decl = self.methods_of(t)
-        overloads = decl.methods.get(name) if decl is not None else None
-        return FunctionValue(name, tuple(overloads), t, receiver) if overloads else None
 
     def call_method(self, receiver: RValue, name: str, args: list[RValue], span: Span) -> RValue | None:
         function = self.method(receiver.type, name, TemporaryPlace(receiver))

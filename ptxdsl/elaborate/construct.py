@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ptxdsl import tir, types
-from ptxdsl.elaborate.calls import Given
+from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,

@@ -28,6 +28,10 @@ MAX_DEPTH = 100  # calls inside calls
 State = dict[Variable, RValue]
 
 
+class Exhausted(CompileError):
+    """A limit is reached. No trial of an overload or a conversion catches it: the next would run into it as well."""
+
+
 class Context:
     """State shared by every layer above. A layer calls upwards only through the methods declared here."""
 
@@ -79,12 +83,15 @@ class Context:
     def count_step(self, span: Span, steps: int = 1) -> None:
         self.steps += steps
         if self.steps > MAX_STEPS:
-            raise self.fail(
+            raise self.exhausted(
                 "E0403",
                 f"more than {MAX_STEPS:,} steps at compile time",
                 span,
-                help="a compile-time loop or recursion does not end, or unrolls too far; use a run-time loop",
+                "a compile-time loop or recursion does not end, or unrolls too far; use a run-time loop",
             )
+
+    def exhausted(self, code: str, message: str, span: Span, help: str) -> Exhausted:
+        return Exhausted(Diagnostic(code, message, self.at(span), (), help))
 
     # ---------------------------------------------------------------------------------------------------- emission
 
@@ -110,11 +117,11 @@ class Context:
             )
         self.op_count += 1
         if self.op_count > MAX_OPS:
-            raise error(
+            raise self.exhausted(
                 "E0404",
                 f"the kernel grows beyond {MAX_OPS:,} operations",
                 op.span,
-                help="use a run-time loop instead of `comptime for`, or a smaller Array or SIMD width",
+                "use a run-time loop instead of `comptime for`, or a smaller Array or SIMD width",
             )
         self.ops.append(op)
         return op

@@ -8,6 +8,7 @@ from ptxdsl.elaborate.entities import (
     LanePlace,
     MemoryPlace,
     Place,
+    Poison,
     Runtime,
     RValue,
     StructValue,
@@ -16,12 +17,12 @@ from ptxdsl.elaborate.entities import (
     Uninit,
     VariablePlace,
 )
-from ptxdsl.elaborate.parameters import Parameters
+from ptxdsl.elaborate.type_expressions import TypeExpressions
 from ptxdsl.source import Span
 from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
 
 
-class Memory(Parameters):
+class Memory(TypeExpressions):
     """Everything that loads and stores."""
 
     # ----------------------------------------------------------------------------------------------------- layouts
@@ -113,7 +114,9 @@ class Memory(Parameters):
     # ------------------------------------------------------------------------------------------------------ writing
 
     def write(self, place: Place, value: RValue, span: Span) -> None:
-        """Stores a value that already has the place's type."""
+        """Stores a value that already has the place's type; one in error leaves what was there."""
+        if isinstance(value, Poison):
+            return
         match place:
             case TemporaryPlace():
                 raise self.fail("E0317", "this is a temporary value: it cannot be assigned", span)

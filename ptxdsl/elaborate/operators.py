@@ -40,8 +40,8 @@ MAX_LITERAL_BITS = 1 << 14
 PURE = frozenset(name for names in ARITHMETIC.values() for name in names if name) | frozenset({
     "fneg", "fmin", "fmax", "fabs", "fma", "min.s", "min.u", "max.s", "max.u", "abs.s", "not", "select", "ext.s",
     "ext.u", "trunc", "itof.s", "itof.u", "ftoi.s", "ftoi.u", "fcast", "bitcast", "ptr.add", "ptr.cast", "ptr.toint",
-    "int.toptr", "string", "vec.splat", "vec.build", "vec.extract", "vec.insert", "vec.shuffle", "eq", "ne", "feq", "fne", "flt",
-    "fle", "fgt", "fge", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su"),
+    "int.toptr", "string", "vec.splat", "vec.build", "vec.extract", "vec.insert", "vec.shuffle", "eq", "ne", "feq",
+    "fne", "flt", "fle", "fgt", "fge", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su"),
 })  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ptxdsl import tir, types
+from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.builtins import Builtins
-from ptxdsl.elaborate.calls import Given
 from ptxdsl.elaborate.control import leaves
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,

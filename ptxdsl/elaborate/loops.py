@@ -1,0 +1,244 @@
+"""Loops and branches: unrolled at compile time, or regions of the typed IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxdsl import tir, types
+from ptxdsl.elaborate.control import BreakSignal, ContinueSignal, Exit, LoopFrame
+from ptxdsl.elaborate.entities import (
+    ArrayValue,
+    Poison,
+    RangeValue,
+    Runtime,
+    RValue,
+    TupleValue,
+    const,
+    is_comptime,
+)
+from ptxdsl.elaborate.expressions import Expressions
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import SimdType
+
+MAX_UNROLL = 4096  # iterations of one `comptime for`
+Breaks = tuple[tir.Op, list[Exit]]  # where breaks go: the scope that they leave, and its exits
+
+
+class Loops(Expressions):
+    """``for``, ``while``, ``break``, ``continue``, and the branches of a run-time ``if``."""
+
+    def branch(self, test: Runtime, then: Callable[[], None], orelse: Callable[[], None], span: Span) -> None:
+        """An ``if`` whose branches are elaborated one after the other and joined."""
+        op = tir.Op("if", [test.value], [], {}, self.at(span))
+        before = self.state
+        exits: list[Exit] = []
+        for part in (then, orelse):
+            self.state = dict(before)
+            with self.block() as block:
+                part()
+                if not self.terminated:
+                    exits.append(self.end_block("yield", None, span))
+            op.blocks.append(block)
+        self.append(op)
+        self.merge(exits, before, op, span)
+
+    def _for(self, node: ast.For, scope: Scope) -> None:
+        iterable = self.comptime_value(node.iter, scope) if node.comptime else self.evaluate(node.iter, scope)
+        if isinstance(iterable, Poison):
+            return
+        if node.comptime or self.comptime_depth:
+            self._for_now(node, iterable, scope)
+        elif isinstance(iterable, RangeValue):
+            self._with_else(node, scope, lambda breaks: self._for_later(node, iterable, scope, breaks))
+        elif isinstance(iterable, ArrayValue | TupleValue):
+            raise self.fail("E0338", "a run-time `for` goes over a range", node.iter.span, help="write `comptime for`")
+        else:
+            raise self.fail("E0338", f"a `for` goes over a range, not {iterable.type}", node.iter.span)
+
+    def _items(self, iterable: RValue, span: Span) -> list[RValue]:
+        """What a compile-time loop goes through."""
+        if not isinstance(iterable, RangeValue):
+            return list(self.array_items(iterable, span))
+        start, stop, step = (self.comptime_int(v, span) for v in (iterable.start, iterable.stop, iterable.step))
+        if step == 0:
+            raise self.fail("E0339", "a range with step 0", span)
+        numbers = range(start, stop, step)
+        limit = MAX_UNROLL if not self.comptime_depth else 1_000_000
+        if len(numbers) > limit:
+            raise self.fail(
+                "E0403", f"a compile-time loop of {len(numbers):,} iterations", span, help=f"the limit is {limit:,}"
+            )
+        t = next((v.type for v in (iterable.stop, iterable.start) if isinstance(v, Runtime)), types.INT)
+        assert isinstance(t, SimdType)
+        return [const(t, n) for n in numbers]
+
+    def _for_now(self, node: ast.For, iterable: RValue, scope: Scope) -> None:
+        items = self._items(iterable, node.iter.span)
+        if self.comptime_depth:
+            for item in items:
+                try:
+                    self.execute(node.body, self._bind_target(node.target, item, scope))
+                except BreakSignal:
+                    return
+                except ContinueSignal:
+                    continue
+            self.execute(node.orelse, Scope(scope))
+            return
+        if not _jumps(node.body):
+            for item in items:
+                self.execute(node.body, self._bind_target(node.target, item, scope))
+            self.execute(node.orelse, Scope(scope))
+            return
+        self._region(node.span, lambda whole, leave: self._unrolled(node, items, scope, whole, leave))
+
+    def _unrolled(self, node: ast.For, items: list[RValue], scope: Scope, whole: tir.Op, breaks: list[Exit]) -> None:
+        """A `comptime for` with run-time breaks: each iteration is a scope that `continue` leaves."""
+        for item in items:
+            if self.terminated:
+                return
+
+            def iteration(once: tir.Op, continues: list[Exit], item: RValue = item) -> None:
+                outer, self.loop = self.loop, LoopFrame(once, whole, continues, breaks)
+                try:
+                    self.execute(node.body, self._bind_target(node.target, item, scope))
+                finally:
+                    self.loop = outer
+
+            self._region(node.span, iteration)
+        if not self.terminated:
+            self.execute(node.orelse, Scope(scope))
+
+    def _region(self, span: Span, fill: Callable[[tir.Op, list[Exit]], None]) -> None:
+        """A scope operation; ``fill`` elaborates its body and collects the exits that leave it early."""
+        op = tir.Op("scope", [], [], {}, self.at(span))
+        exits: list[Exit] = []
+        before = self.state
+        self.state = dict(before)
+        with self.block() as block:
+            fill(op, exits)
+            if not self.terminated:
+                exits.append(self.end_block("leave", op, span))
+        op.blocks = [block]
+        self.append(op)
+        self.merge(exits, before, op, span)
+
+    def _bind_target(self, target: ast.Expr, item: RValue, scope: Scope) -> Scope:
+        inner = Scope(scope)
+        if isinstance(target, ast.TupleExpr):
+            for name, part in zip(target.items, self.array_items(item, target.span), strict=True):
+                assert isinstance(name, ast.Name)
+                inner.declare(name.id, part)
+        else:
+            assert isinstance(target, ast.Name)
+            inner.declare(target.id, item)
+        return inner
+
+    def _with_else(self, node: ast.For | ast.While, scope: Scope, loop: Callable[[Breaks | None], None]) -> None:
+        """``for … else``: a scope around loop and else, which breaks leave."""
+        if not node.orelse:
+            loop(None)
+            return
+
+        def fill(op: tir.Op, exits: list[Exit]) -> None:
+            loop((op, exits))
+            if not self.terminated:
+                self.execute(node.orelse, Scope(scope))
+
+        self._region(node.span, fill)
+
+    def _loop_body(self, frame: LoopFrame, body: ast.Block, scope: Scope, breaks: Breaks | None) -> None:
+        """A loop's body; with an ``else`` its breaks leave the scope around both."""
+        if breaks is None:
+            self.execute(body, scope)
+            return
+        own = frame.leave_op, frame.leaves
+        frame.leave_op, frame.leaves = breaks
+        self.execute(body, scope)
+        frame.leave_op, frame.leaves = own
+
+    def _for_later(self, node: ast.For, iterable: RangeValue, scope: Scope, breaks: Breaks | None) -> None:
+        start, stop, step, t = self._bounds(iterable, node.iter.span)
+        attrs = {"step": step, "signed": t.dtype.signed}
+        op = tir.Op("for", [start.value, stop.value], [], attrs, self.at(node.span), [tir.Block()])
+        index = tir.Value(t.ty, node.target.id if isinstance(node.target, ast.Name) else "i")
+        op.blocks[0].params.append(index)
+        with self.carrying(node, scope, op, node.span) as frame:
+            self._loop_body(frame, node.body, self._bind_target(node.target, Runtime(t, index), scope), breaks)
+
+    def _bounds(self, iterable: RangeValue, span: Span) -> tuple[Runtime, Runtime, int, SimdType]:
+        values = (iterable.start, iterable.stop)
+        t = next((v.type for v in values if isinstance(v, Runtime)), types.INT)
+        start, stop = (self.convert(v, t, span) for v in values)
+        assert isinstance(t, SimdType) and isinstance(start, Runtime) and isinstance(stop, Runtime)
+        step = iterable.step
+        if isinstance(step, Runtime) and not isinstance(step.value, tir.Const):
+            raise self.fail("E0339", "a range's step must be a constant", span, help="use a `while` loop")
+        number = self.comptime_int(step, span)
+        if number == 0:
+            raise self.fail("E0339", "a range with step 0", span)
+        return start, stop, number, t
+
+    def _while(self, node: ast.While, scope: Scope) -> None:
+        if self.comptime_depth:
+            self._while_now(node, scope)
+        else:
+            self._with_else(node, scope, lambda breaks: self._while_later(node, scope, breaks))
+
+    def _while_now(self, node: ast.While, scope: Scope) -> None:
+        while True:
+            self.count_step(node.test.span)
+            test = self.condition(self.evaluate(node.test, scope), node.test.span)
+            if not is_comptime(test):
+                raise self.fail("E0401", "this condition is not known at compile time", node.test.span)
+            if not self.comptime_int(test, node.test.span):
+                break
+            try:
+                self.execute(node.body, Scope(scope))
+            except BreakSignal:
+                return
+            except ContinueSignal:
+                continue
+        self.execute(node.orelse, Scope(scope))
+
+    def _while_later(self, node: ast.While, scope: Scope, breaks: Breaks | None) -> None:
+        op = tir.Op("loop", [], [], {}, self.at(node.span), [tir.Block()])
+        with self.carrying(node, scope, op, node.span) as frame:
+            test = self.condition(self.evaluate(node.test, scope), node.test.span)
+            if not (isinstance(test.value, tir.Const) and test.value.value):
+
+                def done() -> None:
+                    frame.leaves.append(self.end_block("leave", op, node.test.span))
+
+                self.branch(test, lambda: None, done, node.test.span)
+            self._loop_body(frame, node.body, Scope(scope), breaks)
+
+    def _jump(self, node: ast.Break | ast.Continue) -> None:
+        stop = isinstance(node, ast.Break)
+        if self.comptime_depth:
+            raise BreakSignal if stop else ContinueSignal
+        frame = self.loop
+        if frame is None:
+            word = "break" if stop else "continue"
+            raise self.fail("E0340", f"`{word}` outside of a loop", node.span)
+        if stop:
+            frame.leaves.append(self.end_block("leave", frame.leave_op, node.span))
+        else:
+            name = "leave" if frame.repeat_op.name == "scope" else "repeat"
+            frame.repeats.append(self.end_block(name, frame.repeat_op, node.span))
+
+
+def _jumps(body: ast.Block) -> bool:
+    """Whether a loop's body has a break or continue of that loop."""
+    for statement in body:
+        match statement:
+            case ast.Break() | ast.Continue():
+                return True
+            case ast.If():
+                if _jumps(statement.then) or _jumps(statement.orelse):
+                    return True
+            case ast.For() | ast.While():
+                if _jumps(statement.orelse):
+                    return True
+    return False

@@ -1,0 +1,242 @@
+"""Type expressions: struct instances, their members, and the builtin generic types."""
+
+from __future__ import annotations
+
+from ptxdsl import types
+from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate.context import CALL_STEPS
+from ptxdsl.elaborate.convert import accepts_types
+from ptxdsl.elaborate.entities import (
+    Comptime,
+    ComptimeAlias,
+    GenericType,
+    Literal,
+    Poison,
+    RValue,
+    StructDecl,
+    StructInstance,
+    TupleValue,
+    key_of,
+    type_value,
+)
+from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, count
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.role_pipeline import PARAMETER_RULES
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
+
+
+class TypeExpressions(Parameters):
+    """From an expression to a type."""
+
+    def type_of(self, node: ast.Expr, scope: Scope) -> Type:
+        """Evaluates a type expression. A generic type without parameters is an error here."""
+        with self.comptime():
+            value = self.evaluate(node, scope)
+        return self.as_type(value, node.span)
+
+    def as_type(self, value: RValue, span: Span) -> Type:
+        if isinstance(value, Comptime):
+            if isinstance(value.value, Type):
+                return value.value
+            if value.value is None:
+                return types.NONE
+            if isinstance(value.value, GenericType):
+                return self.instantiate(value.value, span)
+        if isinstance(value, TupleValue) and value.items:
+            return TupleType(tuple(self.as_type(item, span) for item in value.items))
+        if isinstance(value, Poison):
+            raise CompileError(())
+        raise self.fail("E0311", f"expected a type, found a value of type {value.type}", span)
+
+    def struct_value(self, decl: StructDecl, span: Span) -> RValue:
+        if decl.node.params:
+            return type_value(GenericType(decl))
+        return type_value(self.instantiate(GenericType(decl), span))
+
+    def subscript_type(self, generic: GenericType, args: ParamArgs, span: Span) -> RValue:
+        """``SIMD[DType.float32, 4]``, ``RolePipeline[3, True]``; with holes it stays generic."""
+        merged = self._fill_holes(generic.params, args, span)
+        if any(isinstance(a.value, ast.Name) and a.value.id == "_" for a, _ in merged):
+            return type_value(GenericType(generic.decl, merged))
+        candidate = GenericType(generic.decl, merged)
+        if isinstance(generic.decl, StructDecl):
+            needed = [p for p in generic.decl.node.params if p.default is None and p.kind != "kw"]
+            if len([a for a, _ in merged if a.name is None]) < len([p for p in needed if p.kind == "pos"]) and not any(
+                a.name for a, _ in merged
+            ):
+                return type_value(candidate)
+        elif generic.decl in ("SIMD",) and len(merged) < 2:
+            return type_value(candidate)
+        return type_value(self.instantiate(candidate, span))
+
+    def _fill_holes(self, old: ParamArgs, new: ParamArgs, span: Span) -> ParamArgs:
+        if not old:
+            return new
+        fresh = [a for a in new if a[0].name is None]
+        named = [a for a in new if a[0].name is not None]
+        result = []
+        for argument in old:
+            hole = isinstance(argument[0].value, ast.Name) and argument[0].value.id == "_"
+            result.append(fresh.pop(0) if hole and fresh else argument)
+        return (*result, *fresh, *named)
+
+    def instantiate(self, generic: GenericType, span: Span) -> Type:
+        """The type itself, defaults filled in; E0310 where a parameter is missing."""
+        if isinstance(generic.decl, str):
+            return self._builtin_type(generic.decl, generic.params, span)
+        binding = self.struct_binding(generic, span)
+        self.complete(binding)
+        return self.struct_type(generic.decl, binding)
+
+    def struct_binding(self, generic: GenericType, span: Span) -> Binding:
+        decl = generic.decl
+        assert isinstance(decl, StructDecl)
+        binding = Binding(decl.node.params, Scope(decl.scope), f"`{decl.name}`", span)
+        params = tuple(
+            (a, s)
+            for a, s in generic.params
+            if a.name is None or not (isinstance(a.value, ast.Name) and a.value.id == "_")
+        )
+        self.give(binding, params)
+        return binding
+
+    def struct_type(self, decl: StructDecl, binding: Binding) -> StructType:
+        """The instance for complete parameters; checked once against the struct's own rules."""
+        ordered = {p.name: binding.values[p.name] for p in decl.node.params}
+        keys = tuple(key_of(v) for v in ordered.values())
+        found = decl.instances.get(keys)
+        if found is not None:
+            return found.type
+        scope = Scope(decl.scope)
+        instance = StructInstance(StructType(decl, keys), ordered, scope)
+        for name, value in ordered.items():
+            scope.declare(name, value)
+        scope.declare("Self", type_value(instance.type))
+        with self.deeper(binding.span):
+            self.check_where(decl.node.where, scope, binding.span)
+            self._check_heading(decl, scope)
+        rule = PARAMETER_RULES.get(decl.name) if decl.node.span.source.library else None
+        if rule is not None:
+            numbers = {name: self.comptime_int(value, binding.span) for name, value in ordered.items()}
+            for code, message, help in rule(numbers):
+                raise self.fail(code, message, binding.span, help=help)
+        decl.instances[keys] = instance
+        return instance.type
+
+    def _check_heading(self, decl: StructDecl, scope: Scope) -> None:
+        """Decorators and traits; traits change nothing here, but a struct can only name those that exist."""
+        if decl.node.span.source.library:
+            return
+        self.check_decorators(decl.node.decorators)
+        for node in decl.node.traits:
+            value = self.comptime_value(node, scope)
+            if not (isinstance(value, Comptime) and isinstance(value.value, Type) and accepts_types(value.value)):
+                raise self.fail("E0311", f"expected a trait, found {value.type}", node.span)
+
+    def instance(self, t: StructType) -> StructInstance:
+        return t.decl.instances[t.keys]
+
+    def fields_of(self, t: StructType) -> tuple[tuple[str, Type], ...]:
+        instance = self.instance(t)
+        if instance.field_types is None:
+            instance.field_types = ()  # a struct that holds itself has no size
+            with self.outside():
+                found = tuple((f.name, self.type_of(f.type, instance.scope)) for f in t.decl.fields)
+            for declared, (name, field_type) in zip(t.decl.fields, found, strict=True):
+                if isinstance(field_type, StructType) and self.contains(field_type, t):
+                    raise self.fail("E0312", f"`{t.decl.name}` contains itself", declared.span, help="hold a Pointer")
+                if field_type in (types.NONE, types.FUNCTION, types.MODULE, types.RANGE):
+                    raise self.fail("E0313", f"field `{name}` cannot be of type {field_type}", declared.type.span)
+            instance.field_types = found
+        return instance.field_types
+
+    def contains(self, outer: StructType, inner: StructType) -> bool:
+        return outer == inner or any(
+            isinstance(t, StructType) and self.contains(t, inner) for _, t in self.instance(outer).field_types or ()
+        )
+
+    def struct_alias(self, t: StructType, name: str, span: Span) -> RValue | None:
+        """A ``comptime`` member of a struct, evaluated once an instance."""
+        node = t.decl.aliases.get(name)
+        if node is None:
+            return None
+        instance = self.instance(t)
+        known = instance.aliases.get(name)
+        if known is None:
+            instance.aliases[name] = Poison()
+            with self.outside(), self.comptime():
+                known = self.typed_alias(node, instance.scope)
+            instance.aliases[name] = known
+        return known
+
+    def subscript_alias(self, alias: ComptimeAlias, args: ParamArgs, span: Span) -> RValue:
+        """``comptime NAME[n: Int] = …`` with its parameters given."""
+        binding = Binding(alias.node.params, Scope(alias.scope), f"`{alias.node.name}`", span)
+        self.give(binding, args)
+        self.complete(binding)
+        self.count_step(span, CALL_STEPS)
+        with self.outside(), self.deeper(span):
+            return self.typed_alias(alias.node, binding.scope)
+
+    def _builtin_type(self, name: str, params: ParamArgs, span: Span) -> Type:
+        if name == "Tuple":
+            return TupleType(tuple(self.type_of(a.value, s) for a, s in params))
+        names = BUILTIN_PARAMS[name]
+        given: dict[str, tuple[ast.Expr, Scope]] = {}
+        for i, (argument, scope) in enumerate(params):
+            key = argument.name or (names[i] if i < len(names) else None)
+            if key == "T" and name.endswith("Pointer"):
+                key = "type"
+            if key not in names:
+                shown = f"no parameter `{key}`" if key else f"{count(len(names), 'parameter')}, more are given"
+                raise self.fail("E0307", f"`{name}` has {shown}", argument.span)
+            given[key] = (argument.value, scope)
+        missing = next((n for n in names if n not in given and n not in ("origin", "address_space")), None)
+        if missing is not None:
+            raise self.fail("E0310", f"`{name}` needs a value for its parameter `{missing}`", span)
+        if name in ("SIMD", "Scalar"):
+            return self._simd_type(given)
+        if name == "Array":
+            elem = self.type_of(*given["ElementType"])
+            node, scope = given["size"]
+            size = self.comptime_int(self.comptime_value(node, scope, types.INT), node.span)
+            if not 0 <= size <= 4096:
+                raise self.fail("E0314", f"an Array holds 0 to 4096 elements, not {size}", node.span)
+            return ArrayType(elem, size)
+        return self._pointer_type(name, given)
+
+    def _simd_type(self, given: dict[str, tuple[ast.Expr, Scope]]) -> SimdType:
+        node, scope = given["dtype"]
+        dtype = self.comptime_value(node, scope, types.DTYPE)
+        if not isinstance(dtype, Comptime) or dtype.type != types.DTYPE:
+            raise self.mismatch(dtype.type, types.DTYPE, node.span)
+        width = 1
+        if "size" in given:
+            node, scope = given["size"]
+            width = self.comptime_int(self.comptime_value(node, scope, types.INT), node.span)
+        if not (1 <= width <= 256 and width & (width - 1) == 0):
+            raise self.fail("E0315", f"a SIMD width is a power of two up to 256, not {width}", node.span)
+        return SimdType(dtype.value, width)
+
+    def _pointer_type(self, name: str, given: dict[str, tuple[ast.Expr, Scope]]) -> PointerType:
+        elem = self.type_of(*given["type"])
+        mutable = name != "ImmutPointer"
+        if "origin" in given:
+            node, scope = given["origin"]
+            origin = self.comptime_value(node, scope, types.ORIGIN)
+            if not isinstance(origin, Comptime) or origin.type != types.ORIGIN:
+                raise self.fail("E0316", f"expected an origin such as MutAnyOrigin, found {origin.type}", node.span)
+            mutable = bool(origin.value) and mutable
+        space = "generic"
+        if "address_space" in given:
+            node, scope = given["address_space"]
+            value = self.comptime_value(node, scope, types.SPACE)
+            if not isinstance(value, Comptime) or value.type != types.SPACE:
+                raise self.mismatch(value.type, types.SPACE, node.span)
+            space = value.value
+        return PointerType(elem, space, mutable)
+
+    def literal_default(self, value: RValue, span: Span) -> RValue:
+        return self.materialize(value, span) if isinstance(value, Literal) else value
