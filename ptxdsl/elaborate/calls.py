@@ -7,7 +7,7 @@ from dataclasses import replace
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Arguments, Bound, Given
-from ptxdsl.elaborate.context import CALL_STEPS
+from ptxdsl.elaborate.context import CALL_STEPS, Exhausted
 from ptxdsl.elaborate.control import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
@@ -104,19 +104,18 @@ class Calls(Arguments):
 
     def invoke(self, bound: Bound) -> RValue:
         """Expands the callee's body here."""
-        if bound.decl.is_builtin:
-            return self.call_builtin(bound)
         library = bound.decl.node.span.source.library
         if not library:
             self.check_decorators(bound.decl.node.decorators)
         site = self.site
         self.site = self.at(bound.span) if library else None
         try:
-            return self._expand(bound)
+            return self.call_builtin(bound) if bound.decl.is_builtin else self._expand(bound)
         except CompileError as problem:
             raise self._called_from(problem, bound, library, site) from None
         except RecursionError:
-            raise self.fail("E0406", "the expansion is nested too deeply", bound.span) from None
+            help = "a recursion must end on compile-time parameters"
+            raise self.exhausted("E0406", "the expansion is nested too deeply", bound.span, help) from None
         finally:
             self.site = site
 
@@ -125,7 +124,7 @@ class Calls(Arguments):
         """Adds "in this call" to what went wrong in a function of the user's."""
         if library or site is not None:
             return problem
-        return CompileError(
+        return type(problem)(
             d if d.span is None or d.span == bound.span or len(d.notes) >= 4
             else replace(d, notes=(*d.notes, (bound.span, f"in this call of `{bound.decl.name}`")))
             for d in problem.diagnostics

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from ptxdsl import tir, types
 from ptxdsl.elaborate.arguments import Given
+from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -201,6 +202,8 @@ class Construct(Statements):
                 if argument.place is not None and argument.name is None:
                     try:
                         self.infer(binding, declared, argument.value.type)
+                    except Exhausted:
+                        raise
                     except CompileError:
                         break
         self.complete(binding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ptxdsl import tir, types
+from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -132,6 +133,8 @@ class Convert(Names):
         try:
             self.convert(value, to, span)
             return True
+        except Exhausted:
+            raise
         except CompileError:
             return False
         finally:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.elaborate.context import MAX_DEPTH
+from ptxdsl.elaborate.context import MAX_DEPTH, Exhausted
 from ptxdsl.elaborate.convert import Convert, accepts_types
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -112,6 +112,8 @@ class Parameters(Convert):
         try:
             with self.outside(), self.comptime():
                 value = self.evaluate(param.type, binding.scope)
+        except Exhausted:
+            raise
         except CompileError:
             if any(p.name not in binding.values for p in binding.params if p is not param):
                 return None  # depends on a parameter that is still to be inferred
@@ -202,6 +204,8 @@ class Parameters(Convert):
         try:
             with self.outside(), self.comptime():
                 value = self.evaluate(node, binding.scope)
+        except Exhausted:
+            raise
         except CompileError:
             return None
         if isinstance(value, Comptime) and isinstance(value.value, GenericType):

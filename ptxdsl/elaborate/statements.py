@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Given
+from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.control import ReturnSignal
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -55,7 +56,7 @@ class Statements(Loops):
             try:
                 self._statement(statement, scope)
             except CompileError as problem:
-                if self.comptime_depth or self.call_depth:
+                if self.comptime_depth or self.call_depth or isinstance(problem, Exhausted):
                     raise
                 self.sink.add(problem)
                 self._poison(statement, scope)
