@@ -7,8 +7,7 @@ less than a turn, straight code behind it with a test before each stage. In orde
 stages (of several, their least common multiple):
 
 1. two turns of the ring in one, 4 S - 1 copies of the body with the remainder: the phase is a constant too. For
-   S = 2 up to MAX_OPERATIONS operations in all copies together, for S > 2 (and 2 S <= MAX_COMMON_STAGES) up to
-   MAX_CONSTANT_PHASE.
+   S = 2 up to MAX_TWO_STAGES operations in all copies together, for S = 3 and 4 up to MAX_CONSTANT_PHASE.
 2. S > 2: one turn, 2 S - 1 copies, the phase flips once a turn; up to MAX_OPERATIONS.
 3. S > 2: one turn with a test for the end after each copy, S copies, no remainder; up to MAX_OPERATIONS. ``while``
    loops, which have no trip count, have this form or the next.
@@ -34,8 +33,11 @@ from ptxdsl.tir import TERMINATORS, Block, Const, Op, Value
 # about one instruction, one on a vector as many as it has lanes.
 MAX_OPERATIONS = 768
 
-# Above a quarter of it, what a constant phase saves (two instructions a turn, see below) is too little for its copies.
-MAX_CONSTANT_PHASE = MAX_OPERATIONS // 4
+# All copies together where two turns are one. Two stages have no other unrolled form. From three on, it saves the two
+# instructions that flip the phase and shift it into place, once a turn, and costs as much compile time as the rest of
+# the loop: kernel A of three stages takes 45 ms to PTX in place of 33 (29 in the tested form).
+MAX_TWO_STAGES = MAX_OPERATIONS // 4
+MAX_CONSTANT_PHASE = 64
 
 # Several rings in one loop share an unrolling by the least common multiple of their stages up to this; two turns go
 # into one for the phase up to this many copies too.
@@ -99,7 +101,7 @@ class Planner:
         for period in self.periods(rings):
             large = period >= LEAST_STAGES
             twice = 2 * period if 2 * period <= MAX_COMMON_STAGES else 0
-            limit = MAX_CONSTANT_PHASE if large else MAX_OPERATIONS
+            limit = MAX_CONSTANT_PHASE if large else MAX_TWO_STAGES
             if counted and twice and weight * total_copies(twice, trips) <= limit:
                 return twice, False
             if counted and large and weight * total_copies(period, trips) <= MAX_OPERATIONS:

@@ -107,7 +107,7 @@ def test_every_trip_count_of_the_copy_ring(stages: int, form: str) -> None:
 
 @pytest.mark.parametrize(
     ("stages", "want"),
-    [(1, [0]), (2, turns(4, 2)), (3, turns(6, 3)), (4, turns(8, 4)), *((s, turns(s, s)) for s in range(5, 9))],
+    [(1, [0]), (2, turns(4, 2)), *((s, turns(s, s)) for s in range(3, 9))],
 )
 def test_two_stages_and_more_are_unrolled(stages: int, want: list) -> None:
     assert waits(unrolled(ring_copy(stages))) == want * 2
@@ -136,7 +136,8 @@ def test_the_phase_flips_once_a_turn() -> None:
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_over_two_turns_the_phase_is_a_constant(stages: int) -> None:
-    kernel = unrolled(ring_copy(stages))
+    with preferred("two turns"):
+        kernel = unrolled(ring_copy(stages))
     phases = [op.operands[2] for op in walk(kernel.body) if op.name == "pipe.wait"]
     assert all(isinstance(phase, Const) for phase in phases)
     producer = [phase.value for phase in phases[: 4 * stages - 1]]
@@ -183,7 +184,7 @@ WAIT, STEP = ("wait", 0), ("step", 0)
 
 def test_a_step_in_both_branches_is_one_step() -> None:
     body = [WAIT, ("if", "i", 0, [("store", "x"), STEP], [STEP])]
-    assert waits_of(body, [3]) == turns(6, 3)
+    assert waits_of(body, [3]) == turns(3, 3)
 
 
 def test_a_step_in_one_branch_keeps_the_counter() -> None:
@@ -238,12 +239,13 @@ def test_two_pipelines_without_one_go_by_the_larger() -> None:
 @pytest.mark.parametrize(
     ("stages", "lines", "want"),
     [
-        (3, 4, turns(6, 3)),
+        (3, 1, turns(6, 3)),
+        (3, 4, turns(3, 3)),
         (3, 40, turns(3, 3)),
         (3, 64, [0, 1, 2]),
         (3, 256, [None]),
-        (2, 30, turns(4, 2)),
-        (2, 64, [None]),
+        (2, 8, turns(4, 2)),
+        (2, 16, [None]),
     ],
 )
 def test_larger_bodies_are_copied_less(stages: int, lines: int, want: list) -> None:
