@@ -6,7 +6,6 @@ syntax: its trees come from the wheel or the user's cache.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import pickle
@@ -16,7 +15,7 @@ from typing import Any
 
 from ptxdsl import cache, resources
 from ptxdsl.diagnostics import DiagnosticSink, error
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 
@@ -175,7 +174,7 @@ class _LibraryModule(ast.Module):
         return self.filled[attribute]
 
 
-_MODULE_FIELDS = tuple(field.name for field in dataclasses.fields(ast.Module))
+_MODULE_FIELDS = field_names(ast.Module)
 
 
 def library_module(name: str) -> ast.Module:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from ptxdsl import types
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -23,6 +21,7 @@ from ptxdsl.elaborate.names import closest, methods_name
 from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, Type

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Arguments, Bound, Given
@@ -26,6 +24,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.record import replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import StructType, Type

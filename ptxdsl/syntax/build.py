@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
+from ptxdsl.record import replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build_expressions import Children, ExpressionBuilder

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.record import field_names
 from ptxdsl.syntax import ast
 
 MAX_DEPTH = 200  # nodes from the module to the deepest leaf
@@ -31,8 +31,8 @@ def too_deep(module: ast.Module, longest_line: int, deepest_block: int, elifs: i
 
 def children(node: ast.Node) -> Iterator[ast.Node]:
     """The nodes directly below a node, in the order of its fields."""
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in field_names(type(node)):
+        value = getattr(node, name)
         if isinstance(value, ast.Node):
             yield value
         elif value.__class__ is tuple:

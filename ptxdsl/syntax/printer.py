@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
+from ptxdsl.record import field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 
@@ -18,8 +17,7 @@ def ast_text(module: ast.Module) -> str:
 def _write(node: ast.Node, label: str, depth: int, lines: list[str]) -> None:
     plain: list[str] = []
     below: list[tuple[str, ast.Node]] = []
-    for field in fields(node):
-        name = field.name
+    for name in field_names(type(node)):
         value = getattr(node, name)
         if isinstance(value, (Span, Source)) or value is None:
             continue

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, field_names
 from ptxdsl.resources import grammar_text
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _extract(lark: Lark) -> dict[str, Any]:
         "ignored": str(ignored),
         "keywords": {t.pattern.value: str(t.name) for t in lexer.callback["NAME"].scanner.terminals},
         "symbols": list(symbols),
-        "rules": [asdict(_rule_row(rule)) for rule in rules],
+        "rules": [{name: getattr(row, name) for name in field_names(RuleRow)} for row in map(_rule_row, rules)],
         "states": states,
         "start": state_numbers[table.start_states["module"]],
         "end": state_numbers[table.end_states["module"]],

@@ -33,7 +33,7 @@ class Named(Point):
     label: str = record.field(default="none")
 
 
-def classes(decorate: Callable[..., Any]) -> SimpleNamespace:
+def classes(decorate: Callable[..., Any], field: Callable[..., Any]) -> SimpleNamespace:
     @decorate(frozen=True)
     class Frozen:
         a: int
@@ -42,7 +42,7 @@ def classes(decorate: Callable[..., Any]) -> SimpleNamespace:
     @decorate
     class Mutable:
         a: int
-        items: list[int] = record.field(default_factory=list)
+        items: list[int] = field(default_factory=list)
 
         def __post_init__(self) -> None:
             self.items.append(self.a)
@@ -72,9 +72,9 @@ def classes(decorate: Callable[..., Any]) -> SimpleNamespace:
     )
 
 
-@pytest.fixture(params=[record.dataclass, dataclasses.dataclass], ids=["ours", "theirs"])
+@pytest.fixture(params=[record, dataclasses], ids=["ours", "theirs"])
 def made(request: pytest.FixtureRequest) -> SimpleNamespace:
-    return classes(request.param)
+    return classes(request.param.dataclass, request.param.field)
 
 
 def test_both_construct_compare_hash_and_print_alike(made: SimpleNamespace) -> None:
@@ -102,6 +102,11 @@ def test_tools_for_data_classes_work(made: SimpleNamespace) -> None:
             assert (a, b) == (1, "x")
         case _:
             pytest.fail("did not match")
+
+
+def test_own_tools() -> None:
+    assert record.replace(Named(1, label="p"), y=3, label="q") == Named(1, 3, [], "q")
+    assert record.field_names(Named) == ("x", "y", "names", "label")
 
 
 def test_slots() -> None:
