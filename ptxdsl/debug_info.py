@@ -62,6 +62,11 @@ class DebugInfo:
             self._locations[key] = self._node(f"!DILocation(line: {line}, column: {column}, scope: !{scope})")
         return self._locations[key]
 
+    def whole_loop(self) -> int:
+        """The mark of a loop that LLVM must neither unroll nor peel."""
+        flag = self._node('!{!"llvm.loop.unroll.disable"}')
+        return self._node(f"distinct !{{!{len(self.nodes)}, !{flag}}}")
+
     def text(self) -> str:
         if self._unit is None:
             return ""

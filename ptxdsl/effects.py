@@ -60,3 +60,5 @@ class Effect:
 
 
 PURE = Effect()
+
+SYNCHRONISES = frozenset(Kind) - {Kind.PURE, Kind.READ, Kind.WRITE, Kind.ATOMIC, Kind.REGISTERS, Kind.TRAP}

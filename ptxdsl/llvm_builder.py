@@ -189,8 +189,8 @@ class Builder:
             self.do(f"br label %{label}")
             self.label = None
 
-    def branch_if(self, condition: str, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+    def branch_if(self, condition: str, then: str, otherwise: str, mark: str = "") -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{mark}")
         self.label = None
 
     def start(self, label: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxdsl import lower_arith, lower_convert, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
+from ptxdsl.effects import SYNCHRONISES
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.llvm_builder import Builder, ModuleText, symbol
 from ptxdsl.llvm_types import llvm_type
@@ -193,8 +194,8 @@ def _scope(b: Builder, op: Op, frames: Frames) -> None:
 
 
 def _loop(b: Builder, op: Op, frames: Frames) -> None:
-    head, end = b.fresh("loop", "end")
-    frame = frames.by_op[op] = Frame(end, again=head)
+    head, latch, end = b.fresh("loop", "next", "end")
+    frame = frames.by_op[op] = Frame(end, again=latch)
     entry: list[Edge] = []
     _leave_through(b, entry, head, op.operands)
     (body,) = op.blocks
@@ -203,10 +204,29 @@ def _loop(b: Builder, op: Op, frames: Frames) -> None:
     b.loop_depth += 1
     lower_block(b, body, frames)
     b.loop_depth -= 1
-    _leave_through(b, frame.repeats, head, [])
-    phis.complete([*entry, *frame.repeats])
+    _leave_through(b, frame.repeats, latch, [])
     b.at(op.span)
+    nexts = [Value(value.ty) for value in body.params]
+    b.join(latch, frame.repeats, nexts)
+    if b.label is not None:
+        entry.append((latch, [b.ref(value) for value in nexts]))
+        b.do(f"br label %{head}{_mark(b, op)}")
+        b.label = None
+    phis.complete(entry)
     b.join(end, frame.exits, op.results)
+
+
+def synchronises(op: Op) -> bool:
+    """Whether an operation has to do with other threads or with asynchronous work."""
+    if op.name.startswith("pipe.") and op.name not in ("pipe.step", "pipe.new"):
+        return True
+    row = ROWS.get(op.name)
+    return op.name == "asm" if row is None else row.effect.kind in SYNCHRONISES
+
+
+def _mark(b: Builder, op: Op) -> str:
+    """Loops that synchronise stay as they are: what is in the PTX is what was checked."""
+    return f", !llvm.loop !{b.module.debug.whole_loop()}" if any(map(synchronises, walk(op.blocks[0]))) else ""
 
 
 def _for(b: Builder, op: Op, frames: Frames) -> None:
@@ -242,7 +262,7 @@ def _for(b: Builder, op: Op, frames: Frames) -> None:
         values = [b.ref(value) for value in nexts]
         entry.append((latch, [following, *values]))
         frame.exits.append((latch, values))
-        b.branch_if(again, body_label, end)
+        b.branch_if(again, body_label, end, _mark(b, op))
     phis.complete(entry)
     b.join(end, frame.exits, op.results)
 
