@@ -9,6 +9,7 @@ A block may have HTML comments on the lines directly before it, invisible to rea
     <!-- declarations -->             no kernel in it: checked as a whole
     <!-- arch: sm_100a -->            the target
     <!-- exit: 1 -->                  (console) the exit code of its last command
+    <!-- in: stdlib/a.pdsl -->        (text) a quotation of that file
     <!-- picture -->                  (text) nothing to run
 """
 

@@ -33,7 +33,7 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     for found in BLOCKS.values():
         for block in found:
             known = block.language in ("mojo", "sh", "console", "python")
-            shown = block.language == "text" and ({"says", "picture"} & set(block.marks))
+            shown = block.language == "text" and ({"says", "picture", "in"} & set(block.marks))
             assert known or shown, f"{block.name}: '{block.language}' without a mark"
 
 
@@ -72,6 +72,12 @@ def test_kernel(block: Block) -> None:
 def test_shown_diagnostics(block: Block) -> None:
     said = "\n\n".join(d.render(False) for d in problems(before(block, "expect")))
     assert block.text.rstrip("\n") == said
+
+
+@pytest.mark.parametrize("block", [pytest.param(b, id=b.name) for b in blocks("text") if "in" in b.marks])
+def test_quotations(block: Block) -> None:
+    quoted = (ROOT / block.marks["in"]).read_text(encoding="utf-8").splitlines()
+    assert_shown([ANYTHING, *block.text.splitlines(), ANYTHING], quoted, block.name)
 
 
 # ------------------------------------------------------------------------------------------------------------ commands
@@ -227,3 +233,36 @@ def test_codes_exist() -> None:
 
     named = {code for path in BLOCKS for code in re.findall(r"\b[EW]\d{4}\b", prose(path))}
     assert sorted(named - EXPLANATIONS.keys()) == []
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+def test_limits_are_those_of_the_compiler() -> None:
+    from ptxdsl import imports
+    from ptxdsl.elaborate import context, kernels, loops, operators, variadic
+    from ptxdsl.syntax import limits
+
+    shown: dict[str, list[int]] = {}
+    section = (ROOT / "docs" / "language.md").read_text(encoding="utf-8").partition("## Limits")[2].partition("##")[0]
+    for limit, code in re.findall(r"^\|[^|]*\| ([\d ]+)[^|]*\| ([EW]\d{4}) \|$", section, flags=re.MULTILINE):
+        shown.setdefault(code, []).append(int(limit.replace(" ", "")))
+    constants = {
+        "E0108": [limits.MAX_DEPTH],
+        "E0220": [kernels.MAX_PARAMETER_BYTES],
+        "E0303": [operators.MAX_LITERAL_BITS],
+        "E0344": [variadic.MAX_PRINTED],
+        "E0403": [context.MAX_STEPS, loops.MAX_UNROLL],
+        "E0404": [context.MAX_OPS],
+        "E0406": [context.MAX_DEPTH],
+        "E1003": [imports._SIZE_LIMIT >> 20],
+    }
+    assert {code: shown[code] for code in constants} == constants
+
+
+def test_ring_figures_are_those_of_the_plan() -> None:
+    from ptxdsl import ring_plan
+
+    text = (ROOT / "docs" / "role_pipeline.md").read_text(encoding="utf-8")
+    assert f"at most {ring_plan.MAX_OPERATIONS} operations of the IR, {ring_plan.MAX_TWO_STAGES} for two stages" in text
+    assert f"common multiple of their stages, up to {ring_plan.MAX_COMMON_STAGES}." in " ".join(text.split())
