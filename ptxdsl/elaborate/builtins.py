@@ -35,7 +35,8 @@ Handler = Callable[["Builtins", Bound], RValue]
 
 NAMED_BARRIERS = 16
 MAX_ARRIVALS = (1 << 20) - 1  # PTX ISA, mbarrier: the range of pending arrivals and of transaction bytes
-MAX_SHARED = 227 * 1024  # bytes: the most static and dynamic shared memory that any target gives a CTA
+STATIC_SHARED = 48 * 1024  # bytes a CTA: what PTX allows to be allocated statically
+LOCAL = 512 * 1024  # bytes a thread
 
 
 class Builtins(Construct):
@@ -231,9 +232,11 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
         raise e.fail("E0608", f"an alignment is a power of two up to 1024, not {alignment}", bound.span)
     if t.space not in ("shared", "generic", "local"):
         raise e.fail("E0609", f"nothing is allocated in {t.space} memory", bound.span, help="use `.SHARED` or `.LOCAL`")
-    if count * size > (MAX_SHARED if t.space == "shared" else 1 << 19):
+    limit = STATIC_SHARED if t.space == "shared" else LOCAL
+    if count * size > limit:
+        more = "; for more use external_memory[…]() and the launch's smem=" if t.space == "shared" else ""
         raise e.fail(
-            "E0610", f"an allocation of {count * size:,} bytes", bound.span, help=f"a CTA has at most {MAX_SHARED:,}"
+            "E0610", f"an allocation of {count * size:,} bytes", bound.span, help=f"the limit is {limit:,}{more}"
         )
     attrs = {"bytes": count * size, "align": max(alignment, align)}
     if t.space == "shared":

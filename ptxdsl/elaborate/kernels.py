@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import error
+from ptxdsl.elaborate.builtins import STATIC_SHARED
 from ptxdsl.elaborate.control import FunctionFrame
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
@@ -296,11 +297,10 @@ class Kernels(Variadics):
         for op in tir.walk(body):
             if op.name == "shared.alloc":
                 total = -(-total // op.attrs["align"]) * op.attrs["align"] + op.attrs["bytes"]
-        limit = 48 * 1024
-        if total > limit:
+        if total > STATIC_SHARED:
             raise self.fail(
                 "E0613", f"kernel `{decl.name}` has {total:,} bytes of static shared memory", decl.node.name_span,
-                help=f"the limit is {limit:,}; use external_memory[…]() and the launch's smem= for more",
+                help=f"the limit is {STATIC_SHARED:,}; use external_memory[…]() and the launch's smem= for more",
             )  # fmt: skip
         return total
 
