@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ptxdsl.fold import fold, unsigned, wrap
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.roles import ALL, contiguous, thread_set
-from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
+from ptxdsl.tir import Block, Const, Kernel, Module, Op, Ty, Value, walk
 
 
 class OutOfFuel(Exception):
@@ -99,13 +99,20 @@ class Machine:
         if op.name.startswith("pipe."):
             return self.pipeline(op, given)
         if op.name == "store":
-            self.memory[given[0]] = given[1]
-            self.trace.append(("store", *given))
+            self.store(*given, op.operands[1].ty)
             return []
         if op.name == "load":
-            return [self.memory.get(given[0], given[0] % 97)]
+            return [self.load(given[0], op.result.ty)]
         if op.name == "ptr.add":
-            return [given[0] + given[1] * op.attrs["scale"] + op.attrs.get("offset", 0)]
+            index = unsigned(given[1], op.operands[1].ty.bits) if op.attrs.get("unsigned") else given[1]
+            return [given[0] + index * op.attrs["scale"] + op.attrs.get("offset", 0)]
+        if op.name in ("ptr.cast", "ptr.toint", "int.toptr"):
+            return given
+        if op.name == "vec.shuffle":
+            lanes = (*given[0], *given[1])
+            return [tuple(lanes[i] for i in op.attrs["mask"])]
+        if op.name in ("vec.extract", "vec.insert") and not 0 <= given[-1] < op.operands[0].ty.lanes:
+            raise AssertionError("a lane that the vector does not have")
         if op.name in ("shared.alloc", "alloca"):
             self.allocated += op.attrs["bytes"]
             return [self.allocated - op.attrs["bytes"]]
@@ -117,6 +124,17 @@ class Machine:
                       [r.ty for r in op.results])  # fmt: skip
         assert folded is not None, op.name
         return [const.value for const in folded]
+
+    def store(self, address: int, value: object, ty: Ty) -> None:
+        """Lane by lane: what is stored as a vector can be loaded as scalars, and the reverse."""
+        self.trace.append(("store", address, value))
+        for i, lane in enumerate(value if ty.lanes > 1 else (value,)):
+            self.memory[address + i * ty.scalar.bytes] = lane
+
+    def load(self, address: int, ty: Ty) -> object:
+        at = [address + i * ty.scalar.bytes for i in range(ty.lanes)]
+        lanes = tuple(self.memory.get(a, a % 97) for a in at)
+        return lanes if ty.lanes > 1 else lanes[0]
 
     def pipeline(self, op: Op, given: list) -> list:
         stages = op.attrs["stages"]
