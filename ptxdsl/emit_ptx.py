@@ -6,7 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
@@ -17,6 +17,9 @@ from ptxdsl.source import Span
 from ptxdsl.targets import ptx_version, target, version_text
 from ptxdsl.tir import Module, walk
 from ptxdsl.version import __version__
+
+if TYPE_CHECKING:
+    from ptxdsl.llvm_library import Machine
 
 
 @dataclass(frozen=True)
@@ -48,37 +51,19 @@ def _failure(module: Module, words: str) -> CompileError:
 
 
 @functools.cache
-def _llvm() -> Any:
-    """llvmlite's binding, initialised once for the process."""
-    import llvmlite.binding as binding
+def _machine(arch: str, version: tuple[int, int]) -> Machine:
+    from ptxdsl.llvm_library import machine
 
-    # Shared addresses are 32 bits wide. LLVM reads this option when a target machine is made, process-wide.
-    binding.set_option("ptxdsl", "--nvptx-short-ptr")
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    return binding
-
-
-@functools.cache
-def _target_machine(arch: str, version: tuple[int, int]) -> Any:
-    binding = _llvm()
-    machine = binding.Target.from_triple(TRIPLE).create_target_machine(
-        cpu=arch, features=f"+ptx{version[0]}{version[1]}", opt=3
-    )
-    if str(machine.target_data) != DATA_LAYOUT:
-        raise RuntimeError(f"LLVM's data layout is {machine.target_data}")
-    return machine
+    made = machine(TRIPLE, arch, f"+ptx{version[0]}{version[1]}")
+    if made.data_layout != DATA_LAYOUT:
+        raise RuntimeError(f"LLVM's data layout is {made.data_layout}")
+    return made
 
 
 def _run_llvm(llvm_ir: str, module: Module, options: Options, version: tuple[int, int]) -> str:
-    binding = _llvm()
-    machine = _target_machine(options.arch, version)
+    machine = _machine(options.arch, version)
     try:
-        # A context of its own: nothing of one compilation is seen by the next.
-        parsed = binding.parse_assembly(llvm_ir, binding.create_context())
-        parsed.verify()
-        optimise(binding, machine, parsed)
-        text = str(machine.emit_assembly(parsed))
+        text = machine.assembly(llvm_ir)
     except RuntimeError as problem:
         raise _failure(module, str(problem)) from problem
     # A misspelt intrinsic is, for LLVM, a function of somebody else.
@@ -86,12 +71,6 @@ def _run_llvm(llvm_ir: str, module: Module, options: Options, version: tuple[int
     if missing:
         raise _failure(module, f"there is no intrinsic {missing[1]}")
     return text
-
-
-def optimise(binding: Any, machine: Any, parsed: Any) -> None:
-    tuning = binding.create_pipeline_tuning_options(speed_level=3)
-    passes = binding.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(parsed, passes)
 
 
 # tidying

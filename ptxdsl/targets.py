@@ -8,7 +8,6 @@ came with) and the "Target ISA Notes" of each instruction; a test asks ptxas abo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from ptxdsl.diagnostics import error
 from ptxdsl.record import dataclass
@@ -154,7 +153,9 @@ def target(name: str) -> Target:
     """The target of a name. Raises E0702 with the nearest name, or the list."""
     if name in TARGETS:
         return TARGETS[name]
-    near = get_close_matches(name, TARGETS, n=1, cutoff=0.7)
+    import difflib  # for mistakes only
+
+    near = difflib.get_close_matches(name, TARGETS, n=1, cutoff=0.7)
     family = [known for known in TARGETS if known.rstrip("af") == name.rstrip("abcdefghijklmnopqrstuvwxyz")]
     near = family or near
     known = ", ".join(TARGETS)

@@ -26,7 +26,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.record import dataclass, field
+from ptxdsl.record import dataclass, field, field_names
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import Type
@@ -284,4 +284,4 @@ def names_in(node: ast.Node) -> Iterator[str]:
         elif isinstance(item, tuple):
             stack.extend(item)
         elif isinstance(item, ast.Node):
-            stack.extend(getattr(item, f) for f in item.__dataclass_fields__ if f != "span")
+            stack.extend(getattr(item, f) for f in field_names(type(item)) if f != "span")

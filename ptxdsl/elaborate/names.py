@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
@@ -85,6 +84,8 @@ def builtin_scope() -> Scope:
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
+    import difflib  # for mistakes only
+
     found = difflib.get_close_matches(name, list(dict.fromkeys(c for c in candidates if not c.startswith("_"))), 1, 0.7)
     return found[0] if found else None
 

@@ -29,7 +29,7 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.loops import Loops
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import StructType, TupleType, Type
@@ -362,7 +362,7 @@ def _walk(node: ast.Node) -> list[ast.Node]:
     while stack:
         item = stack.pop()
         found.append(item)
-        for field in item.__dataclass_fields__:
+        for field in field_names(type(item)):
             value = getattr(item, field)
             for child in value if isinstance(value, tuple) else (value,):
                 if isinstance(child, ast.Node):

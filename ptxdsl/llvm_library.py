@@ -1,0 +1,186 @@
+"""LLVM by way of llvmlite: text of LLVM IR in, assembly text out.
+
+``llvmlite.binding`` describes all of LLVM to Python, with ``llvmlite.ir`` and half of the standard library behind it:
+importing it takes a fifth of a whole compilation. The functions that are used here are therefore called in llvmlite's
+shared library itself, by the prototypes that ``binding`` gives them. That is done for the versions in ``DIRECT`` only,
+whose prototypes were compared; of any other version ``binding`` is used. Both ways give the same text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from threading import Lock
+from typing import Any, Protocol
+
+import llvmlite
+from llvmlite.utils import get_library_name
+
+DIRECT = ("0.50.",)
+
+# Shared addresses are 32 bits wide. LLVM reads this option when a target machine is made, process-wide.
+_OPTION = "--nvptx-short-ptr"
+
+_OPTIMISATION_LEVEL = 3
+
+
+class Machine(Protocol):
+    """LLVM's back end for one target."""
+
+    data_layout: str
+
+    def assembly(self, ir: str) -> str:
+        """The optimised assembly of a module. Raises RuntimeError with LLVM's words where the text is wrong."""
+
+
+def machine(triple: str, cpu: str, features: str) -> Machine:
+    """A new target machine. Raises RuntimeError for a triple that LLVM does not know."""
+    library = _library()
+    return _BindingMachine(triple, cpu, features) if library is None else _DirectMachine(library, triple, cpu, features)
+
+
+# ---------------------------------------------------------------------------------------- by llvmlite's shared library
+
+_text, _handle, _int = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
+_out = ctypes.POINTER(ctypes.c_char_p)
+
+# Name: result and arguments, as in llvmlite/binding/*.py; pointers to LLVM's objects are plain addresses.
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "SetCommandLine": (None, (_text, _text)),
+    "InitializeAllTargetInfos": (None, ()),
+    "InitializeAllTargets": (None, ()),
+    "InitializeAllTargetMCs": (None, ()),
+    "InitializeAllAsmPrinters": (None, ()),
+    "GetTargetFromTriple": (_handle, (_text, _out)),
+    "CreateTargetMachine": (_handle, (_handle, _text, _text, _text, _int, _text, _text, _int, _int, _text)),
+    "CreateTargetMachineData": (_handle, (_handle,)),
+    "CopyStringRepOfTargetData": (None, (_handle, _out)),
+    "DisposeTargetData": (None, (_handle,)),
+    "ContextCreate": (_handle, ()),
+    "ContextDispose": (None, (_handle,)),
+    "ParseAssembly": (_handle, (_handle, _text, _out)),
+    "VerifyModule": (ctypes.c_bool, (_handle, _out)),
+    "DisposeModule": (None, (_handle,)),
+    "CreatePipelineTuningOptions": (_handle, ()),
+    "DisposePipelineTuningOptions": (None, (_handle,)),
+    "CreatePassBuilder": (_handle, (_handle, _handle)),
+    "DisposePassBuilder": (None, (_handle,)),
+    "buildPerModuleDefaultPipeline": (_handle, (_handle, _int)),
+    "RunNewModulePassManager": (None, (_handle, _handle, _handle)),
+    "DisposeNewModulePassManger": (None, (_handle,)),  # spelled so
+    "TargetMachineEmitToMemory": (_handle, (_handle, _handle, _int, _out)),
+    "GetBufferStart": (ctypes.c_void_p, (_handle,)),
+    "GetBufferSize": (ctypes.c_size_t, (_handle,)),
+    "DisposeMemoryBuffer": (None, (_handle,)),
+    "DisposeString": (None, (_text,)),
+}
+
+
+@functools.cache
+def _library() -> Any:
+    """The prepared functions by name, LLVM initialised; None where ``llvmlite.binding`` is to be used."""
+    path = os.path.join(os.path.dirname(llvmlite.__file__), "binding", get_library_name())
+    if not llvmlite.__version__.startswith(DIRECT) or not os.path.isfile(path):
+        return None
+    loaded = ctypes.CDLL(path)
+    functions = type("Functions", (), {})()
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = loaded[f"LLVMPY_{name}"]  # by index: an object of our own, so binding's prototypes stay as they are
+        function.restype, function.argtypes = result, arguments
+        setattr(functions, name, function)
+    functions.SetCommandLine(b"ptxdsl", _OPTION.encode())
+    functions.InitializeAllTargetInfos()
+    functions.InitializeAllTargets()
+    functions.InitializeAllTargetMCs()
+    functions.InitializeAllAsmPrinters()
+    return functions
+
+
+class _DirectMachine:
+    def __init__(self, library: Any, triple: str, cpu: str, features: str) -> None:
+        self._library = library
+        self._lock = Lock()  # a target machine serves one module at a time
+        said = ctypes.c_char_p()
+        target = library.GetTargetFromTriple(triple.encode(), said)
+        if not target:
+            raise RuntimeError(self._take(said))
+        wanted = (triple.encode(), cpu.encode(), features.encode(), _OPTIMISATION_LEVEL, b"default", b"jitdefault")
+        self._machine = library.CreateTargetMachine(target, *wanted, 0, 0, b"")
+        data = library.CreateTargetMachineData(self._machine)
+        library.CopyStringRepOfTargetData(data, said)
+        library.DisposeTargetData(data)
+        self.data_layout = self._take(said)
+
+    def assembly(self, ir: str) -> str:
+        library = self._library
+        with self._lock:
+            # A context of its own: nothing of one compilation is seen by the next.
+            context = library.ContextCreate()
+            try:
+                said = ctypes.c_char_p()
+                module = library.ParseAssembly(context, ir.encode(), said)
+                if not module:
+                    raise RuntimeError(f"LLVM IR parsing error\n{self._take(said)}")
+                try:
+                    return self._compile(module)
+                finally:
+                    library.DisposeModule(module)
+            finally:
+                library.ContextDispose(context)
+
+    def _compile(self, module: Any) -> str:
+        library, said = self._library, ctypes.c_char_p()
+        broken, words = library.VerifyModule(module, said), self._take(said)
+        if broken:
+            raise RuntimeError(words)
+        tuning = library.CreatePipelineTuningOptions()
+        builder = library.CreatePassBuilder(self._machine, tuning)
+        passes = library.buildPerModuleDefaultPipeline(builder, _OPTIMISATION_LEVEL)
+        library.RunNewModulePassManager(passes, module, builder)
+        library.DisposeNewModulePassManger(passes)
+        library.DisposePassBuilder(builder)
+        library.DisposePipelineTuningOptions(tuning)
+        said = ctypes.c_char_p()
+        buffer = library.TargetMachineEmitToMemory(self._machine, module, 0, said)
+        if not buffer:
+            raise RuntimeError(self._take(said))
+        try:
+            return ctypes.string_at(library.GetBufferStart(buffer), library.GetBufferSize(buffer)).decode()
+        finally:
+            library.DisposeMemoryBuffer(buffer)
+
+    def _take(self, said: ctypes.c_char_p) -> str:
+        """A text that LLVM made, and that it is told to forget."""
+        words = (said.value or b"").decode("utf-8", "replace")
+        self._library.DisposeString(said)
+        return words
+
+
+# ------------------------------------------------------------------------------------------------ by llvmlite.binding
+
+
+@functools.cache
+def _binding() -> Any:
+    import llvmlite.binding as binding
+
+    binding.set_option("ptxdsl", _OPTION)
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+class _BindingMachine:
+    def __init__(self, triple: str, cpu: str, features: str) -> None:
+        target = _binding().Target.from_triple(triple)
+        self._machine = target.create_target_machine(cpu=cpu, features=features, opt=_OPTIMISATION_LEVEL)
+        self.data_layout = str(self._machine.target_data)
+
+    def assembly(self, ir: str) -> str:
+        binding = _binding()
+        module = binding.parse_assembly(ir, binding.create_context())
+        module.verify()
+        tuning = binding.create_pipeline_tuning_options(speed_level=_OPTIMISATION_LEVEL)
+        builder = binding.create_pass_builder(self._machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+        return str(self._machine.emit_assembly(module))
