@@ -12,6 +12,7 @@ from ptxdsl.elaborate.entities import (
     FunctionValue,
     GenericType,
     Literal,
+    NegativeZero,
     Poison,
     Runtime,
     RValue,
@@ -45,7 +46,7 @@ class Convert(Names):
         """A literal as a constant of a type; integers must fit, floats round to nearest."""
         number = value.value
         if to.dtype.kind == "float":
-            rounded = round_float(Fraction(number), to.dtype.ty)
+            rounded = -0.0 if isinstance(number, NegativeZero) else round_float(Fraction(number), to.dtype.ty)
             if abs(rounded) == float("inf"):
                 raise self.fail("E0303", f"{self.number_text(number)} is beyond the range of {to}", span)
             return const(to, rounded)
@@ -108,7 +109,7 @@ class Convert(Names):
             case MetaType(), FunctionValue() if accepts_types(to):
                 return value
             case MetaType(name="FloatLiteral"), Literal():
-                return Literal(Fraction(value.value))
+                return value if isinstance(value.value, Fraction) else Literal(Fraction(value.value))
             case MetaType(name="IntLiteral"), Runtime(comptime=True, type=SimdType() as t) if t.dtype.is_integer:
                 return Literal(self.comptime_int(value, span))
             case StructType(), _:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------------- values
 
 
+class NegativeZero(Fraction):
+    """The float literal ``-0.0``: a zero in all arithmetic of literals, but its sign reaches the type it meets."""
+
+
 @dataclass(frozen=True, slots=True)
 class Literal:
     """An integer or float literal: exact until it meets a type."""

@@ -10,6 +10,7 @@ from ptxdsl.effects import Kind
 from ptxdsl.elaborate.entities import (
     Comptime,
     Literal,
+    NegativeZero,
     Poison,
     Runtime,
     RValue,
@@ -62,6 +63,8 @@ class Operators(Memory):
             case Literal():
                 if op == "~" and isinstance(value.value, int):
                     return Literal(~value.value)
+                if op == "-" and value.value == 0 and isinstance(value.value, Fraction):
+                    return Literal(Fraction() if isinstance(value.value, NegativeZero) else NegativeZero())
                 if op in "+-":
                     return Literal(-value.value if op == "-" else value.value)
             case Runtime(type=SimdType() as t):
