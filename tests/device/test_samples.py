@@ -56,7 +56,7 @@ def test_for_the_sanitizer(name, gpu, launch, output, device, rng):
 
 @pytest.mark.parametrize("wait", ["try", "probe"])
 @pytest.mark.parametrize(
-    ("stages", "tile", "lag"), [(1, 16, 0), (2, 1024, 0), (2, 1024, 1), (3, 4096, 2), (8, 4096, 3)]
+    ("stages", "tile", "lag"), [(1, 16, 0), (2, 1024, 0), (2, 1024, 1), (3, 4096, 2), (8, 4096, 3), (6, 2048, 4)]
 )
 def test_bulk_copies_of_every_ring(stages, tile, lag, wait, gpu, launch, output, device, rng):
     header, kernel = sample("07_bulk_copy_ring", gpu, wait)
