@@ -11,12 +11,12 @@ by calling it. ``compile`` gives the PTX and needs no GPU. Importing this packag
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from ptxdsl.version import __version__
 
+TYPE_CHECKING = False  # the typing module costs 4 ms, and the command starts here
 if TYPE_CHECKING:
+    from typing import Any
+
     from ptxdsl.api import Kernel, Module, compile, load, loads
     from ptxdsl.cuda.errors import LaunchError
     from ptxdsl.diagnostics import CompileError
@@ -39,6 +39,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -1,7 +1,5 @@
 """``python -m ptxdsl``: the command."""
 
-import sys
+from ptxdsl.cli import command
 
-from ptxdsl.cli import main
-
-sys.exit(main())
+command()

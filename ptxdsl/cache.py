@@ -1,42 +1,66 @@
-"""Derived data that is costly to make: parse tables and parsed library modules, by the digest of what made them.
+"""Derived data that is costly to make, by the digest of what made it: parse tables, library trees, PTX.
 
 An entry is looked for in the wheel first and in the user's cache directory second. The directory is private, and
-nothing in it is believed that another user could have written: entries are pickles, and loading one runs it. A damaged,
-foreign or outdated entry is made again without a word; a directory that cannot be written costs time, not an error.
+nothing in it is believed that another user could have written: the library's trees are pickles, and loading one runs
+it. A damaged, foreign or outdated entry is made again without a word; a directory that cannot be written costs time,
+not an error. What was not used for longest goes when the directory has grown to ``SIZE_LIMIT``.
 
 ``PTXDSL_CACHE_DIR`` names the directory (empty: no cache); else ``XDG_CACHE_HOME/ptxdsl``; else the platform's place.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import stat
 import sys
-from pathlib import Path
 
-from ptxdsl import resources
 from ptxdsl.version import __version__
+
+TYPE_CHECKING = False  # the typing module costs 4 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# hashlib loads OpenSSL, which takes longer than all digests of a compilation; random.py does the same.
+try:
+    from _sha2 import sha256  # type: ignore[import-not-found]
+except ImportError:
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256
+
+SIZE_LIMIT = 128 << 20  # bytes
+# Old entries go until this much is left, so that not every store has to look for them.
+_SIZE_AFTER_EVICTION = SIZE_LIMIT // 4 * 3
+# Seconds: a temporary file so old is of a process that has ended.
+_ABANDONED_AFTER = 3600
 
 _MAGIC = b"ptxdsl-cache-1\n"
 _KEY_BYTES = 32
 _SUFFIX = ".entry"
 
 
-def key(*parts: str) -> bytes:
+def digest(data: bytes) -> str:
+    """SHA-256, hexadecimal."""
+    value: str = sha256(data).hexdigest()
+    return value
+
+
+def key(*parts: str | bytes) -> bytes:
     """The key of what is made from these texts by this version (32 bytes)."""
-    digest = hashlib.sha256(__version__.encode())
+    made = sha256(__version__.encode())
     for part in parts:
-        data = part.encode()
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return digest.digest()
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        made.update(b"%d:" % len(data))
+        made.update(data)
+    value: bytes = made.digest()
+    return value
 
 
 def pack(entry_key: bytes, payload: bytes) -> bytes:
     """An entry: magic, key, checksum over key and payload, payload."""
-    return _MAGIC + entry_key + hashlib.sha256(entry_key + payload).digest() + payload
+    checksum: bytes = sha256(entry_key + payload).digest()
+    return _MAGIC + entry_key + checksum + payload
 
 
 def unpack(entry_key: bytes, data: bytes) -> bytes | None:
@@ -46,33 +70,44 @@ def unpack(entry_key: bytes, data: bytes) -> bytes | None:
     return payload if len(data) >= head and data[:head] == pack(entry_key, payload)[:head] else None
 
 
-def directory() -> Path | None:
+def directory() -> str | None:
     """The cache directory, existing or not; None where the user wants none or has no home."""
     chosen = os.environ.get("PTXDSL_CACHE_DIR")
     if chosen is not None:
-        return Path(chosen).absolute() if chosen else None
+        return os.path.abspath(chosen) if chosen else None
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):
-        return Path(base) / "ptxdsl"
+        return os.path.join(base, "ptxdsl")
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA", "")
-        return Path(local) / "ptxdsl" / "Cache" if local else None
+        return os.path.join(local, "ptxdsl", "Cache") if local else None
     home = os.path.expanduser("~")
     if not os.path.isabs(home):
         return None
-    return Path(home, "Library/Caches/ptxdsl" if sys.platform == "darwin" else ".cache/ptxdsl")
+    return os.path.join(home, "Library/Caches/ptxdsl" if sys.platform == "darwin" else ".cache/ptxdsl")
 
 
 def load(name: str, entry_key: bytes) -> bytes | None:
     """The payload of entry ``name`` if the wheel or the user's cache has it with this key."""
+    from ptxdsl import resources
+
     shipped = resources.prebuilt(name)
     if shipped is not None and (payload := unpack(entry_key, shipped)) is not None:
         return payload
+    return load_own(name, entry_key)
+
+
+def load_own(name: str, entry_key: bytes) -> bytes | None:
+    """The payload of entry ``name`` if the user's cache has it with this key; it counts as used now."""
     where = _trusted(create=False)
     if where is None:
         return None
-    data = _read_private(_path(where, name, entry_key))
-    return None if data is None else unpack(entry_key, data)
+    path = _path(where, name, entry_key)
+    data = _read_private(path)
+    payload = None if data is None else unpack(entry_key, data)
+    if payload is not None:
+        _quietly(os.utime, path)
+    return payload
 
 
 def store(name: str, entry_key: bytes, payload: bytes) -> None:
@@ -80,65 +115,87 @@ def store(name: str, entry_key: bytes, payload: bytes) -> None:
     where = _trusted(create=True)
     if where is None:
         return
-    path = _path(where, name, entry_key)
     # A name of one's own, then a rename: readers see the old entry or the new one, never half of one.
-    temporary = where / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    temporary = os.path.join(where, f".{os.getpid()}-{os.urandom(6).hex()}.tmp")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(pack(entry_key, payload))
-        os.replace(temporary, path)
+        os.replace(temporary, _path(where, name, entry_key))
     except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        _quietly(os.unlink, temporary)
+    _evict()
 
 
-def entries() -> list[tuple[Path, int]]:
+def entries() -> list[tuple[str, int]]:
     """The files in the cache directory with their sizes in bytes; empty where the directory is not ours."""
-    where = _trusted(create=False)
-    if where is None:
-        return []
-    found = []
-    for path in sorted(where.iterdir()):
-        if path.suffix in (_SUFFIX, ".tmp"):
-            with contextlib.suppress(OSError):
-                found.append((path, path.lstat().st_size))
-    return found
+    return [(path, status.st_size) for path, status in _files()]
 
 
 def clear() -> int:
     """Removes all entries; the number removed."""
-    removed = 0
-    for path, _ in entries():
-        with contextlib.suppress(OSError):
-            path.unlink()
-            removed += 1
-    return removed
+    return sum(_quietly(os.unlink, path) for path, _ in _files())
 
 
-def _path(where: Path, name: str, entry_key: bytes) -> Path:
+def _files() -> list[tuple[str, os.stat_result]]:
+    where = _trusted(create=False)
+    found = []
+    try:
+        for name in sorted(os.listdir(where)) if where is not None else ():
+            if name.endswith((_SUFFIX, ".tmp")):
+                path = os.path.join(where or "", name)
+                found.append((path, os.lstat(path)))
+    except OSError:  # another process clears it
+        pass
+    return found
+
+
+def _evict() -> None:
+    files = sorted(_files(), key=lambda file: file[1].st_mtime)
+    total = sum(status.st_size for _, status in files)
+    if not files:
+        return
+    newest = files[-1][1].st_mtime
+    for path, status in files:
+        if path.endswith(".tmp") and newest - status.st_mtime > _ABANDONED_AFTER:
+            _quietly(os.unlink, path)
+    if total > SIZE_LIMIT:
+        for path, status in files[:-1]:
+            if total > _SIZE_AFTER_EVICTION and path.endswith(_SUFFIX) and _quietly(os.unlink, path):
+                total -= status.st_size
+
+
+def _quietly(action: Callable[[str], None], path: str) -> bool:
+    """Whether the file system let it."""
+    try:
+        action(path)
+    except OSError:
+        return False
+    return True
+
+
+def _path(where: str, name: str, entry_key: bytes) -> str:
     # Pickles are read by the Python that wrote them: interpreters that share a home do not fight over an entry.
     python = f"{sys.implementation.name}{sys.version_info.major}{sys.version_info.minor}"
-    return where / f"{name}-{python}-{entry_key.hex()[:32]}{_SUFFIX}"
+    return os.path.join(where, f"{name}-{python}-{entry_key.hex()[:32]}{_SUFFIX}")
 
 
-def _trusted(create: bool) -> Path | None:
+def _trusted(create: bool) -> str | None:
     """The cache directory if it is a real directory that only this user can write; made (0700) if asked for."""
     where = directory()
     if where is None:
         return None
     try:
         if create:
-            where.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
-                where.mkdir(mode=0o700)
-        status = where.lstat()
+            os.makedirs(os.path.dirname(where), exist_ok=True)
+            _quietly(lambda path: os.mkdir(path, 0o700), where)
+        status = os.lstat(where)
     except OSError:
         return None
     return where if stat.S_ISDIR(status.st_mode) and _private(status) else None
 
 
-def _read_private(path: Path) -> bytes | None:
+def _read_private(path: str) -> bytes | None:
     """The bytes of a regular file that only this user can have written. No link is followed."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -6,18 +6,20 @@ Start-up is part of every compilation, so modules are imported where they are us
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.command_line import Arguments, read
 
+TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import IO, Any, NoReturn
+
+    from ptxdsl.diagnostics import Diagnostic
     from ptxdsl.options import Options
-    from ptxdsl.source import Source, Span
+    from ptxdsl.source import Span
 
 OK, FOUND, USAGE = 0, 1, 2
 # The shell's number for a process that ended by SIGINT.
@@ -37,13 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     thresholds = gc.get_threshold()
     gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
     try:
-        arguments = _parser().parse_args(argv)
-        as_json = getattr(arguments, "json", False)
-        try:
-            code: int = arguments.run(arguments)
-        except CompileError as problem:
-            code = _report(problem.diagnostics, as_json)
-            _show_traceback(problem.__cause__)
+        arguments = read(sys.argv[1:] if argv is None else argv)
+        as_json = arguments.json
+        code = _COMMANDS[arguments.command](arguments)
         sys.stdout.flush()
         return code
     except SystemExit as end:  # argparse: its --help and its usage errors
@@ -56,81 +54,54 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(nowhere, sys.stdout.fileno())
         os.dup2(nowhere, sys.stderr.fileno())
         return OK
-    except Exception as defect:
-        from ptxdsl.driver import internal_error
-
-        code = _report([internal_error(defect)], as_json)
-        _show_traceback(defect)
-        return code
+    except Exception as problem:
+        return _failed(problem, as_json)
     finally:
         gc.set_threshold(*thresholds)
+
+
+def command() -> NoReturn:
+    """``main`` as a process, which ends at once: freeing all trees and LLVM's tables first takes 20 ms."""
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # none, gone or closed
+            code = code or FOUND  # what was written may not have arrived
+    os._exit(code)
+
+
+def _failed(problem: Exception, as_json: bool) -> int:
+    from ptxdsl.diagnostics import CompileError
+
+    if isinstance(problem, CompileError):
+        code = _report(problem.diagnostics, as_json)
+        _show_traceback(problem.__cause__)
+    else:
+        from ptxdsl.driver import internal_error
+
+        code = _report([internal_error(problem)], as_json)
+        _show_traceback(problem)
+    return code
+
+
+def _error(code: str, message: str, help: str | None = None) -> Exception:
+    from ptxdsl.diagnostics import error
+
+    return error(code, message, None, help=help)
 
 
 # ------------------------------------------------------------------------------------------------------- arguments
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}\n{self.format_usage()}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    from ptxdsl.driver import STAGE_NAMES
-
-    parser = _Parser(prog="ptxdsl", description="Compiles warp-specialised GPU kernels to PTX.", allow_abbrev=False)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-
-    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        added: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        added.set_defaults(run=run)
-        return added
-
-    compile_ = command("compile", _compile, "Compile a file to PTX, or to any stage on the way.")
-    compile_.add_argument("file", metavar="FILE", help=".pdsl, .mojo, .ll or .ptx; - reads standard input")
-    compile_.add_argument("--kernel", metavar="K", help="the def to compile (else all @kernel ones, else the only one)")
-    compile_.add_argument(
-        "-D", dest="constants", action="append", default=[], metavar="NAME=VALUE", help="a comptime parameter"
-    )
-    compile_.add_argument("--emit", choices=STAGE_NAMES, default="ptx", help="the stage to print (ptx)")
-    compile_.add_argument("-o", dest="output", metavar="OUT", help="the file to write (standard output)")
-    compile_.add_argument("--no-contract", action="store_true", help="keep a*b+c apart instead of fusing it to fma")
-    compile_.add_argument("--no-ring-unroll", action="store_true", help="keep ring loops as written")
-    compile_.add_argument("--lineinfo", action="store_true", help="keep .loc lines in the PTX")
-    compile_.add_argument("--ptx-version", metavar="X.Y", type=_ptx_version, help="the .version to write")
-    compile_.add_argument("--wait", choices=("try", "probe"), default="try", help="the form of a barrier wait (try)")
-    compile_.add_argument("--check", choices=("off", "warn", "error"), default="warn", help="protocol findings (warn)")
-
-    check = command("check", _check, "Check everything in a file, reached by a kernel or not.")
-    check.add_argument("file", metavar="FILE", help="- reads standard input")
-
-    for each in (compile_, check):
-        each.add_argument("--arch", metavar="A", default=None, help="the target (sm_90a); `ptxdsl targets` lists them")
-        each.add_argument("--json", action="store_true", help="diagnostics as one JSON object on standard error")
-
-    explain = command("explain", _explain, "Explain a diagnostic's code.")
-    explain.add_argument("code", metavar="CODE", help="as printed: E0301")
-    command("targets", _targets, "List the targets and the features they have.")
-    command("version", _version, "Print the versions of ptxdsl and of what it works with.")
-    cache = command("cache", _cache, "Show or clear the cache of parse tables.")
-    cache.add_argument("action", choices=("info", "clear"))
-    return parser
-
-
-def _ptx_version(text: str) -> tuple[int, int]:
-    major, dot, minor = text.partition(".")
-    if not (dot and major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is no PTX version: write it as 8.6")
-    return int(major), int(minor)
-
-
-def _options(arguments: argparse.Namespace) -> Options:
+def _options(arguments: Arguments) -> Options:
     from ptxdsl.options import Options
 
-    arch = {} if arguments.arch is None else {"arch": arguments.arch}
-    if arguments.run is _check:
-        return Options(**arch)
+    arch = Options.arch if arguments.arch is None else arguments.arch
+    if arguments.command == "check":
+        return Options(arch)
     return Options(
-        **arch,
+        arch,
         ptx_version=arguments.ptx_version,
         wait=arguments.wait,
         contract=not arguments.no_contract,
@@ -140,15 +111,15 @@ def _options(arguments: argparse.Namespace) -> Options:
     )
 
 
-def _constants(entries: Iterable[str]) -> dict[str, str]:
+def _constants(entries: Iterable[str] | None) -> dict[str, str]:
     """``-D`` entries by name. Raises E1004/E1005."""
     constants: dict[str, str] = {}
-    for entry in entries:
+    for entry in entries or ():
         name, equals, value = entry.partition("=")
         if not (equals and name.isidentifier() and value.strip()):
-            raise error("E1004", f"-D {entry}: expected NAME=VALUE", None, help="for example -D STAGES=3")
+            raise _error("E1004", f"-D {entry}: expected NAME=VALUE", help="for example -D STAGES=3")
         if name in constants:
-            raise error("E1005", f"-D gives {name} twice", None)
+            raise _error("E1005", f"-D gives {name} twice")
         constants[name] = value
     return constants
 
@@ -156,15 +127,16 @@ def _constants(entries: Iterable[str]) -> dict[str, str]:
 # -------------------------------------------------------------------------------------------------------- commands
 
 
-def _compile(arguments: argparse.Namespace) -> int:
-    from ptxdsl import driver
+def _compile(arguments: Arguments) -> int:
+    from ptxdsl import ptx_cache
 
     output = arguments.output if arguments.output != "-" else None
     if arguments.emit == "cubin" and output is None and sys.stdout.isatty():
-        raise error("E1006", "a cubin is binary and not for a terminal", None, help="name a file with -o")
-    job = driver.Job(_source(arguments.file), arguments.kernel, _constants(arguments.constants), _options(arguments))
-    text = driver.show(job, arguments.emit)
-    _report(job.sink.items, arguments.json)
+        raise _error("E1006", "a cubin is binary and not for a terminal", help="name a file with -o")
+    name, data = _input(arguments.file)
+    key = ptx_cache.key(arguments, name, data)
+    known = None if key is None else ptx_cache.look_up(key)
+    text = _made(arguments, name, data, key) if known is None else known
     if output is not None:
         _write_file(output, text)
     else:
@@ -172,21 +144,36 @@ def _compile(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _check(arguments: argparse.Namespace) -> int:
-    from ptxdsl import driver
+def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> str | bytes:
+    from ptxdsl import driver, ptx_cache
+    from ptxdsl.imports import source_of
 
-    job = driver.Job(_source(arguments.file), options=_options(arguments))
+    source = source_of(data, name)
+    job = driver.Job(source, arguments.kernel, _constants(arguments.constants), _options(arguments))
+    text = driver.show(job, arguments.emit)
+    _report(job.sink.items, arguments.json)
+    if key is not None and isinstance(text, str) and not job.sink.items:
+        ptx_cache.keep(key, job.loader.resolutions, text)
+    return text
+
+
+def _check(arguments: Arguments) -> int:
+    from ptxdsl import driver
+    from ptxdsl.imports import source_of
+
+    name, data = _input(arguments.file)
+    job = driver.Job(source_of(data, name), options=_options(arguments))
     return _report(driver.check(job), arguments.json)
 
 
-def _explain(arguments: argparse.Namespace) -> int:
+def _explain(arguments: Arguments) -> int:
     from ptxdsl.explain import explain
 
     _write(explain(arguments.code))
     return OK
 
 
-def _targets(arguments: argparse.Namespace) -> int:
+def _targets(arguments: Arguments) -> int:
     from ptxdsl.targets import DRIVERS, FEATURES, TARGETS, version_text
 
     targets = [(name, version_text(row.ptx), str(DRIVERS[row.ptx])) for name, row in TARGETS.items()]
@@ -205,7 +192,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _version(arguments: argparse.Namespace) -> int:
+def _version(arguments: Arguments) -> int:
     from importlib.metadata import PackageNotFoundError, version
 
     from ptxdsl.version import __version__
@@ -219,7 +206,7 @@ def _version(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _cache(arguments: argparse.Namespace) -> int:
+def _cache(arguments: Arguments) -> int:
     from ptxdsl import cache
 
     where = cache.directory()
@@ -232,19 +219,29 @@ def _cache(arguments: argparse.Namespace) -> int:
     return OK
 
 
+_COMMANDS: dict[str, Callable[[Arguments], int]] = {
+    "compile": _compile,
+    "check": _check,
+    "explain": _explain,
+    "targets": _targets,
+    "version": _version,
+    "cache": _cache,
+}
+
+
 # --------------------------------------------------------------------------------------------- input and output
 
 
-def _source(path: str) -> Source:
-    """The text of a file or, for ``-``, of standard input. Raises E1002, E1003 or E01xx."""
-    from ptxdsl.imports import read_file, source_of
+def _input(path: str) -> tuple[str, bytes]:
+    """The name and the bytes of a file or, for ``-``, of standard input. Raises E1001 to E1003."""
+    from ptxdsl.text_files import read_bytes
 
     if path != "-":
-        return read_file(path)
+        return path, read_bytes(path)
     try:
-        return source_of(sys.stdin.buffer.read(), "<stdin>")
+        return "<stdin>", sys.stdin.buffer.read()
     except OSError as problem:
-        raise error("E1003", f"cannot read standard input: {problem.strerror}", None) from None
+        raise _error("E1003", f"cannot read standard input: {problem.strerror}") from None
 
 
 def _write(text: str | bytes) -> None:
@@ -261,7 +258,7 @@ def _write(text: str | bytes) -> None:
     except BrokenPipeError:
         raise
     except OSError as problem:
-        raise error("E1007", f"cannot write to standard output: {problem.strerror}", None) from None
+        raise _error("E1007", f"cannot write to standard output: {problem.strerror}") from None
 
 
 def _write_file(path: str, text: str | bytes) -> None:
@@ -270,7 +267,7 @@ def _write_file(path: str, text: str | bytes) -> None:
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             if os.path.isdir(path):
-                raise error("E1007", f"cannot write '{path}': it is a folder", None)
+                raise _error("E1007", f"cannot write '{path}': it is a folder")
             with open(path, "wb") as device:  # /dev/null, a pipe: nothing to rename
                 device.write(data)
             return
@@ -286,7 +283,7 @@ def _write_file(path: str, text: str | bytes) -> None:
             if os.path.exists(temporary):
                 os.unlink(temporary)
     except OSError as problem:
-        raise error("E1007", f"cannot write '{path}': {problem.strerror}", None) from None
+        raise _error("E1007", f"cannot write '{path}': {problem.strerror}") from None
 
 
 # ------------------------------------------------------------------------------------------------------ diagnostics

@@ -7,7 +7,6 @@ syntax: its trees come from the wheel or the user's cache.
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 from collections import OrderedDict
 from threading import RLock
@@ -18,6 +17,7 @@ from ptxdsl.diagnostics import DiagnosticSink, error
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
+from ptxdsl.text_files import SIZE_LIMIT, LeavesFolderError, find_module, read_bytes
 
 # Mojo's module paths and the module of our standard library that has their names. A name that it lacks is looked
 # up among those that need no import, and is for host code where it is not there either.
@@ -64,11 +64,8 @@ HOST_ONLY_MODULES: frozenset[str] = frozenset(
     }
 )
 
-# ``module``: a user's own module; the suffixes in the order in which they are looked for.
-_FILE_FORMS = ("{}.pdsl", "{}.mojo", "{}/__init__.pdsl", "{}/__init__.mojo")
-
-# No kernel is so long: a device or a stray binary is meant.
-_SIZE_LIMIT = 16 << 20
+# The importing file's name and the module's: the path and the digest of the file it is, both empty where it is none.
+Resolutions = dict[tuple[str, str], tuple[str, str]]
 
 _PARSED_LIMIT = 128
 _parsed: OrderedDict[tuple[str, str, bool], ast.Module] = OrderedDict()
@@ -78,22 +75,13 @@ _reading = RLock()
 
 def read_file(path: str) -> Source:
     """The text of a file, named as given. Raises E1001 to E1003 (no readable file) or E01xx (no text)."""
-    try:
-        if os.path.isdir(path):
-            raise error("E1002", f"'{path}' is a folder, not a file", None)
-        with open(path, "rb") as file:
-            data = file.read(_SIZE_LIMIT + 1)
-    except FileNotFoundError:
-        raise error("E1001", f"there is no file '{path}'", None) from None
-    except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
-        raise error("E1003", f"cannot read '{path}': {getattr(problem, 'strerror', problem)}", None) from None
-    return source_of(data, path)
+    return source_of(read_bytes(path), path)
 
 
 def source_of(data: bytes, name: str) -> Source:
     """Bytes as a text. Raises E1003 where there are too many, E01xx where they are none."""
-    if len(data) > _SIZE_LIMIT:
-        raise error("E1003", f"'{name}' is longer than {_SIZE_LIMIT >> 20} MiB", None)
+    if len(data) > SIZE_LIMIT:
+        raise error("E1003", f"'{name}' is longer than {SIZE_LIMIT >> 20} MiB", None)
     from ptxdsl.syntax.parse import read_source
 
     return read_source(data, name)
@@ -212,10 +200,14 @@ def _unpickled(data: bytes | None) -> ast.Module | None:
 
 
 class Loader:
-    """Resolves the imports of one compilation. ``sources`` are the user's texts it has read, in that order."""
+    """Resolves the imports of one compilation. ``sources`` are the user's texts it has read, in that order.
+
+    resolutions: for each import in a user's file what was found beside it.
+    """
 
     def __init__(self) -> None:
         self.sources: list[Source] = []
+        self.resolutions: Resolutions = {}
 
     def prelude(self) -> ast.Module:
         """What is in scope without an import."""
@@ -242,9 +234,20 @@ class Loader:
                 span,
                 help="move the module beside this file, or into a folder below it",
             )
-        path = _file_of(importing, module, span)
+        try:
+            path = find_module(importing.name, module)
+        except LeavesFolderError:
+            raise error(
+                "E0251",
+                f"module '{module}' is a link that leaves the folder of the importing file",
+                span,
+                help="put the file itself beside this one",
+            ) from None
         if path is not None:
-            return self._file(path, span)
+            data = read_bytes(path)
+            self.resolutions[importing.name, module] = path, cache.digest(data)
+            return self._module(source_of(data, path))
+        self.resolutions[importing.name, module] = "", ""
         if level == 0:
             if module in resources.stdlib_names():
                 return library_module(module)
@@ -255,33 +258,10 @@ class Loader:
                 return library_module(ours)
         raise _unknown("." * level + module, span)
 
-    def _file(self, path: str, span: Span) -> ast.Module:
-        source = read_file(path)
+    def _module(self, source: Source) -> ast.Module:
         if all((known.name, known.text) != (source.name, source.text) for known in self.sources):
             self.sources.append(source)
         return parse_once(source)
-
-
-def _file_of(importing: Source, module: str, span: Span) -> str | None:
-    """The path of a user's module, spelled from the importing file's own path. Raises E0251."""
-    parts = module.split(".")
-    if importing.name.startswith("<") or not all(part.isidentifier() for part in parts):
-        return None
-    folder = os.path.dirname(importing.name)
-    for form in _FILE_FORMS:
-        path = os.path.join(folder, form.format("/".join(parts)))
-        if not os.path.isfile(path):
-            continue
-        root = os.path.realpath(folder or ".")
-        if not os.path.realpath(path).startswith(os.path.join(root, "")):
-            raise error(
-                "E0251",
-                f"module '{module}' is a link that leaves the folder of the importing file",
-                span,
-                help="put the file itself beside this one",
-            )
-        return path
-    return None
 
 
 def _unknown(module: str, span: Span | None) -> Exception:

@@ -7,25 +7,23 @@ folders beside the package, and what is made from them goes into the user's cach
 
 from __future__ import annotations
 
-import hashlib
+import os
 from functools import cache
-from pathlib import Path
 
+from ptxdsl.cache import digest
 from ptxdsl.diagnostics import error
 
-_PACKAGE = Path(__file__).resolve().parent
-_GENERATED = _PACKAGE / "_generated"
-
-# What the parsed form of a text depends on besides the grammar: a change there must not meet trees of yesterday.
-_SYNTAX_CODE = ("source.py", "syntax/*.py")
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_GENERATED = os.path.join(_PACKAGE, "_generated")
 
 
 @cache
-def folder(kind: str) -> Path:
-    """The folder ``grammar`` or ``stdlib``. Raises E1090 when the installation is damaged."""
-    for root in (_PACKAGE, _PACKAGE.parent):
-        if (root / kind).is_dir():
-            return root / kind
+def folder(kind: str) -> str:
+    """The path of the folder ``grammar`` or ``stdlib``. Raises E1090 when the installation is damaged."""
+    for root in (_PACKAGE, os.path.dirname(_PACKAGE)):
+        path = os.path.join(root, kind)
+        if os.path.isdir(path):
+            return path
     raise error(
         "E1090",
         f"the {kind} folder of ptxdsl is missing",
@@ -37,34 +35,44 @@ def folder(kind: str) -> Path:
 @cache
 def grammar_text() -> str:
     """The text of ``grammar/pdsl.lark``."""
-    return (folder("grammar") / "pdsl.lark").read_text(encoding="utf-8")
+    return _text(os.path.join(folder("grammar"), "pdsl.lark"))
 
 
 @cache
 def stdlib_names() -> tuple[str, ...]:
     """The names of the standard library's modules, sorted."""
-    return tuple(sorted(p.stem for p in folder("stdlib").glob("*.pdsl")))
+    return tuple(sorted(name[: -len(".pdsl")] for name in os.listdir(folder("stdlib")) if name.endswith(".pdsl")))
 
 
 def stdlib_text(name: str) -> str:
     """The text of the standard library's module ``name``, one of ``stdlib_names()``."""
-    return (folder("stdlib") / f"{name}.pdsl").read_text(encoding="utf-8")
+    return _text(os.path.join(folder("stdlib"), f"{name}.pdsl"))
 
 
 @cache
 def syntax_digest() -> str:
     """A digest of the grammar and of the code that makes trees by it (64 hexadecimal digits)."""
-    digest = hashlib.sha256(grammar_text().encode())
-    for pattern in _SYNTAX_CODE:
-        for path in sorted(_PACKAGE.glob(pattern)):
-            digest.update(path.name.encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    parts = [grammar_text().encode()]
+    syntax = os.path.join(_PACKAGE, "syntax")
+    code = [os.path.join(syntax, name) for name in sorted(os.listdir(syntax)) if name.endswith(".py")]
+    for path in (os.path.join(_PACKAGE, "source.py"), *code):
+        parts += [os.path.basename(path).encode(), _bytes(path)]
+    return digest(b"".join(parts))
 
 
 def prebuilt(name: str) -> bytes | None:
     """What the wheel ships under this name, in the cache's entry format; None in a checkout."""
     try:
-        return (_GENERATED / name).read_bytes()
+        return _bytes(os.path.join(_GENERATED, name))
     except OSError:
         return None
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()

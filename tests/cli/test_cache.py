@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -149,6 +150,28 @@ def test_concurrent_writers_leave_one_whole_entry(folder: Path) -> None:
     assert len(list(folder.iterdir())) == 1
 
 
+def test_what_was_not_used_for_longest_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 5000)
+    monkeypatch.setattr(cache, "_SIZE_AFTER_EVICTION", 3500)
+    keys = [cache.key(str(i)) for i in range(5)]
+    for age, key in zip((40, 50, 30, 20), keys, strict=False):
+        cache.store("thing", key, bytes(1000))
+        then = time.time() - age
+        os.utime(next(p for p in folder.iterdir() if key.hex()[:32] in p.name), (then, then))
+    assert cache.load("thing", keys[1]) is not None  # which makes it the youngest
+    cache.store("thing", keys[4], bytes(1000))
+    assert [cache.load("thing", key) is not None for key in keys] == [False, True, False, True, True]
+
+
+def test_what_ended_processes_left_goes(folder: Path) -> None:
+    cache.store("thing", KEY, b"payload")
+    for name, age in (("old.tmp", 7200), ("new.tmp", 10)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age,) * 2)
+    cache.store("thing", KEY, b"payload")
+    assert [p.name for p in folder.glob("*.tmp")] == ["new.tmp"]
+
+
 def test_clear_takes_entries_alone(folder: Path) -> None:
     cache.store("thing", KEY, b"payload")
     (folder / "mine.txt").touch()
@@ -159,10 +182,10 @@ def test_clear_takes_entries_alone(folder: Path) -> None:
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PTXDSL_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.directory() == tmp_path / "ptxdsl"
+    assert cache.directory() == str(tmp_path / "ptxdsl")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
-    assert cache.directory() == tmp_path / ".cache" / "ptxdsl"
+    assert cache.directory() == str(tmp_path / ".cache" / "ptxdsl")
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache.directory() == tmp_path / "Library" / "Caches" / "ptxdsl"
+    assert cache.directory() == str(tmp_path / "Library" / "Caches" / "ptxdsl")

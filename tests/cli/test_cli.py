@@ -38,6 +38,11 @@ def add(a: Pointer[Float32, MutAnyOrigin], n: Int32):
 BAD = "@kernel\ndef f():\n    var x = unknown\n"
 
 
+@pytest.fixture(autouse=True)
+def compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXDSL_NO_CACHE", "1")  # test_ptx_cache.py has the other half
+
+
 @dataclass
 class Result:
     code: int

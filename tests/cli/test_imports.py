@@ -14,6 +14,7 @@ from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.imports import HOST_ONLY_MODULES, MOJO_MODULES, HostOnly, Loader, read_file
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
+from ptxdsl.text_files import SIZE_LIMIT
 
 TEXT = "def helper() -> Int:\n    return 1\n"
 
@@ -172,7 +173,7 @@ def test_a_cached_tree_that_cannot_be_read_is_made_again(tmp_path: Path, monkeyp
     [
         (lambda p: None, "E1001"),
         (lambda p: p.mkdir(), "E1002"),
-        (lambda p: p.write_bytes(b"x" * (imports._SIZE_LIMIT + 1)), "E1003"),
+        (lambda p: p.write_bytes(b"x" * (SIZE_LIMIT + 1)), "E1003"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, make: Callable[[Path], object], code: str) -> None:

@@ -239,7 +239,7 @@ def test_codes_exist() -> None:
 
 
 def test_limits_are_those_of_the_compiler() -> None:
-    from ptxdsl import imports
+    from ptxdsl import text_files
     from ptxdsl.elaborate import context, kernels, loops, operators, variadic
     from ptxdsl.syntax import limits
 
@@ -255,7 +255,7 @@ def test_limits_are_those_of_the_compiler() -> None:
         "E0403": [context.MAX_STEPS, loops.MAX_UNROLL],
         "E0404": [context.MAX_OPS],
         "E0406": [context.MAX_DEPTH],
-        "E1003": [imports._SIZE_LIMIT >> 20],
+        "E1003": [text_files.SIZE_LIMIT >> 20],
     }
     assert {code: shown[code] for code in constants} == constants
 

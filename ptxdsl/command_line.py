@@ -1,0 +1,146 @@
+"""The command's arguments: one table for ``compile``, read by argparse, and for a plain command without it.
+
+argparse with its formatting and translation costs 10 ms of start-up, as long as a compilation that the cache answers.
+``plain`` reads what has no abbreviation, no error and no help in it; all else is argparse's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+TYPE_CHECKING = False  # the typing module costs 4 ms
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from typing import Any, Literal
+
+STAGE_NAMES = ("tree", "ast", "tir", "rings", "llvm", "ptx", "cubin", "sass")
+
+
+class Arguments:
+    """``command`` is the subcommand; the others are the options by their names."""
+
+    command: str
+    file: str
+    output: str | None
+    emit: str
+    kernel: str | None
+    constants: list[str] | None
+    arch: str | None
+    ptx_version: tuple[int, int] | None
+    wait: Literal["try", "probe"]
+    check: Literal["off", "warn", "error"]
+    no_contract: bool
+    no_ring_unroll: bool
+    lineinfo: bool
+    json: bool = False
+    no_cache: bool
+    code: str
+    action: str
+
+
+def _ptx_version(text: str) -> tuple[int, int]:
+    major, dot, minor = text.partition(".")
+    if not (dot and major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"'{text}' is no PTX version: write it as 8.6")
+    return int(major), int(minor)
+
+
+_FLAG = "store_true"
+
+# Option: argparse's words for it.
+_BOTH: dict[str, dict[str, Any]] = {
+    "--arch": {"metavar": "A", "default": None, "help": "the target (sm_90a); `ptxdsl targets` lists them"},
+    "--json": {"action": _FLAG, "help": "diagnostics as one JSON object on standard error"},
+}
+_COMPILE: dict[str, dict[str, Any]] = {
+    "--kernel": {"metavar": "K", "help": "the def to compile (else all @kernel ones, else the only one)"},
+    "-D": {"dest": "constants", "action": "append", "metavar": "NAME=VALUE", "help": "a comptime parameter"},
+    "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
+    "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
+    "--no-contract": {"action": _FLAG, "help": "keep a*b+c apart instead of fusing it to fma"},
+    "--no-ring-unroll": {"action": _FLAG, "help": "keep ring loops as written"},
+    "--lineinfo": {"action": _FLAG, "help": "keep .loc lines in the PTX"},
+    "--ptx-version": {"metavar": "X.Y", "type": _ptx_version, "help": "the .version to write"},
+    "--wait": {"choices": ("try", "probe"), "default": "try", "help": "the form of a barrier wait (try)"},
+    "--check": {"choices": ("off", "warn", "error"), "default": "warn", "help": "protocol findings (warn)"},
+    "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
+    **_BOTH,
+}
+
+
+def read(argv: Sequence[str]) -> Arguments:
+    """The arguments of a command. Raises SystemExit as argparse does, after its words."""
+    return plain(argv) or _parser().parse_args(argv, Arguments())
+
+
+def plain(argv: Sequence[str]) -> Arguments | None:
+    """The arguments of a ``compile`` command in which every option is spelled out; None where it is another."""
+    if not argv or argv[0] != "compile":
+        return None
+    values: dict[str, Any] = {"command": "compile", "file": None}
+    for option, row in _COMPILE.items():
+        values[_destination(option, row)] = False if row.get("action") == _FLAG else row.get("default")
+    words = iter(argv[1:])
+    for word in words:
+        option, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        row = _COMPILE.get(option, {})
+        if not row:
+            if values["file"] is not None or not word or (word.startswith("-") and word != "-"):
+                return None
+            values["file"] = word
+        elif row.get("action") == _FLAG:
+            if equals:
+                return None
+            values[_destination(option, row)] = True
+        else:
+            value = value if equals else next(words, "")
+            if not value or value.startswith("-") or value not in row.get("choices", (value,)):
+                return None
+            place = _destination(option, row)
+            if "type" in row:
+                try:
+                    values[place] = row["type"](value)
+                except Exception:  # argparse says it
+                    return None
+            else:
+                values[place] = [*(values[place] or ()), value] if row.get("action") == "append" else value
+    if values["file"] is None:
+        return None
+    found = Arguments()
+    found.__dict__.update(values)
+    return found
+
+
+def _destination(option: str, row: dict[str, Any]) -> str:
+    name: str = row.get("dest") or option.lstrip("-").replace("-", "_")
+    return name
+
+
+def _parser() -> ArgumentParser:
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> Any:
+            self.exit(2, f"{self.prog}: {message}\n{self.format_usage()}")
+
+    parser = Parser(prog="ptxdsl", description="Compiles warp-specialised GPU kernels to PTX.", allow_abbrev=False)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+
+    def command(name: str, text: str, options: Iterable[tuple[str, dict[str, Any]]] = ()) -> ArgumentParser:
+        added: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        for option, row in options:
+            added.add_argument(option, **row)
+        return added
+
+    compile_ = command("compile", "Compile a file to PTX, or to any stage on the way.", _COMPILE.items())
+    compile_.add_argument("file", metavar="FILE", help=".pdsl, .mojo, .ll or .ptx; - reads standard input")
+    check = command("check", "Check everything in a file, reached by a kernel or not.", _BOTH.items())
+    check.add_argument("file", metavar="FILE", help="- reads standard input")
+    command("explain", "Explain a diagnostic's code.").add_argument("code", metavar="CODE", help="as printed: E0301")
+    command("targets", "List the targets and the features they have.")
+    command("version", "Print the versions of ptxdsl and of what it works with.")
+    cache = command("cache", "Show or clear the cache of parse tables, library trees and PTX.")
+    cache.add_argument("action", choices=("info", "clear"))
+    return parser

@@ -1,0 +1,49 @@
+"""Files of programs: their bytes, and where a module beside an importing file lies."""
+
+from __future__ import annotations
+
+import os
+
+# ``module``: a user's own module; the suffixes in the order in which they are looked for.
+_FILE_FORMS = ("{}.pdsl", "{}.mojo", "{}/__init__.pdsl", "{}/__init__.mojo")
+
+# No kernel is so long: a device or a stray binary is meant.
+SIZE_LIMIT = 16 << 20  # bytes
+
+
+class LeavesFolderError(Exception):
+    """A module's file is a link to a place outside the importing file's folder."""
+
+
+def read_bytes(path: str) -> bytes:
+    """At most ``SIZE_LIMIT`` bytes and one of a file. Raises CompileError E1001 to E1003."""
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError
+        with open(path, "rb") as file:
+            return file.read(SIZE_LIMIT + 1)
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
+        from ptxdsl.diagnostics import error
+
+        if isinstance(problem, IsADirectoryError):
+            raise error("E1002", f"'{path}' is a folder, not a file", None) from None
+        if isinstance(problem, FileNotFoundError):
+            raise error("E1001", f"there is no file '{path}'", None) from None
+        raise error("E1003", f"cannot read '{path}': {getattr(problem, 'strerror', problem)}", None) from None
+
+
+def find_module(importing: str, module: str) -> str | None:
+    """The path of a user's module, spelled from the path of the file that imports it. Raises LeavesFolderError."""
+    parts = module.split(".")
+    if importing.startswith("<") or not all(part.isidentifier() for part in parts):
+        return None
+    folder = os.path.dirname(importing)
+    for form in _FILE_FORMS:
+        path = os.path.join(folder, form.format("/".join(parts)))
+        if not os.path.isfile(path):
+            continue
+        root = os.path.realpath(folder or ".")
+        if not os.path.realpath(path).startswith(os.path.join(root, "")):
+            raise LeavesFolderError
+        return path
+    return None
