@@ -3,9 +3,18 @@
     python benchmarks/compile_time.py [--runs N] [--wheel FILE] [--checkout]
 
 A wheel is built and installed into a folder of its own (dependencies come from this interpreter), far from the
-checkout. *cold*: the user's cache is empty at every run. *cached*: it was filled by a run before. *recompile*: the same
-text again in one process. The kernel is kernel A, three stages and two roles. Medians; exits 1 where a goal is missed.
-Peers that this interpreter can import compile the same kernel beside it (peers/).
+checkout. The kernel is kernel A, three stages and two roles. Rows, all whole processes but *recompile*:
+
+- *cold*: the user's cache is empty at every run (parse tables and library trees come from the wheel, PTX is made and
+  stored).
+- *cached*: the cache was filled by a run before, and PTX is made all the same (PTXDSL_NO_CACHE).
+- *PTX cache hit*: the command was run before with the same input; its PTX comes from the cache.
+- *import*, *python*: ``import ptxdsl``, and an empty program.
+- *recompile*: the same text again in one process, to PTX; its syntax tree is remembered, its PTX is not.
+
+Medians. Goals are compared with processor time, which a busy machine does not stretch: the compiler has one thread, so
+on an idle one wall time is the same. Exits 1 where a goal is missed. Peers that this interpreter can import compile the
+same kernel beside it (peers/).
 ``--checkout`` measures the source tree as it stands instead of a wheel (its parse tables then come from the cache).
 """
 
@@ -32,7 +41,7 @@ sys.path.insert(0, str(HERE))
 from machine import machine_line, print_table  # noqa: E402
 
 GOALS = {"cold": 0.25, "cached": 0.12, "recompile": 0.020, "memory": 130.0}  # seconds; MiB
-COMMAND = "import sys; from ptxdsl.cli import main; sys.exit(main())"
+COMMAND = "from ptxdsl.cli import command; command()"  # as the console script does
 RECOMPILE = """
 import json, statistics, sys, time
 from ptxdsl.driver import compile_source
@@ -97,18 +106,20 @@ def measure(site: Path, folder: Path, runs: int) -> dict[str, Run]:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
     compile_ = [sys.executable, "-c", COMMAND, "compile", str(kernel), "-o", str(folder / "kernel_a.ptx")]
 
-    def timed(warm: bool) -> Run:
+    def timed(warm: bool, keep_ptx: bool = True) -> Run:
         found = []
         for i in range(runs + 1):
             cache = folder / ("cache" if warm else f"cache-{i}")
-            found.append(run_process(compile_, folder, {**environment, "PTXDSL_CACHE_DIR": str(cache)}))
+            own = {"PTXDSL_CACHE_DIR": str(cache), "PTXDSL_NO_CACHE": "" if keep_ptx else "1"}
+            found.append(run_process(compile_, folder, {**environment, **own}))
         found = found[1:]  # the first fills the page cache, and the cache directory of the warm series
         return median(found)
 
     import_only = [sys.executable, "-c", "import ptxdsl"]
     results = {
         "cold": timed(warm=False),
-        "cached": timed(warm=True),
+        "cached": timed(warm=True, keep_ptx=False),
+        "PTX cache hit": timed(warm=True),
         "import": min((run_process(import_only, folder, environment) for _ in range(runs)), key=lambda r: r.seconds),
         "python": min((run_process([sys.executable, "-c", ""], folder, environment) for _ in range(runs)),
                       key=lambda r: r.seconds),
@@ -159,7 +170,7 @@ def main() -> int:
     rows, good = [], True
     for name, run in results.items():
         goal = GOALS.get(name)
-        fine = goal is None or run.seconds <= goal
+        fine = goal is None or run.processor <= goal
         good = good and fine
         rows.append(
             [name, f"{run.seconds:.3f} s", f"{run.processor:.3f} s", f"{goal} s" if goal else "", verdict(fine)]
