@@ -7,18 +7,17 @@ when it runs: stopping early costs nothing for what comes later.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl import cache
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Source, Span
-from ptxdsl.version import __version__
 
 if TYPE_CHECKING:
     from ptxdsl import tir
@@ -268,15 +267,10 @@ def check(job: Job) -> tuple[Diagnostic, ...]:
 
 def inputs_digest(job: Job) -> str:
     """Of everything that the PTX is a function of: SHA-256, hexadecimal."""
-    digest = hashlib.sha256()
-    parts = [__version__, repr(job.kernel), repr(sorted(job.constants.items())), repr(job.options)]
+    parts = [repr(job.kernel), repr(sorted(job.constants.items())), repr(job.options)]
     for source in (job.source, *job.loader.sources):
         parts += [os.path.basename(source.name), source.text]
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return digest.hexdigest()
+    return cache.key(*(part.encode("utf-8", "surrogatepass") for part in parts)).hex()
 
 
 def internal_error(defect: Exception) -> Diagnostic:

@@ -35,7 +35,8 @@ class Actions(dict[int, Row]):
         self._reductions = [_reduction(rule, callback) for rule in tables.rules]
 
     def __missing__(self, state: int) -> Row:
-        symbols, reductions, flat = self._symbols, self._reductions, self._states[state]
+        symbols, reductions = self._symbols, self._reductions
+        flat = [int(number) for number in self._states[state].split()]
         row: Row = {}
         for symbol, action in zip(flat[::2], flat[1::2], strict=True):
             row[symbols[symbol]] = action if action >= 0 else reductions[-1 - action]

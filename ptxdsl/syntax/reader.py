@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import codecs
-from pathlib import Path
+import os
 
 from ptxdsl.diagnostics import error
 from ptxdsl.source import Source, Span
 
 
-def read_source(origin: str | Path | bytes, name: str | None = None, library: bool = False) -> Source:
+def read_source(origin: str | os.PathLike[str] | bytes, name: str | None = None, library: bool = False) -> Source:
     """Reads a file, or takes the bytes of one (``name`` is what diagnostics show).
 
     A byte order mark is dropped; ``\\r\\n`` and ``\\r`` line ends become ``\\n``. Raises CompileError E0101 where the
@@ -18,7 +18,8 @@ def read_source(origin: str | Path | bytes, name: str | None = None, library: bo
     if isinstance(origin, bytes):
         data, shown = origin, name or "<bytes>"
     else:
-        data, shown = Path(origin).read_bytes(), name or str(origin)
+        with open(origin, "rb") as file:
+            data, shown = file.read(), name or os.fspath(origin)
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
     try:

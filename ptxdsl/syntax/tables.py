@@ -6,12 +6,12 @@ bytes are a header line (format and grammar hash) and JSON: numbers and names, n
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.cache import digest
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.resources import grammar_text
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-_FORMAT = "ptxdsl-tables-2"
+_FORMAT = "ptxdsl-tables-3"
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class RuleRow:
 class ParseTables:
     """``keywords``: the names that are terminals of their own.
 
-    ``states``: for each state pairs of a symbol and an action, one after another. An action of 0 or more shifts, or
-    goes, to that state; -1 - n reduces by rule n.
+    ``states``: for each state pairs of a symbol and an action, one after another, as text: a parse visits few states,
+    and reads those. An action of 0 or more shifts, or goes, to that state; -1 - n reduces by rule n.
     """
 
     pattern_text: str
@@ -54,7 +54,7 @@ class ParseTables:
     keywords: dict[str, str]
     symbols: list[str]
     rules: list[RuleRow]
-    states: list[list[int]]
+    states: list[str]
     start: int
     end: int
 
@@ -92,7 +92,7 @@ def compile_grammar(grammar: str, *, strict: bool = False) -> Lark:
 
 
 def _header(grammar: str) -> bytes:
-    return f"{_FORMAT} {hashlib.sha256(grammar.encode()).hexdigest()}\n".encode()
+    return f"{_FORMAT} {digest(grammar.encode())}\n".encode()
 
 
 def build_tables(grammar: str) -> bytes:
@@ -106,7 +106,7 @@ def load_tables(data: bytes, grammar: str) -> ParseTables | None:
     if not data.startswith(header):
         return None
     fields = json.loads(data[len(header) :])
-    rules = [RuleRow(**row) for row in fields.pop("rules")]
+    rules = [RuleRow(*row) for row in fields.pop("rules")]
     return ParseTables(rules=rules, **fields)
 
 
@@ -120,19 +120,19 @@ def _extract(lark: Lark) -> dict[str, Any]:
     symbols: dict[str, int] = {}
     rules: dict[Any, int] = {}
     state_numbers = {state: number for number, state in enumerate(table.states)}
-    states: list[list[int]] = []
+    states: list[str] = []
     for row in table.states.values():
         flat: list[int] = []
         for symbol, (action, argument) in row.items():
             flat.append(symbols.setdefault(str(symbol), len(symbols)))
             flat.append(state_numbers[argument] if action is Shift else -1 - rules.setdefault(argument, len(rules)))
-        states.append(flat)
+        states.append(" ".join(map(str, flat)))
     return {
         "pattern_text": pattern.pattern,
         "ignored": str(ignored),
         "keywords": {t.pattern.value: str(t.name) for t in lexer.callback["NAME"].scanner.terminals},
         "symbols": list(symbols),
-        "rules": [{name: getattr(row, name) for name in field_names(RuleRow)} for row in map(_rule_row, rules)],
+        "rules": [[getattr(row, name) for name in field_names(RuleRow)] for row in map(_rule_row, rules)],
         "states": states,
         "start": state_numbers[table.start_states["module"]],
         "end": state_numbers[table.end_states["module"]],
