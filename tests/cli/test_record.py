@@ -42,7 +42,7 @@ def classes(decorate: Callable[..., Any], field: Callable[..., Any]) -> SimpleNa
     @decorate
     class Mutable:
         a: int
-        items: list[int] = field(default_factory=list)
+        items: list[int] = field(default_factory=list, repr=False)
 
         def __post_init__(self) -> None:
             self.items.append(self.a)
@@ -84,13 +84,25 @@ def test_both_construct_compare_hash_and_print_alike(made: SimpleNamespace) -> N
     assert made.Single(1) != made.Below(1) and repr(made.Below(1)) == "own"
     assert made.Below(1, b=3).b == 3 and made.Below.__match_args__ == ("a", "b")
     assert made.Mutable(3).items == [3] and made.Mutable(4).items == [4]
-    assert made.Mutable.__hash__ is None
+    assert made.Mutable.__hash__ is None and repr(made.Mutable(3)).endswith("Mutable(a=3)")
     same = made.Identity()
     assert same == same != made.Identity()
     assert made.Empty() == made.Empty()
     for wrong in (lambda: made.Frozen(), lambda: made.Frozen(1, 2, 3), lambda: made.Frozen(1, c=1)):
         with pytest.raises(TypeError):
             wrong()
+
+
+def test_the_first_and_later_objects_are_made_alike(made: SimpleNamespace) -> None:
+    for _ in range(30):
+        assert made.Frozen(1) == made.Frozen(b="b", a=1) == made.Frozen(1, b="b")
+        first, second = made.Mutable(3), made.Mutable(a=4)
+        assert (first.items, second.items) == ([3], [4])
+        for wrong in (lambda: made.Frozen(), lambda: made.Frozen(1, 2, 3), lambda: made.Below(1, c=1)):
+            with pytest.raises(TypeError):
+                wrong()
+        with pytest.raises(TypeError):
+            made.Frozen(1, a=2)
 
 
 def test_tools_for_data_classes_work(made: SimpleNamespace) -> None:
