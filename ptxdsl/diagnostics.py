@@ -61,10 +61,14 @@ class DiagnosticSink:
     """Collects diagnostics so that one run reports many."""
 
     items: list[Diagnostic] = field(default_factory=list)
+    _known: set[Diagnostic] = field(default_factory=set)
 
     def add(self, problem: Diagnostic | CompileError) -> None:
         new = problem.diagnostics if isinstance(problem, CompileError) else (problem,)
-        self.items.extend(d for d in new if d not in self.items)
+        for diagnostic in new:
+            if diagnostic not in self._known:
+                self._known.add(diagnostic)
+                self.items.append(diagnostic)
 
     def raise_errors(self) -> None:
         errors = [d for d in self.items if d.severity == "error"]

@@ -198,7 +198,8 @@ def run(job: Job, stop: str = "ptx") -> Any:
         return value
     except CompileError as problem:
         # Warnings found before belong to the answer as well.
-        found = [d for d in job.sink.items if d not in problem.diagnostics]
+        said = set(problem.diagnostics)
+        found = [d for d in job.sink.items if d not in said]
         if not found:
             raise
         raise CompileError((*found, *problem.diagnostics)) from problem.__cause__

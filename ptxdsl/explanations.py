@@ -356,7 +356,7 @@ Fields hold register-passable values: scalars, vectors, pointers, Arrays, tuples
     "E0314": """
 an Array's size
 
-An Array lives in registers; its size is a compile-time number from 0 to 4096. Larger storage is shared or global
+An Array lives in registers; its size is a compile-time number from 0 to 1024. Larger storage is shared or global
 memory.
 """,
     "E0315": """

@@ -105,6 +105,7 @@ class Builder:
         self.values: dict[Value, str] = {}
         self.addresses: dict[Value, Address] = {}
         self.definitions: dict[Value, Op] = {}
+        self.chains: dict[str, int] = {}  # integer sum or product -> those that it is made of, one after the other
         self.loop_depth = 0
         self._next = 0
         self._labels = 0
@@ -206,6 +207,7 @@ class Builder:
         for position, result in enumerate(results):
             arms = ", ".join(f"[ {operands[position]}, %{source} ]" for source, operands in edges)
             self.set(result, self.emit(f"phi {llvm_type(result.ty)} {arms}"))
+            self.chains[self.values[result]] = max(self.chains.get(operands[position], 0) for _, operands in edges)
 
     def finish(self, header: str) -> str:
         body = "\n".join(["entry:", *self.entry_lines, *self.lines])

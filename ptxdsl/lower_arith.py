@@ -70,7 +70,25 @@ def _binary(b: Builder, op: Op) -> None:
     flags = "".join(f" {flag}" for flag in ("nuw", "nsw") if name in WRAPPING and op.attrs.get(flag))
     if name in CONTRACTED and b.options.contract:
         flags = " contract"
-    b.set(op.result, b.emit(f"{name}{flags} {b.typed(x)}, {b.ref(y)}"))
+    result = b.emit(f"{name}{flags} {b.typed(x)}, {b.ref(y)}")
+    b.set(op.result, _linked(b, op, result) if name in WRAPPING else result)
+
+
+# LLVM's analyses of integer sums (scalar evolution) look along a chain of additions to its start, in time that grows
+# with the cube of its length: a chain of 200, through the addresses of loads, took seconds. So every so often a chain is
+# cut by assembly without text, which they do not look through; it costs no instruction.
+CHAIN_LENGTH = 16
+_CONSTRAINTS = {"i16": "=h,0", "i32": "=r,0", "i64": "=l,0"}
+
+
+def _linked(b: Builder, op: Op, result: str) -> str:
+    """A sum or product, cut off from what it was made of where that is too long a chain."""
+    length = 1 + max(b.chains.get(b.ref(operand), 0) for operand in op.operands)
+    ty = llvm_type(op.result.ty)
+    if length < CHAIN_LENGTH or ty not in _CONSTRAINTS:
+        b.chains[result] = length
+        return result
+    return b.emit(f'call {ty} asm "", "{_CONSTRAINTS[ty]}"({ty} {result})')
 
 
 def _compare(b: Builder, op: Op) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptxdsl.elaborate.control import FunctionFrame, LoopFrame
     from ptxdsl.imports import Loader
 
-MAX_OPS = 100_000  # operations of one kernel: what LLVM still compiles in seconds
+MAX_OPS = 20_000  # operations of one kernel: what LLVM, whose passes are not all linear, compiles in seconds
 MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while unrolling
 CALL_STEPS = 8  # what one call counts for: the time of so many plain statements
 MAX_DEPTH = 100  # calls inside calls

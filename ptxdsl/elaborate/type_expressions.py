@@ -27,6 +27,9 @@ from ptxdsl.syntax import ast
 from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
 
 
+MAX_ARRAY = 1024  # elements: an index known only at run time stores and loads every one of them
+
+
 class TypeExpressions(Parameters):
     """From an expression to a type."""
 
@@ -105,6 +108,8 @@ class TypeExpressions(Parameters):
     def struct_type(self, decl: StructDecl, binding: Binding) -> StructType:
         """The instance for complete parameters; checked once against the struct's own rules."""
         ordered = {p.name: binding.values[p.name] for p in decl.node.params}
+        if any(isinstance(v, Poison) for v in ordered.values()):
+            raise CompileError(())
         keys = tuple(key_of(v) for v in ordered.values())
         found = decl.instances.get(keys)
         if found is not None:
@@ -202,8 +207,8 @@ class TypeExpressions(Parameters):
             elem = self.type_of(*given["ElementType"])
             node, scope = given["size"]
             size = self.comptime_int(self.comptime_value(node, scope, types.INT), node.span)
-            if not 0 <= size <= 4096:
-                raise self.fail("E0314", f"an Array holds 0 to 4096 elements, not {size}", node.span)
+            if not 0 <= size <= MAX_ARRAY:
+                raise self.fail("E0314", f"an Array holds 0 to {MAX_ARRAY} elements, not {size}", node.span)
             return ArrayType(elem, size)
         return self._pointer_type(name, given)
 
