@@ -8,6 +8,7 @@ from ptxdsl.elaborate.entities import (
     FunctionDecl,
     FunctionValue,
     GenericType,
+    LanePlace,
     Literal,
     MemoryPlace,
     Place,
@@ -40,7 +41,9 @@ class Given:
         place: Place | None,
         node: ast.Expr | None,
         scope: Scope | None,
+        name_span: Span | None = None,
     ) -> None:
+        self.name_span = name_span or span  # where the name of a keyword argument stands
         self.calls, self.name, self.span, self.place, self.node, self.scope = calls, name, span, place, node, scope
         self.kept: RValue | None = None
 
@@ -160,6 +163,8 @@ class Arguments(Operators):
 
     @staticmethod
     def is_mutable(place: Place | None) -> bool:
+        while isinstance(place, LanePlace):
+            place = place.base
         if isinstance(place, VariablePlace):
             return place.variable.mutable
         if isinstance(place, MemoryPlace):
@@ -187,11 +192,11 @@ class Arguments(Operators):
             if found is None:
                 near = closest(given.name, (a.name for a in declared))
                 raise self.fail(
-                    "E0323", f"{what} has no argument `{given.name}`", given.span, here,
+                    "E0323", f"{what} has no argument `{given.name}`", given.name_span, here,
                     help=f"did you mean `{near}`?" if near else None,
                 )  # fmt: skip
             if found.name in matched:
-                raise self.fail("E0324", f"argument `{given.name}` is given twice", given.span)
+                raise self.fail("E0324", f"argument `{given.name}` is given twice", given.name_span, here)
             matched[found.name] = given
         missing = [a.name for a in declared if a.name not in matched and a.default is None]
         if missing:

@@ -79,7 +79,9 @@ class Construct(Statements):
     def _simd(self, t: SimdType, args: list[Given], span: Span) -> RValue:
         named = next((a for a in args if a.name is not None), None)
         if named is not None:
-            raise self.fail("E0323", f"{t} has no argument `{named.name}`", named.span)
+            raise self.fail(
+                "E0323", f"{t} has no argument `{named.name}`", named.name_span, help="give the value alone"
+            )
         if not args:
             return const(t, 0 if t.dtype.kind != "float" else 0.0)
         if len(args) == 1:
@@ -134,7 +136,7 @@ class Construct(Statements):
             return Uninit(t) if t.size else ArrayValue(t, ())
         named = next((a for a in args if a.name is not None), None)
         if named is not None:
-            raise self.fail("E0323", f"Array has no argument `{named.name}`", named.span, help="write `fill=`")
+            raise self.fail("E0323", f"Array has no argument `{named.name}`", named.name_span, help="write `fill=`")
         if len(args) == 1 and args[0].place is None:
             return args[0].wanted_as(t)
         if len(args) != t.size:
@@ -176,9 +178,9 @@ class Construct(Statements):
                     if name
                     else f"has {count(len(fields), 'field')}, {len(args)} values are given"
                 )
-                raise self.fail("E0322", f"`{t.decl.name}` {shown}", argument.span)
+                raise self.fail("E0322", f"`{t.decl.name}` {shown}", argument.name_span)
             if name in given:
-                raise self.fail("E0324", f"field `{name}` is given twice", argument.span)
+                raise self.fail("E0324", f"field `{name}` is given twice", argument.name_span)
             given[name] = argument
         missing = [name for name, _ in fields if name not in given]
         if missing:

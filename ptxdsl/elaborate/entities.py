@@ -241,11 +241,11 @@ class MemoryPlace:
 
 @dataclass(frozen=True, slots=True)
 class LanePlace:
-    """One element, chosen by an integer, of a vector or array in a place."""
+    """One element, chosen by an integer, of a vector or array in a place; or a part (its number) of such an element."""
 
     base: Place
     type: Type
-    index: Runtime
+    index: Runtime | int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptxdsl import tir, types
+from ptxdsl import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.calls import param_args
 from ptxdsl.elaborate.conditions import Conditions
@@ -315,17 +315,17 @@ class Expressions(Conditions):
             raise self.fail("E0331", f"{t} takes one index", node.span)
         index_node = node.args[0].value
         index = self.materialize(self.evaluate(index_node, scope), index_node.span)
-        if not (isinstance(index, Runtime) and isinstance(index.type, SimdType) and index.type.dtype.is_integer):
+        kind = index.type
+        if not (isinstance(index, Runtime) and isinstance(kind, SimdType) and kind.dtype.is_integer and kind.width == 1):
             raise self.fail("E0331", f"an index must be an integer, not {index.type}", index_node.span)
         match t:
             case SimdType():
-                if isinstance(index.value, tir.Const):
-                    self.checked_index(index, t.width, index_node.span)
+                self.known_index(index, t.width, index_node.span)
                 return LanePlace(place, t.scalar, index)
             case ArrayType() | TupleType():
                 size = t.size if isinstance(t, ArrayType) else len(t.items)
-                if isinstance(index.value, tir.Const):
-                    number = self.checked_index(index, size, index_node.span)
+                number = self.known_index(index, size, index_node.span)
+                if number is not None and (index.comptime or isinstance(t, ArrayType)):
                     return self.part_place(
                         place, number, t.elem if isinstance(t, ArrayType) else t.items[number], node.span
                     )
@@ -341,15 +341,15 @@ class Expressions(Conditions):
         for argument in args:
             if argument.star:
                 raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
+            at = argument.span
+            name_span = Span(at.source, at.start, at.start + len(argument.name)) if argument.name else None
             if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
                 isinstance(argument.value, ast.Call) and isinstance(argument.value.func, ast.DotName)
             ):
-                result.append(Given(self, argument.name, argument.span, None, argument.value, scope))
+                result.append(Given(self, argument.name, argument.value.span, None, argument.value, scope, name_span))
                 continue
             place = self.designate(argument.value, scope)
-            if isinstance(place, LanePlace):
-                place = TemporaryPlace(self.read(place, argument.span))
-            result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope))
+            result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span))
         return result
 
     def _call(self, node: ast.Call, scope: Scope, expected: Type | None) -> RValue:

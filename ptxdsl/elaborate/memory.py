@@ -200,25 +200,30 @@ class Memory(TypeExpressions):
                     value = self.uninitialised_parts(value.type)
                 return TemporaryPlace(parts(value)[index])
             case LanePlace():
-                return TemporaryPlace(parts(self.read(place, span))[index])
+                return LanePlace(place, part_type, index)
 
-    def element(self, value: RValue, index: Runtime, span: Span) -> RValue:
+    def element(self, value: RValue, index: Runtime | int, span: Span) -> RValue:
         """One element of a vector or array; a run-time index into an array goes through local memory."""
+        if isinstance(index, int):
+            return parts(value)[index]
         if isinstance(value, Runtime) and isinstance(value.type, SimdType):
             t = value.type.scalar
             at = self.lane_index(index, value.type.width, span)
             lane = self.emit1("vec.extract", [value.value, at], t.ty, span) if value.type.width > 1 else value.value
             return Runtime(t, lane, value.comptime and index.comptime)
         items = self.array_items(value, span)
-        if isinstance(index.value, tir.Const):
-            return items[self.checked_index(index, len(items), span)]
+        known = self.known_index(index, len(items), span)
+        if known is not None:
+            return items[known]
         if not isinstance(value, ArrayValue):
             raise self.fail("E0401", "a tuple's element is chosen at compile time", span)
         memory = self.spill(value, span)
         return self.read(self.memory_element(memory, value.type.elem, index, span), span)
 
-    def with_element(self, value: RValue, index: Runtime, new: RValue, span: Span) -> RValue:
+    def with_element(self, value: RValue, index: Runtime | int, new: RValue, span: Span) -> RValue:
         """A vector or array with one element replaced."""
+        if isinstance(index, int):
+            return with_parts(value, (*parts(value)[:index], new, *parts(value)[index + 1 :]))
         if isinstance(value, Runtime) and isinstance(value.type, SimdType) and isinstance(new, Runtime):
             if value.type.width == 1:
                 return new
@@ -226,25 +231,35 @@ class Memory(TypeExpressions):
             result = self.emit1("vec.insert", [value.value, new.value, at], value.type.ty, span)
             return Runtime(value.type, result, value.comptime and new.comptime)
         items = list(self.array_items(value, span))
-        if isinstance(index.value, tir.Const):
-            items[self.checked_index(index, len(items), span)] = new
+        known = self.known_index(index, len(items), span)
+        if known is not None:
+            items[known] = new
             return with_parts(value, tuple(items))
         assert isinstance(value, ArrayValue)
         memory = self.spill(value, span)
         self.write(self.memory_element(memory, value.type.elem, index, span), new, span)
         return self.read(memory, span)
 
-    def checked_index(self, index: Runtime, size: int, span: Span) -> int:
-        assert isinstance(index.value, tir.Const)
+    def known_index(self, index: Runtime, size: int, span: Span) -> int | None:
+        """The number of an element that is chosen at compile time, else None; E0603 where there is no such element.
+
+        A variable that happens to be constant is no reason for an error: the code may be on a path never taken.
+        """
+        if not isinstance(index.value, tir.Const):
+            return None
         number: int = index.value.value
-        if not 0 <= number < size:
-            raise self.fail("E0603", f"element {number} of {size}", span, help=f"the elements are 0 to {size - 1}")
-        return number
+        if 0 <= number < size:
+            return number
+        if not index.comptime:
+            return None
+        raise self.fail(
+            "E0603", f"index {number} is out of range for {size} element{'s' * (size != 1)}", span,
+            help=f"the elements are 0 to {size - 1}" if size else None,
+        )  # fmt: skip
 
     def lane_index(self, index: Runtime, width: int, span: Span) -> tir.Value:
-        if isinstance(index.value, tir.Const):
-            return tir.Const(tir.I32, self.checked_index(index, width, span))
-        return self.cast(index, types.INT32.dtype, span).value
+        known = self.known_index(index, width, span)
+        return self.cast(index, types.INT32.dtype, span).value if known is None else tir.Const(tir.I32, known)
 
     def spill(self, value: ArrayValue, span: Span) -> MemoryPlace:
         """An array's elements in local memory."""

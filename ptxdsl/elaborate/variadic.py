@@ -50,7 +50,10 @@ class Variadics(Builtins):
             elif argument.name is None:
                 shown.append(argument)
             else:
-                raise self.fail("E0323", f"`print` has no argument `{argument.name}`", argument.span)
+                raise self.fail(
+                    "E0323", f"`print` has no argument `{argument.name}`", argument.name_span,
+                    help="the arguments by name are `sep` and `end`",
+                )  # fmt: skip
         operands: list[tir.Value] = []
         pieces = [self._printed(a.value, operands, a.span) for a in shown]
         if len(operands) > MAX_PRINTED:

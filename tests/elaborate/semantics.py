@@ -14,7 +14,7 @@ from elaborate_support import typed
 from ptxdsl import tir
 
 sys.path.append(str(Path(__file__).parents[1] / "tir"))
-from run_tir import Machine  # noqa: E402
+from run_tir import Machine
 
 RESULT = 1 << 20  # where the result is stored
 
@@ -63,11 +63,11 @@ def evaluate(body: str, result: str, declarations: str = "", **arguments: Argume
     ])  # fmt: skip
     module = typed(program)
     now, later = module.kernels
-    values = [_kept(a) for a in arguments.values()]
-    first = _stored(now)
-    second = _stored(later, *values)
+    values = [kept(a) for a in arguments.values()]
+    first = stored(now)
+    second = stored(later, *values)
     assert repr(first) == repr(second), f"at compile time {first!r}, at run time {second!r}"
-    return _shown(first, result)
+    return shown(first, result)
 
 
 def run(program: str, *arguments: object, arch: str = "sm_100a", thread: int = 0, **constants: str) -> list[object]:
@@ -77,7 +77,7 @@ def run(program: str, *arguments: object, arch: str = "sm_100a", thread: int = 0
     return [event[2] for event in machine.run(RESULT, *arguments) if event[0] == "store"]
 
 
-def _kept(argument: Argument) -> float:
+def kept(argument: Argument) -> float:
     """As the typed IR holds it: integers signed."""
     value = argument.value
     if isinstance(value, bool) or argument.type[0] != "U":
@@ -86,13 +86,13 @@ def _kept(argument: Argument) -> float:
     return value - (1 << bits) if value >= 1 << (bits - 1) else value
 
 
-def _stored(kernel: tir.Kernel, *arguments: object) -> object:
+def stored(kernel: tir.Kernel, *arguments: object) -> object:
     machine = Machine(kernel)
     machine.run(RESULT, *arguments)
     return machine.memory[RESULT]
 
 
-def _shown(value: object, result: str) -> object:
+def shown(value: object, result: str) -> object:
     if result == "Bool":
         return bool(value)
     if result.startswith("UInt") and isinstance(value, int):
