@@ -1,0 +1,129 @@
+# ruff: noqa: E501  (programs are data)
+"""Programs that once broke the compiler or kept it busy: each kind ends in a diagnostic, or in PTX, soon."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from elaborate_support import diagnostics, typed, where
+
+from ptxdsl.diagnostics import Diagnostic, DiagnosticSink
+from ptxdsl.driver import compile_source
+from ptxdsl.source import Source
+
+KERNEL = "@kernel\ndef k(p: Pointer[Int32, MutAnyOrigin], n: Int32):\n"
+SECONDS = 5.0  # of processor time, which no program may take
+
+
+def codes(text: str) -> list[str]:
+    return [d.code for d in diagnostics(text)]
+
+
+ENDLESS = {
+    "function": "def f(x: Int32) -> Int32:\n    return f(x)\n" + KERNEL + "    p[] = f(n)\n",
+    "two functions": "def f(x: Int) -> Int:\n    return g(x)\ndef g(x: Int) -> Int:\n    return f(x)\ncomptime A = f(1)\n"
+    + KERNEL + "    p[] = A\n",
+    "default of an argument": "def f(x: Int = f()) -> Int:\n    return x\n" + KERNEL + "    p[] = Int32(f())\n",
+    "default of a parameter": "def f[x: Int = f()]() -> Int:\n    return x\n" + KERNEL + "    p[] = Int32(f())\n",
+    "where": "def f() where f():\n    pass\n" + KERNEL + "    f()\n",
+    "where of a struct": "struct S[n: Int] where S[n + 1].ok:\n    comptime ok = True\n" + KERNEL + "    var s: S[1]\n",
+    "alias": "comptime F[n: Int] = F[n + 1]\n" + KERNEL + "    p[] = F[0]\n",
+    "implicit conversion": "struct S(TrivialRegisterPassable):\n    var x: Int32\n    @implicit\n"
+    "    def __init__(out self, x: S):\n        self.x = 1\n    @implicit\n    def __init__(out self, x: Int32):\n"
+    "        var s: S = x\n        self.x = s.x\n" + KERNEL + "    var s: S = n\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_recursion_without_end_is_an_error(kind: str) -> None:
+    assert codes(ENDLESS[kind]) == ["E0406"]
+
+
+EXPONENTIAL = {
+    "alias": "comptime F[n: Int]: Int = 1 if n == 0 else F[n - 1] + F[n - 1]\n" + KERNEL + "    p[] = Int32(F[90])\n",
+    "function": "def f(n: Int) -> Int:\n    return 1 if n == 0 else f(n - 1) + f(n - 1)\n" + KERNEL
+    + "    comptime a = f(80)\n    p[] = Int32(a)\n",
+    "loop": "def f() -> Int:\n    while True:\n        pass\n    return 1\ncomptime A = f()\n" + KERNEL + "    p[] = A\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EXPONENTIAL)
+def test_steps_at_compile_time_are_counted(kind: str) -> None:
+    start = time.process_time()
+    assert codes(EXPONENTIAL[kind]) == ["E0403"]
+    assert time.process_time() - start < SECONDS
+
+
+def test_a_limit_is_reported_once() -> None:
+    loop = "    comptime for i in range(4000):\n        p[i] = Int32(i)\n"
+    assert codes(KERNEL + loop * 9) == ["E0404"]
+
+
+CHAINS = {
+    "branches": "    var s = n\n" + "".join(f"    if n > {i}:\n        s = s * 3 + n\n" for i in range(150)) + "    p[] = s\n",
+    "addresses": "    var s = n\n" + "".join(f"    s += p[unsafe_offset=s + {i}]\n" for i in range(120)) + "    p[] = s\n",
+    "products": "    var s = n\n" + "".join(f"    s = s * n + {i}\n" for i in range(1000)) + "    p[] = s\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_long_chains_of_integer_sums_compile_soon(kind: str) -> None:
+    start = time.process_time()
+    compile_source(Source("k.pdsl", KERNEL + CHAINS[kind]))
+    assert time.process_time() - start < SECONDS
+
+
+def test_cutting_a_chain_costs_no_instruction() -> None:
+    body = "    var s = n\n" + "".join(f"    s = s * n + {i}\n" for i in range(40)) + "    p[] = s\n"
+    llvm = compile_source(Source("k.pdsl", KERNEL + body), stop="llvm")
+    assert isinstance(llvm, str) and 'asm ""' in llvm
+    ptx = compile_source(Source("k.pdsl", KERNEL + body)).ptx  # type: ignore[union-attr]
+    assert "inline asm" not in ptx and "mov" not in ptx
+    assert sum(ptx.count(name) for name in ("mul.lo.s32", "mad.lo.s32", "add.s32")) == 40
+
+
+def test_thousands_of_diagnostics_are_collected_in_linear_time() -> None:
+    start, sink = time.process_time(), DiagnosticSink()
+    for _ in range(2):
+        for i in range(20_000):
+            sink.add(Diagnostic("E0201", f"unknown name `{i}`"))
+    assert len(sink.items) == 20_000
+    assert time.process_time() - start < SECONDS
+
+
+def test_literals_beyond_every_float_are_out_of_range() -> None:
+    for t in ("Float64", "Float32", "Float16"):
+        assert codes(KERNEL + f"    var x = {t}(3 ** 4000)\n") == ["E0303"]
+
+
+@pytest.mark.parametrize("condition", ["x", "not x", "Bool(x)", "x.cast[DType.bool]()"])
+def test_a_float_as_a_condition(condition: str) -> None:
+    typed(KERNEL + f"    var x = Float32(n)\n    if {condition}:\n        p[] = 1\n")
+
+
+def test_what_does_not_fit_in_a_library_call_is_shown_at_the_call() -> None:
+    (problem,) = diagnostics(KERNEL + "    p[] = p.unsafe_load[width=4096]()[0]\n")
+    assert where(problem) == ("E0315", 3, 11)
+
+
+def test_a_function_where_a_type_is_wanted() -> None:
+    (problem,) = diagnostics(KERNEL + "    p[] = Int32(size_of[p.unsafe_offset]())\n")
+    assert where(problem) == ("E0309", 3, 17)
+
+
+def test_a_vector_is_no_index() -> None:
+    body = "    var v = SIMD[DType.int32, 4](1)\n    p[] = v[SIMD[DType.int32, 4](1)]\n"
+    (problem,) = diagnostics(KERNEL + body)
+    assert where(problem) == ("E0331", 4, 13)
+
+
+AFTER_AN_ERROR = {
+    "a variable in a loop": "    var s = n\n    for i in range(n):\n        s += nothing\n        s += 1\n    p[] = s\n",
+    "a parameter": "    comptime S = nothing\n    var q = RolePipeline[S, True](p, p)\n",
+}
+
+
+@pytest.mark.parametrize("kind", AFTER_AN_ERROR)
+def test_a_value_in_error_has_no_consequences(kind: str) -> None:
+    assert codes(KERNEL + AFTER_AN_ERROR[kind]) == ["E0201"]
