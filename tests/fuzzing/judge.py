@@ -50,7 +50,7 @@ class Judge:
             return cls(None)
 
     def judge(self, case: Case, thorough: bool = False) -> tuple[str, Failure | None]:
-        """``ptx`` or the first diagnostic's code, and what is wrong with it. thorough: every stage, ``check``, ptxas."""
+        """``ptx`` or the first diagnostic's code, and what is wrong. thorough: every stage, ``check``, ptxas."""
         start = time.process_time()
         outcome, failure = self._compile(case, thorough)
         spent = time.process_time() - start
