@@ -106,6 +106,7 @@ class Builder:
         self.addresses: dict[Value, Address] = {}
         self.definitions: dict[Value, Op] = {}
         self.chains: dict[str, int] = {}  # integer sum or product -> those that it is made of, one after the other
+        self.regions: list[dict[str, str]] = []  # for each region around this place: instruction -> its result
         self.loop_depth = 0
         self._next = 0
         self._labels = 0
@@ -146,7 +147,7 @@ class Builder:
             self.values[pointer] = f"getelementptr (i8, {ty} {address.root}, i32 {address.offset})"
         else:
             width = pointer.ty.bits if pointer.ty.space != "local" else 64
-            self.values[pointer] = self.emit(f"getelementptr i8, {ty} {address.root}, i{width} {address.offset}")
+            self.values[pointer] = self.shared(f"getelementptr i8, {ty} {address.root}, i{width} {address.offset}")
 
     # instructions
 
@@ -155,6 +156,19 @@ class Builder:
         name = f"%v{self._next}"
         self._next += 1
         self.lines.append(f"  {name} = {text}{self._debug}")
+        return name
+
+    def shared(self, text: str) -> str:
+        """As ``emit``, for an instruction that depends on its operands alone: one of before is taken for its like.
+
+        All that was emitted in the regions around this place was executed before it. LLVM finds the same, but takes
+        longer for it than all of lowering: the copies of an unrolled loop are the same sums again and again.
+        """
+        for region in self.regions:
+            if text in region:
+                return region[text]
+        name = self.emit(text)
+        self.regions[-1][text] = name
         return name
 
     def do(self, text: str) -> None:

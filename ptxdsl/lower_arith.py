@@ -70,7 +70,7 @@ def _binary(b: Builder, op: Op) -> None:
     flags = "".join(f" {flag}" for flag in ("nuw", "nsw") if name in WRAPPING and op.attrs.get(flag))
     if name in CONTRACTED and b.options.contract:
         flags = " contract"
-    result = b.emit(f"{name}{flags} {b.typed(x)}, {b.ref(y)}")
+    result = b.shared(f"{name}{flags} {b.typed(x)}, {b.ref(y)}")
     b.set(op.result, _linked(b, op, result) if name in WRAPPING else result)
 
 

@@ -151,15 +151,17 @@ class Frames:
 
 def lower_block(b: Builder, block: Block, frames: Frames) -> None:
     """The operations of a block up to its terminator, or to where control does not get any further."""
+    b.regions.append({})
     for op in block.ops:
         if b.label is None:
-            return
+            break
         b.at(op.span)
         b.definitions.update((result, op) for result in op.results)
         if op.name in CONTROL:
             CONTROL[op.name](b, op, frames)
         else:
             HANDLERS[op.name](b, op)
+    b.regions.pop()
 
 
 def _leave_through(b: Builder, edges: list[Edge], label: str, values: Sequence[Value]) -> None:

@@ -31,7 +31,7 @@ def _ptr_add(b: Builder, op: Op) -> None:
     variable, known = _IndexSplit(b, bits, signed).split(index)
     address = address.plus(known * scale + offset)
     if variable is not None:
-        moved = b.emit(
+        moved = b.shared(
             f"getelementptr [{scale} x i8], {scalar_type(pointer.ty)} {address.root}, "
             f"i{bits} {resized(b, variable, index.ty.bits, bits, signed)}"
         )
@@ -64,18 +64,18 @@ class _IndexSplit:
         if op.name in ("add", "sub"):
             x, known_x = self.split(op.operands[0])
             y, known_y = self.split(op.operands[1])
-            if known_x == known_y == 0:
-                return whole
             known = known_x + known_y if op.name == "add" else known_x - known_y
             if y is None or (x is None and op.name == "add"):
                 return x if y is None else y, known
-            return self.b.emit(f"{op.name}{flags} {type} {x or 0}, {y}"), known
+            if known_x == known_y == 0:
+                return whole
+            return self.b.shared(f"{op.name}{flags} {type} {x or 0}, {y}"), known
         if op.name == "mul" and isinstance(op.operands[1], Const):
             x, known = self.split(op.operands[0])
             factor = op.operands[1].value
             if known == 0 or x is None:
                 return (whole[0], 0) if known == 0 else (None, known * factor)
-            return self.b.emit(f"mul{flags} {type} {x}, {factor}"), known * factor
+            return self.b.shared(f"mul{flags} {type} {x}, {factor}"), known * factor
         return whole
 
 
@@ -90,7 +90,7 @@ def resized(b: Builder, text: str, source: int, bits: int, signed: bool) -> str:
     if source == bits:
         return text
     instruction = "trunc" if source > bits else "sext" if signed else "zext"
-    return b.emit(f"{instruction} i{source} {text} to i{bits}")
+    return b.shared(f"{instruction} i{source} {text} to i{bits}")
 
 
 def _ptr_cast(b: Builder, op: Op) -> None:

@@ -133,7 +133,10 @@ class _Unrolling:
         return emit(self.out, name, [self.start, self.stop], I1, self.span)
 
     def following(self, body: list[Op], index: Value) -> Value:
-        return emit(body, "add", [index, Const(index.ty, self.step)], index.ty, self.span)
+        """The index of the next turn. Steps of one never pass the end of the range; a longer one may wrap around."""
+        flag = "nsw" if self.loop.attrs["signed"] else "nuw"
+        flags = {flag: True} if self.step == 1 or (self.step == -1 and flag == "nsw") else {}
+        return emit(body, "add", [index, Const(index.ty, self.step)], index.ty, self.span, **flags)
 
     def index(self, ring: Ring, turn: int) -> Const:
         """The ring index at the start of a turn, counted from the loop's entry."""
