@@ -570,6 +570,12 @@ A kernel's comptime parameters are given when it is compiled: `-D NAME=VALUE`, o
 
 `-D NAME=VALUE` sets a comptime parameter of a kernel. The help line lists those there are.
 """,
+    "E0410": """
+a variable that changes in a loop which does not name it
+
+A run-time loop carries the variables that it names, itself or in the functions that it calls. Here one changes in
+another way, by a local function that is a parameter of a struct. Pass the variable as a `mut` argument.
+""",
     "E0501": """
 a pipeline without stages
 

@@ -12,6 +12,7 @@ from ptxdsl.elaborate.entities import (
     FunctionDecl,
     FunctionValue,
     GenericType,
+    LanePlace,
     MemoryPlace,
     PlaceAlias,
     RValue,
@@ -53,16 +54,18 @@ class Calls(Arguments):
         problems: list[CompileError] = []
         for decl in function.overloads:
             mark, before, values = len(self.ops), self.op_count, [a.kept for a in args]
+            state, self.state = self.state, dict(self.state)
             try:
                 fitting.append(self.bind(decl, function, args, span, dry=True))
             except Exhausted:
                 raise
             except CompileError as problem:
                 problems.append(problem)
-            del self.ops[mark:]
-            self.op_count = before
-            for argument, value in zip(args, values, strict=True):
-                argument.kept = value  # what a trial has loaded is gone with its operations
+            finally:  # a trial leaves nothing behind: what it has loaded is gone with its operations
+                del self.ops[mark:]
+                self.op_count, self.state = before, state
+                for argument, value in zip(args, values, strict=True):
+                    argument.kept = value
         if not fitting:
             raise self.no_overload(function, args, problems, span)
         best = min(b.conversions for b in fitting)
@@ -169,12 +172,10 @@ class Calls(Arguments):
 
     def _declare_argument(self, scope: Scope, argument: ast.ArgDecl, bound: Bound) -> None:
         given = bound.args[argument.name]
-        if isinstance(given, VariablePlace | MemoryPlace | TemporaryPlace) or hasattr(given, "base"):
-            scope.declare(argument.name, PlaceAlias(given, argument.convention != "read"))  # type: ignore[arg-type]
+        if isinstance(given, VariablePlace | MemoryPlace | LanePlace | TemporaryPlace):
+            scope.declare(argument.name, PlaceAlias(given, argument.convention != "read"))
             return
-        value: RValue = given
-        if not self.comptime_depth:
-            value = with_comptime(value, False)
+        value = given if self.comptime_depth else with_comptime(given, False)
         if argument.convention == "var":
             variable = Variable(argument.name, bound.arg_types[argument.name], True, argument.span)
             self.state[variable] = value
@@ -204,16 +205,17 @@ class Calls(Arguments):
         missing = uninitialised(value)
         if missing is not None:
             name = self._part_name(frame.out.type, missing)
+            what = f"`{frame.out.name}.{name}`" if name else f"`{frame.out.name}`"
             raise self.fail(
-                "E0210", f"`{frame.name}` leaves {name} without a value", bound.span,
-                (bound.decl.node.name_span, "in this constructor"),
+                "E0210", f"`{frame.name}` leaves {what} without a value", bound.decl.node.name_span,
+                help=f"assign {what} on every path",
             )  # fmt: skip
         return value
 
     def _part_name(self, t: Type, path: tuple[int, ...]) -> str:
         if path and isinstance(t, StructType):
-            return f"field `{self.fields_of(t)[path[0]][0]}`"
-        return "its result"
+            return self.fields_of(t)[path[0]][0]
+        return ""
 
     def missing_return(self, bound: Bound) -> CompileError:
         return self.fail(

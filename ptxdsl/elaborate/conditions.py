@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from ptxdsl import tir, types
 from ptxdsl.elaborate.calls import Calls
@@ -28,40 +29,46 @@ class Conditions(Calls):
     """Values that depend on a condition."""
 
     def _compare(self, node: ast.Compare, scope: Scope) -> RValue:
-        values = [self.evaluate(n, scope) for n in node.operands]
-        result: RValue | None = None
-        for i, op in enumerate(node.ops):
-            span = node.operands[i].span.to(node.operands[i + 1].span)
-            one = self.compare(op, values[i], values[i + 1], span)
-            if isinstance(one, Poison):
-                return one
-            result = one if result is None else self.binary("&", result, self.condition(one, span), span)
-        assert result is not None
-        return result
+        return self._links(node, self.evaluate(node.operands[0], scope), 0, scope)
+
+    def _links(self, node: ast.Compare, left: RValue, number: int, scope: Scope) -> RValue:
+        """``a < b < c`` from one of its comparisons on: as ``a < b and b < c``, but b is evaluated once."""
+        right = self.evaluate(node.operands[number + 1], scope)
+        span = node.operands[number].span.to(node.operands[number + 1].span)
+        one = self.compare(node.ops[number], left, right, span)
+        if number + 1 == len(node.ops) or isinstance(one, Poison):
+            return one
+        first = self.condition(one, span)
+        return self._and(first, lambda: self.condition(self._links(node, right, number + 1, scope), span), node.span)
 
     def _bool_op(self, node: ast.BoolOp, scope: Scope) -> RValue:
         """``and`` and ``or``: the right side is evaluated only where it counts."""
         left = self.condition(self.evaluate(node.left, scope), node.left.span)
-        settles = 0 if node.op == "and" else 1
+
+        def right() -> Runtime:
+            return self.condition(self.evaluate(node.right, scope), node.right.span)
+
+        if node.op == "and":
+            return self._and(left, right, node.span)
         if self.comptime_depth and isinstance(left.value, tir.Const):
-            if left.value.value == settles:
-                return left
-            return self.condition(self.evaluate(node.right, scope), node.right.span)
+            return left if left.value.value else right()
+        return self.choose(left, lambda: const(types.BOOL, 1), right, types.BOOL, node.span)
 
-        def right() -> RValue:
-            return self.condition(self.evaluate(node.right, scope), node.right.span)
-
-        def settled() -> RValue:
-            return const(types.BOOL, settles)
-
-        first, second = (right, settled) if node.op == "and" else (settled, right)
-        return self.choose(left, first, second, types.BOOL, node.span)
+    def _and(self, left: Runtime, right: Callable[[], Runtime], span: Span) -> RValue:
+        if self.comptime_depth and isinstance(left.value, tir.Const):
+            return right() if left.value.value else left
+        return self.choose(left, right, lambda: const(types.BOOL, 0), types.BOOL, span)
 
     def _conditional(self, node: ast.Conditional, scope: Scope, expected: Type | None) -> RValue:
         test = self.condition(self.evaluate(node.test, scope), node.test.span)
         if is_comptime(test) and self.comptime_depth:
-            chosen = node.then if self.comptime_int(test, node.test.span) else node.orelse
-            return self.evaluate(chosen, scope, expected)
+            chosen, other = node.then, node.orelse
+            if not self.comptime_int(test, node.test.span):
+                chosen, other = other, chosen
+            value = self.evaluate(chosen, scope, expected)
+            if isinstance(value, Literal) and isinstance(value.value, int) and _is_float(other):
+                return Literal(Fraction(value.value))  # `1 if c else 2.5` is a float; the other side is not evaluated
+            return value
         wanted = expected if isinstance(expected, SimdType) else None
         return self.choose(
             test,
@@ -143,3 +150,8 @@ class Conditions(Calls):
         if isinstance(b, Literal) or self.converts(b, a.type, span):
             return a.type
         raise self.fail("E0301", f"the two sides have different types, {a.type} and {b.type}", span)
+
+
+def _is_float(node: ast.Expr) -> bool:
+    """Whether a float literal is written here, with or without a sign."""
+    return isinstance(node.operand if isinstance(node, ast.Unary) else node, ast.FloatLiteral)

@@ -6,13 +6,16 @@ terminator and the state at that point. When the region is complete, the variabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ptxdsl import tir
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.context import Context, State
 from ptxdsl.elaborate.entities import (
     ArrayValue,
+    FunctionDecl,
+    FunctionValue,
     LanePlace,
     Overloads,
     Place,
@@ -44,7 +47,7 @@ class Exit:
 
 @dataclass
 class LoopFrame:
-    """The innermost loop. op is None for a loop that is unrolled at compile time: then breaks leave a scope."""
+    """The innermost run-time loop, or one turn of an unrolled one: what `continue` and `break` end, and these ends."""
 
     repeat_op: tir.Op
     leave_op: tir.Op
@@ -109,7 +112,11 @@ def same(a: tir.Value, b: tir.Value) -> bool:
     return a is b or (isinstance(a, tir.Const) and isinstance(b, tir.Const) and a.ty == b.ty and a.value == b.value)
 
 
-def root(place: Place) -> Variable | None:
+def _bodies(decls: Iterable[FunctionDecl]) -> Iterator[tuple[ast.Node, Scope]]:
+    return ((d.node, d.scope) for d in decls if d.struct is None and d.scope.parent is not None)
+
+
+def root(place: Place | None) -> Variable | None:
     """The variable that a place is part of."""
     while isinstance(place, LanePlace):
         place = place.base
@@ -166,7 +173,15 @@ class Control(Context):
                     old.items if isinstance(old, ArrayValue | TupleValue) else None, exits, region,
                 )  # fmt: skip
                 return ArrayValue(first.type, parts) if isinstance(first, ArrayValue) else TupleValue(parts)
+        if any(v != first for v in values):
+            raise self._known_at_compile_time(first, region.span)
         return first
+
+    def _known_at_compile_time(self, value: RValue, span: Span) -> CompileError:
+        return self.fail(
+            "E0401", f"a run-time branch or loop cannot change a {value.type}: it is known at compile time", span,
+            help="use a number, and choose by it where the value is used",
+        )  # fmt: skip
 
     def _join_parts(
         self,
@@ -239,9 +254,17 @@ class Control(Context):
     def _finish_loop(self, op: tir.Op, frame: LoopFrame, carried: list[Variable], before: State) -> None:
         first = 1 if op.name == "for" else 0
         wanted = [p.ty for p in op.blocks[0].params[first:]]
+        kept = set(carried)
+        fixed = [v for v, value in before.items() if v not in kept and not isinstance(value, Uninit)]
         for exit in (*frame.repeats, *frame.leaves):
-            values = [v for variable in carried for v in leaves(exit.state[variable])]
-            exit.op.operands.extend(self.cast_before(exit, v, ty) for v, ty in zip(values, wanted, strict=True))
+            for variable in carried:
+                exit.op.operands.extend(self._handed_over(variable, before[variable], exit.state[variable], exit))
+            for variable in fixed:
+                if exit.state[variable] is not before[variable]:
+                    raise self.fail(
+                        "E0410", f"`{variable.name}` changes in this loop, which does not name it", op.span,
+                        (variable.span, "declared here"), help="pass it as a `mut` argument",
+                    )  # fmt: skip
         op.results = [tir.Value(ty) for ty in wanted]
         results = iter(op.results)
         after = dict(before)
@@ -252,23 +275,51 @@ class Control(Context):
         if op.name == "loop" and not frame.leaves:  # `while True` without a break
             self.append(tir.Op("unreachable", [], [], {}, op.span))
 
+    def _handed_over(self, variable: Variable, old: RValue, new: RValue, exit: Exit) -> Iterator[tir.Value]:
+        """The machine values of a carried variable at an exit. What had no value before the loop has none after it."""
+        match old:
+            case Uninit():
+                return
+            case Runtime():
+                assert isinstance(new, Runtime)
+                space = old.value.ty.space
+                if new.value.ty != old.value.ty and space != "generic":
+                    raise self.fail(
+                        "E0612", f"`{variable.name}` points to {space} memory before this loop, and elsewhere in it",
+                        exit.op.span, (variable.span, "declared here"),
+                        help="start with a generic address: `.address_space_cast[AddressSpace.GENERIC]()`",
+                    )  # fmt: skip
+                yield self.cast_before(exit, new.value, old.value.ty)
+            case StructValue() if isinstance(new, StructValue):
+                for was, now in zip(old.fields, new.fields, strict=True):
+                    yield from self._handed_over(variable, was, now, exit)
+            case ArrayValue() | TupleValue() if isinstance(new, ArrayValue | TupleValue):
+                for was, now in zip(old.items, new.items, strict=True):
+                    yield from self._handed_over(variable, was, now, exit)
+            case _:
+                if new != old:
+                    raise self._known_at_compile_time(old, exit.op.span)
+
     def mentioned(self, node: ast.Node, scope: Scope) -> list[Variable]:
-        """The variables of the state that code may change: those it names, also inside the local functions it names."""
+        """The variables of the state that code may change: those it names, also inside the functions it names."""
         found: dict[Variable, None] = {}
-        seen: set[ast.Node] = set()
+        seen: set[tuple[ast.Node, Scope]] = set()  # a local function is another one in each expansion of its parent
         pending: list[tuple[ast.Node, Scope]] = [(node, scope)]
         while pending:
             current, where = pending.pop()
-            if current in seen:
+            if (current, where) in seen:
                 continue
-            seen.add(current)
+            seen.add((current, where))
             for name in names_in(current):
                 entity = where.lookup(name)
                 variable = entity if isinstance(entity, Variable) else None
                 if isinstance(entity, PlaceAlias):
                     variable = root(entity.place)
                 elif isinstance(entity, Overloads):
-                    pending.extend((d.node, d.scope) for d in entity.decls if d.struct is None and d.scope.parent)
+                    pending.extend(_bodies(entity.decls))
+                elif isinstance(entity, FunctionValue):  # a parameter, or a `comptime` name
+                    pending.extend((*_bodies(entity.overloads), *entity.params))
+                    variable = root(entity.receiver)
                 if variable is not None and variable in self.state:
                     found[variable] = None
         return list(found)

@@ -6,7 +6,7 @@ from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
-from ptxdsl.elaborate.control import ReturnSignal
+from ptxdsl.elaborate.control import ReturnSignal, root
 from ptxdsl.elaborate.entities import (
     Comptime,
     ComptimeAlias,
@@ -22,7 +22,6 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     Uninit,
     Variable,
-    VariablePlace,
     is_comptime,
     with_comptime,
 )
@@ -142,8 +141,7 @@ class Statements(Loops):
         if isinstance(value, Poison):
             scope.names.setdefault(name.id, value)
             return
-        if not self.comptime_depth:
-            value = self.materialize(value, span)
+        value = self.materialize(value, span)
         if value.type == types.NONE:
             raise self.fail("E0336", "the value is None: there is nothing to name", span)
         self.new_variable(name, value.type, value, scope)
@@ -224,7 +222,7 @@ class Statements(Loops):
             if isinstance(place.value, Poison):
                 return None
             raise self._not_assignable(node, scope)
-        variable = _variable_of(place)
+        variable = root(place)
         if variable is not None and not variable.mutable:
             raise self._not_assignable(node, scope)
         return place
@@ -337,12 +335,6 @@ class Statements(Loops):
             if isinstance(text, Comptime) and isinstance(text.value, str):
                 message = text.value
         raise self.fail("E0407", f"compile-time assertion failed: {message}", node.test.span)
-
-
-def _variable_of(place: Place) -> Variable | None:
-    while isinstance(place, LanePlace):
-        place = place.base
-    return place.variable if isinstance(place, VariablePlace) else None
 
 
 def _variable_type(target: ast.Expr, scope: Scope) -> Type | None:
