@@ -93,9 +93,10 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
     spans_of: list[Span | None] = [None] * len(header)
     current: Span | None = None
     for line in lines:
-        if _FILE.match(line):
+        # The looks for a word spare most lines the regular expressions.
+        if ".file" in line and _FILE.match(line):
             continue
-        loc = _LOC.match(line)
+        loc = _LOC.match(line) if ".loc" in line else None
         if loc:
             number, row, column = map(int, loc.groups())
             name = files.get(number, "")
@@ -112,7 +113,7 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
         if line.startswith(".visible"):
             out.append("")
             spans_of.append(None)
-        out.append(_COMMENT.sub("", line).rstrip())
+        out.append((_COMMENT.sub("", line) if "//" in line else line).rstrip())
         spans_of.append(current)
     leave_from_last_loops(out, spans_of)
     if options.lineinfo:
@@ -149,7 +150,7 @@ def _spans(module: Module) -> dict[tuple[str, int, int], Span]:
     """Every place that a debug location can name. Column 0 stands for the first operation of a line."""
     spans: dict[tuple[str, int, int], Span] = {}
     for kernel in module.kernels:
-        for span in (kernel.span, *(op.span for op in walk(kernel.body))):
+        for span in dict.fromkeys((kernel.span, *(op.span for op in walk(kernel.body)))):
             line, column = span.source.position(span.start)
             spans.setdefault((span.source.name, line, column), span)
             spans.setdefault((span.source.name, line, 0), span)

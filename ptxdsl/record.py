@@ -98,6 +98,8 @@ def _equality(names: tuple[str, ...], frozen: bool) -> dict[str, Any]:
     key: Callable[[Any], Any] = attrgetter(*names) if names else type
 
     def __eq__(self: Any, other: object) -> bool:
+        if other is self:
+            return True
         return bool(key(self) == key(other)) if other.__class__ is self.__class__ else NotImplemented
 
     def __hash__(self: Any) -> int:

@@ -12,7 +12,7 @@ from ptxdsl.effects import Kind
 from ptxdsl.fold import fold
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.record import dataclass, field
-from ptxdsl.tir import TERMINATORS, Block, Const, Kernel, Module, Op, Value
+from ptxdsl.tir import TERMINATORS, Block, Const, Kernel, Module, Op, Ty, Value
 from ptxdsl.verify import RULES
 
 PURE = frozenset(RULES) - {
@@ -68,7 +68,8 @@ class _Graph:
         self.extent: dict[Block, tuple[int, int]] = {}
         self.roots: list[Op] = []
         self.exits: dict[Op, list[Op]] = {}  # loop or scope: the operations whose blocks end by going to it
-        self.constants: dict[tuple[str, str], Value] = {}
+        self.constants: dict[tuple[Ty, str], Value] = {}
+        self.same: dict[Value, Value] = {}  # constants looked at before
         self.with_param: dict[Value, Value] = {}  # what a `for` carries, to its result: they stay or go together
         self.clock = 0
         for param in kernel.params:
@@ -142,9 +143,13 @@ class _Graph:
 
     def canonical(self, value: Value) -> Value:
         """Equal constants are one object."""
-        if isinstance(value, Const):
-            return self.constants.setdefault((str(value.ty), repr(value.value)), value)
-        return value
+        if value.__class__ is not Const:
+            return value
+        same = self.same.get(value)
+        if same is None:
+            assert isinstance(value, Const)
+            same = self.same[value] = self.constants.setdefault((value.ty, repr(value.value)), value)
+        return same
 
     def visible(self, value: Value, owner: Op) -> bool:
         """Whether a value may be used where the results of an operation can."""
@@ -215,6 +220,8 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
                 work.append(graph.parent[item])
             work.extend(graph.exits.get(item, ()))
             work.extend(item.operands[: {"for": 2, "loop": 0}.get(item.name)])
+            continue
+        if item.__class__ is Const:
             continue
         value = graph.resolve(item)
         if value in graph.definition:

@@ -7,6 +7,7 @@ they need. Visibility, terminators and the values handed over at control-flow jo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ptxdsl.intrinsics import ROWS
@@ -191,10 +192,8 @@ class _Verifier:
         missing = [a for a in rule.attrs if a not in op.attrs]
         if missing:
             raise self.fail(f"lacks the attribute {missing[0]!r}", op)
-        operands, results = [v.ty for v in op.operands], [v.ty for v in op.results]
-        left, _, right = rule.types.partition("->")
-        bound: dict[str, Ty] = {}
-        if not (match(left.split(), operands, bound, operands) and match(right.split(), results, bound, operands)):
+        operands, results = tuple([v.ty for v in op.operands]), tuple([v.ty for v in op.results])
+        if not fits(rule.types, operands, results):
             raise self.fail(f"is ({types(operands)}) -> ({types(results)}), not {rule.types}", op)
         if rule.check and not RELATIONS[rule.check](operands, results, op.attrs):
             raise self.fail(f"cannot be ({types(operands)}) -> ({types(results)})", op)
@@ -264,6 +263,14 @@ class _Verifier:
 
 def types(of: Types) -> str:
     return ", ".join(map(str, of))
+
+
+@lru_cache(maxsize=4096)
+def fits(rule: str, operands: tuple[Ty, ...], results: tuple[Ty, ...]) -> bool:
+    """Whether an operation's types are as its rule has them. (A program has few different ones.)"""
+    left, _, right = rule.partition("->")
+    bound: dict[str, Ty] = {}
+    return match(left.split(), operands, bound, operands) and match(right.split(), results, bound, operands)
 
 
 def match(pattern: list[str], given: Types, bound: dict[str, Ty], operands: Types) -> bool:
