@@ -105,6 +105,7 @@ class Builder:
         self.values: dict[Value, str] = {}
         self.addresses: dict[Value, Address] = {}
         self.definitions: dict[Value, Op] = {}
+        self.sums: dict[str, int] = {}  # value -> the integer sums and products of it and another unknown value
         self.chains: dict[str, int] = {}  # integer sum or product -> those that it is made of, one after the other
         self.regions: list[dict[str, str]] = []  # for each region around this place: instruction -> its result
         self.loop_depth = 0

@@ -70,14 +70,19 @@ def _binary(b: Builder, op: Op) -> None:
     flags = "".join(f" {flag}" for flag in ("nuw", "nsw") if name in WRAPPING and op.attrs.get(flag))
     if name in CONTRACTED and b.options.contract:
         flags = " contract"
-    result = b.shared(f"{name}{flags} {b.typed(x)}, {b.ref(y)}")
+    if name not in WRAPPING or isinstance(x, Const) or isinstance(y, Const):
+        result = b.shared(f"{name}{flags} {b.typed(x)}, {b.ref(y)}")
+    else:
+        result = b.shared(f"{name}{flags} {llvm_type(x.ty)} {_operand(b, x)}, {_operand(b, y)}")
     b.set(op.result, _linked(b, op, result) if name in WRAPPING else result)
 
 
 # LLVM's analyses of integer sums (scalar evolution) look along a chain of additions to its start, in time that grows
-# with the cube of its length: a chain of 200, through the addresses of loads, took seconds. So every so often a chain is
-# cut by assembly without text, which they do not look through; it costs no instruction.
+# with the cube of its length: a chain of 200, through the addresses of loads, took seconds. So every so often it is
+# cut by assembly without text, which they do not look through; it costs no instruction. Sums with a common operand are
+# compared pair by pair: beyond a number of them the operand is hidden in the same way.
 CHAIN_LENGTH = 16
+COMMON_OPERAND = 200
 _CONSTRAINTS = {"i16": "=h,0", "i32": "=r,0", "i64": "=l,0"}
 
 
@@ -88,7 +93,18 @@ def _linked(b: Builder, op: Op, result: str) -> str:
     if length < CHAIN_LENGTH or ty not in _CONSTRAINTS:
         b.chains[result] = length
         return result
-    return b.emit(f'call {ty} asm "", "{_CONSTRAINTS[ty]}"({ty} {result})')
+    return _hidden(b, ty, result)
+
+
+def _operand(b: Builder, value: Value) -> str:
+    """An operand of a sum of two unknown values."""
+    text, ty = b.ref(value), llvm_type(value.ty)
+    b.sums[text] = b.sums.get(text, 0) + 1
+    return text if b.sums[text] <= COMMON_OPERAND or ty not in _CONSTRAINTS else _hidden(b, ty, text)
+
+
+def _hidden(b: Builder, ty: str, value: str) -> str:
+    return b.emit(f'call {ty} asm "", "{_CONSTRAINTS[ty]}"({ty} {value})')
 
 
 def _compare(b: Builder, op: Op) -> None:

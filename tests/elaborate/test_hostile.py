@@ -61,7 +61,7 @@ def test_a_limit_is_reported_once() -> None:
 
 
 CHAINS = {
-    "branches": "    var s = n\n" + "".join(f"    if n > {i}:\n        s = s * 3 + n\n" for i in range(150)) + "    p[] = s\n",
+    "branches": "    var s = n\n" + "".join(f"    if n > {i}:\n        s = s * 3 + n\n" for i in range(600)) + "    p[] = s\n",
     "addresses": "    var s = n\n" + "".join(f"    s += p[unsafe_offset=s + {i}]\n" for i in range(120)) + "    p[] = s\n",
     "products": "    var s = n\n" + "".join(f"    s = s * n + {i}\n" for i in range(1000)) + "    p[] = s\n",
 }  # fmt: skip
