@@ -7,7 +7,6 @@ syntax: its trees come from the wheel or the user's cache.
 from __future__ import annotations
 
 import functools
-import pickle
 from collections import OrderedDict
 from threading import RLock
 from typing import Any
@@ -185,6 +184,8 @@ def pickled_library_module(name: str) -> tuple[ast.Module, bytes]:
 
     provide_tables()
     module = parse(Source(f"stdlib/{name}.pdsl", resources.stdlib_text(name), library=True))
+    import pickle
+
     return module, pickle.dumps(module, protocol=5)
 
 
@@ -193,7 +194,11 @@ def _unpickled(data: bytes | None) -> ast.Module | None:
     if data is None:
         return None
     try:
-        module = pickle.loads(data)
+        try:
+            from _pickle import loads  # what pickle.py would take, without pickle.py: 1 ms
+        except ImportError:
+            from pickle import loads
+        module = loads(data)
     except Exception:  # whatever a pickle of other times raises: it is made again
         return None
     return module if isinstance(module, ast.Module) else None

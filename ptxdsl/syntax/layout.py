@@ -15,6 +15,8 @@ MAX_BRACKETS = 60
 MAX_BLOCKS = 60
 _TAB = 8
 
+LINE_ENDS = ("NEWLINE", "INDENT", "DEDENT")
+
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
 
 # Keywords that only ever begin a statement.
@@ -77,7 +79,7 @@ class _LayoutPass:
                         continue
                     self.unclosed.update(b.start for b in brackets)
                     brackets.clear()
-                if out and out[-1].type not in ("NEWLINE", "INDENT", "DEDENT"):
+                if out and out[-1].type not in LINE_ENDS:
                     self._settle_transfer(kind)
                     out.append(token)
                     longest = max(longest, len(out) - line_start)
@@ -104,7 +106,7 @@ class _LayoutPass:
         out = self.out
         end = len(self.source.text)
         self.unclosed.update(b.start for b in self.brackets)
-        if out and out[-1].type not in ("NEWLINE", "INDENT", "DEDENT"):
+        if out and out[-1].type not in LINE_ENDS:
             self._settle_transfer("NEWLINE")
             out.append(Token("NEWLINE", "", end, end))
         out.extend(Token("DEDENT", "", end, end) for _ in self.indents[1:])

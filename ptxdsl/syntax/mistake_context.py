@@ -6,10 +6,9 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.foreign import Foreign
 from ptxdsl.syntax.lalr import END, Machine
-from ptxdsl.syntax.layout import Layout
+from ptxdsl.syntax.layout import LINE_ENDS, Layout
 from ptxdsl.syntax.token import Token
 
-LINE_ENDS = ("NEWLINE", "INDENT", "DEDENT")
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 NAMES = frozenset(["NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "WHERE"])
 

@@ -11,12 +11,9 @@ from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build import Builder
-from ptxdsl.syntax.foreign import CONTINUATIONS, WORDS
 from ptxdsl.syntax.lalr import END, Actions, Machine
-from ptxdsl.syntax.layout import Layout, lay_out
+from ptxdsl.syntax.layout import LINE_ENDS, Layout, lay_out
 from ptxdsl.syntax.limits import too_deep
-from ptxdsl.syntax.mistake_context import LINE_ENDS
-from ptxdsl.syntax.mistakes import explain
 from ptxdsl.syntax.scan import ERROR, scan
 from ptxdsl.syntax.tables import current_tables
 from ptxdsl.syntax.token import Token
@@ -78,6 +75,8 @@ class _Parse:
         tokens, machine = self.tokens, self.machine
         index = machine.run(tokens, 0)
         while index < len(tokens):
+            from ptxdsl.syntax.foreign import WORDS  # as in ``_report``
+
             token = tokens[index]
             self._report(token, index)
             stand_in = WORDS[token].stand_in if token.type == "RESERVED" else None
@@ -97,6 +96,10 @@ class _Parse:
     def _report(self, token: Token, index: int) -> None:
         if token.type == ERROR or token.start in self.layout.odd_lines:
             return  # said already
+        # What is known of mistakes is loaded where there is one.
+        from ptxdsl.syntax.foreign import CONTINUATIONS
+        from ptxdsl.syntax.mistakes import explain
+
         problem = explain(self.source, self.layout, index, self.machine)
         follows = problem.span is not None and problem.span.text in CONTINUATIONS
         if follows and any(known.message == problem.message for known in self.problems):
