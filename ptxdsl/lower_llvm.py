@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ptxdsl import lower_arith, lower_convert, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
 from ptxdsl.effects import SYNCHRONISES
+from ptxdsl.fold import unsigned
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.llvm_builder import Builder, ModuleText, symbol
 from ptxdsl.llvm_types import llvm_type
@@ -19,7 +20,7 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 from ptxdsl.targets import require, target
-from ptxdsl.tir import Block, Kernel, Module, Op, Value, walk
+from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
 
 
 def lower(module: Module, options: Options) -> str:
@@ -257,16 +258,31 @@ def _for(b: Builder, op: Op, frames: Frames) -> None:
     nexts = [Value(value.ty) for value in carried]
     b.join(latch, frame.repeats, nexts)
     if b.label is not None:
-        # Steps of one never pass the limit; a longer one may wrap around, as it does in Mojo.
-        flag = "" if abs(step) != 1 else " nsw" if signed else " nuw" if step > 0 else ""
+        flag = " nsw" if signed else " nuw" if step > 0 else ""
         following = b.emit(f"add{flag} {type} {b.ref(index)}, {step}")
-        again = b.emit(f"icmp {order} {type} {following}, {limit}")
+        if _stays_in_type(stop, step, signed):
+            again = b.emit(f"icmp {order} {type} {following}, {limit}")
+        else:  # the next index may not exist: what is left of the range does, without a sign
+            left = b.emit(f"sub {type} " + (f"{limit}, {b.ref(index)}" if step > 0 else f"{b.ref(index)}, {limit}"))
+            again = b.emit(f"icmp ugt {type} {left}, {abs(step)}")
         values = [b.ref(value) for value in nexts]
         entry.append((latch, [following, *values]))
         frame.exits.append((latch, values))
         b.branch_if(again, body_label, end, _mark(b, op))
     phis.complete(entry)
     b.join(end, frame.exits, op.results)
+
+
+def _stays_in_type(stop: Value, step: int, signed: bool) -> bool:
+    """Whether the first index past the end of a range is still a number of its type, wherever the range starts."""
+    if abs(step) == 1:
+        return True
+    if not isinstance(stop, Const):
+        return False
+    bits = stop.ty.bits
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    end = stop.value if signed else unsigned(stop.value, bits)
+    return low <= end + step + (-1 if step > 0 else 1) <= high
 
 
 class _PendingPhis:

@@ -6,6 +6,7 @@ expressions, which PTX prints in place (``[buf+8]``), and constant offsets reach
 
 from __future__ import annotations
 
+from ptxdsl.fold import unsigned
 from ptxdsl.llvm_builder import Address, Builder
 from ptxdsl.llvm_types import ADDRESS_SPACES, llvm_type, memory_type, scalar_type
 from ptxdsl.lower_arith import Handler
@@ -43,40 +44,48 @@ class _IndexSplit:
     """Takes the constant out of an index: ``(i + 1) * 32 + lane`` is ``i * 32 + lane`` and 32.
 
     The stages of an unrolled ring then share one address register. It is allowed where the sum does not wrap (``nsw``,
-    or ``nuw`` for an unsigned index) or where wrapping makes no difference to a pointer of this width.
+    or ``nuw`` for an unsigned index) or where wrapping makes no difference to a pointer of this width. A sum without
+    a negative constant may be one that wraps; without a positive one it is not, unless an index is far below 0.
     """
 
     def __init__(self, b: Builder, bits: int, signed: bool) -> None:
         self.b = b
         self.bits = bits
+        self.signed = signed
         self.flag = "nsw" if signed else "nuw"
 
     def split(self, value: Value) -> tuple[str | None, int]:
         """The operand of the variable part (None: there is none) and the constant."""
         if isinstance(value, Const):
-            return None, value.value
+            return None, value.value if self.signed else unsigned(value.value, value.ty.bits)
         whole = (self.b.ref(value), 0)
         op = self.b.definitions.get(value)
-        if op is None or not (op.attrs.get(self.flag) or value.ty.bits >= self.bits):
+        wide = value.ty.bits >= self.bits
+        if op is None or not (op.attrs.get(self.flag) or wide):
             return whole
         type = llvm_type(value.ty)
-        flags = f" {self.flag}" if op.attrs.get(self.flag) else ""
         if op.name in ("add", "sub"):
             x, known_x = self.split(op.operands[0])
             y, known_y = self.split(op.operands[1])
             known = known_x + known_y if op.name == "add" else known_x - known_y
             if y is None or (x is None and op.name == "add"):
                 return x if y is None else y, known
-            if known_x == known_y == 0:
+            if known_x == known_y == 0 or (known < 0 and not wide):
                 return whole
-            return self.b.shared(f"{op.name}{flags} {type} {x or 0}, {y}"), known
+            return self.b.shared(f"{op.name}{self.flags(op, known)} {type} {x or 0}, {y}"), known
         if op.name == "mul" and isinstance(op.operands[1], Const):
             x, known = self.split(op.operands[0])
-            factor = op.operands[1].value
-            if known == 0 or x is None:
-                return (whole[0], 0) if known == 0 else (None, known * factor)
-            return self.b.shared(f"mul{flags} {type} {x}, {factor}"), known * factor
+            factor = op.operands[1].value if self.signed else unsigned(op.operands[1].value, value.ty.bits)
+            moved = known * factor
+            if x is None and known != 0:
+                return None, moved
+            if known == 0 or (moved < 0 and not wide):
+                return whole
+            return self.b.shared(f"mul{self.flags(op, moved)} {type} {x}, {op.operands[1].value}"), moved
         return whole
+
+    def flags(self, op: Op, known: int) -> str:
+        return f" {self.flag}" if op.attrs.get(self.flag) and known >= 0 else ""
 
 
 def _wrapped(address: Address, ty: Ty) -> Address:

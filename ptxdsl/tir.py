@@ -33,7 +33,7 @@ control       ``if`` (i1; two blocks), ``for`` (start, stop, *inits; attrs ``ste
 terminators   ``yield`` (values to the end of the enclosing if or scope), ``repeat`` (attr ``target``, a loop or for:
               next iteration with these carried values), ``leave`` (attr ``target``, a loop, for or scope: go to its
               end with these results), ``return``, ``unreachable``. A ``for`` whose range is exhausted ends with its
-              carried values.
+              carried values; a range is that of the integers, and ends where the next index would not fit its type.
 
 Control flow is a tree, so every graph that comes of it is reducible. Values are visible in the rest of their block and
 in the blocks nested there.
