@@ -50,10 +50,8 @@ def elaborate(
                 raise error("E0409", f"no kernel has a parameter `{name}`", value.span, help=_listed(known))
         kernels: list[tir.Kernel] = []
         for decl in decls:
-            try:
+            with _reporting(sink, decl.node.name_span):
                 kernels.append(e.kernel(decl, constants))
-            except CompileError as problem:
-                sink.add(problem)
         names: dict[str, Span] = {}
         for made in kernels:
             if made.name in names:
@@ -76,19 +74,32 @@ def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: 
     with _elaborator(options, loader, sink) as e:
         scope = e.module_scope(module)
         for entity in list(scope.names.values()):
-            try:
-                if isinstance(entity, ImportedName):
+            if isinstance(entity, ImportedName):
+                with _reporting(sink, entity.span):
                     entity.resolve()
-                elif isinstance(entity, StructDecl) and entity.scope is scope:
+            elif isinstance(entity, StructDecl) and entity.scope is scope:
+                with _reporting(sink, entity.node.name_span):
                     e.check_struct(entity)
-                elif isinstance(entity, ComptimeAlias) and not entity.node.params:
+            elif isinstance(entity, ComptimeAlias) and not entity.node.params:
+                with _reporting(sink, entity.node.name_span):
                     e.alias_value(entity, entity.node.name_span)
-                elif isinstance(entity, Overloads):
-                    for decl in entity.decls:
-                        if decl.scope is scope and decl.name != "main":
+            elif isinstance(entity, Overloads):
+                for decl in entity.decls:
+                    if decl.scope is scope and decl.name != "main":
+                        with _reporting(sink, decl.node.name_span):
                             _check_function(e, decl)
-            except CompileError as problem:
-                sink.add(problem)
+
+
+@contextmanager
+def _reporting(sink: DiagnosticSink, span: Span) -> Iterator[None]:
+    """What goes wrong inside is put into the sink; ``span`` is shown where names lead to names beyond all limits."""
+    try:
+        yield
+    except CompileError as problem:
+        sink.add(problem)
+    except RecursionError:
+        help = "something here is defined by something else, and that again, thousands of times"
+        sink.add(error("E0406", "this is nested too deeply", span, help=help))
 
 
 def _check_function(e: Kernels, decl: object) -> None:

@@ -40,6 +40,11 @@ def test_recursion_without_end_is_an_error(kind: str) -> None:
     assert codes(ENDLESS[kind]) == ["E0406"]
 
 
+def test_thousands_of_names_that_need_each_other() -> None:
+    names = "".join(f"comptime A{i + 1} = A{i} + 1\n" for i in range(3000))
+    assert codes("comptime A0 = 1\n" + names + KERNEL + "    p[] = A3000\n") == ["E0406"]
+
+
 EXPONENTIAL = {
     "alias": "comptime F[n: Int]: Int = 1 if n == 0 else F[n - 1] + F[n - 1]\n" + KERNEL + "    p[] = Int32(F[90])\n",
     "function": "def f(n: Int) -> Int:\n    return 1 if n == 0 else f(n - 1) + f(n - 1)\n" + KERNEL
