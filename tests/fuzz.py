@@ -261,12 +261,13 @@ def main(arguments: list[str] | None = None) -> int:
     _own_cache()
     start = time.monotonic()
     run = Run(options.count, options.seed, options.jobs, folders, options.save, options.first)
-    run.run()
+    with contextlib.suppress(KeyboardInterrupt):  # what is done so far is reported
+        run.run()
     for code in sorted(run.codes) if options.codes else ():
         print(f"{run.codes[code]:7} {code}")
     for origin in sorted(run.origins):
         print(f"{run.origins[origin]:7} {origin}")
-    print(f"{options.count} programs, seed {options.seed}, {time.monotonic() - start:.0f} s: "
+    print(f"{sum(run.outcomes.values())} programs, seed {options.seed}, {time.monotonic() - start:.0f} s: "
           + ", ".join(f"{n} {what}" for what, n in sorted(run.outcomes.items()))
           + f"; ptxas was asked {sum(run.asked.values())} times; {len(run.failures)} kinds of failure")  # fmt: skip
     for (kind, key), number in sorted(run.failures.items()):
