@@ -119,16 +119,23 @@ class TypeExpressions(Parameters):
         for name, value in ordered.items():
             scope.declare(name, value)
         scope.declare("Self", type_value(instance.type))
-        with self.deeper(binding.span):
-            self.check_where(decl.node.where, scope, binding.span)
+        decl.instances[keys] = instance  # now: what is checked may name Self
+        try:
+            self._check_instance(decl, scope, ordered, binding.span)
+        except Exception:
+            del decl.instances[keys]
+            raise
+        return instance.type
+
+    def _check_instance(self, decl: StructDecl, scope: Scope, ordered: dict[str, RValue], span: Span) -> None:
+        with self.deeper(span):
+            self.check_where(decl.node.where, scope, span)
             self._check_heading(decl, scope)
         rule = PARAMETER_RULES.get(decl.name) if decl.node.span.source.library else None
         if rule is not None:
-            numbers = {name: self.comptime_int(value, binding.span) for name, value in ordered.items()}
+            numbers = {name: self.comptime_int(value, span) for name, value in ordered.items()}
             for code, message, help in rule(numbers):
-                raise self.fail(code, message, binding.span, help=help)
-        decl.instances[keys] = instance
-        return instance.type
+                raise self.fail(code, message, span, help=help)
 
     def _check_heading(self, decl: StructDecl, scope: Scope) -> None:
         """Decorators and traits; traits change nothing here, but a struct can only name those that exist."""
