@@ -318,7 +318,7 @@ class Names(Control):
                 )  # fmt: skip
             alias.busy = True
             try:
-                with self.outside(), self.comptime():
+                with self.outside(), self.comptime(), self.deeper(span):
                     alias.value = self.typed_alias(alias.node, alias.scope)
             except Exception as problem:
                 from ptxdsl.diagnostics import CompileError
@@ -331,6 +331,9 @@ class Names(Control):
         return alias.value
 
     # ------------------------------------------------------------------------------------------ implemented above
+
+    def deeper(self, span: Span) -> AbstractContextManager[None]:
+        raise NotImplementedError
 
     def outside(self) -> AbstractContextManager[None]:
         raise NotImplementedError
