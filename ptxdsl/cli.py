@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = read(sys.argv[1:] if argv is None else argv)
         as_json = arguments.json
         code = _COMMANDS[arguments.command](arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by who started the process
+            sys.stdout.flush()
         return code
     except SystemExit as end:  # argparse: its --help and its usage errors
         return end.code if isinstance(end.code, int) else USAGE
@@ -65,9 +66,10 @@ def command() -> NoReturn:
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):  # none, gone or closed
-            code = code or FOUND  # what was written may not have arrived
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):  # what was written may not have arrived
+            code = code or FOUND
     os._exit(code)
 
 
@@ -247,6 +249,8 @@ def _input(path: str) -> tuple[str, bytes]:
 def _write(text: str | bytes) -> None:
     """To standard output, to the byte as it is: no translation of line ends, UTF-8 whatever the locale."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    if sys.stdout is None:
+        raise _error("E1007", "there is no standard output", help="name a file with -o")
     stream: IO[bytes] | None = getattr(sys.stdout, "buffer", None)
     try:
         if stream is None:  # a stand-in without bytes below it

@@ -138,6 +138,17 @@ def test_standard_input_and_output_are_the_same_as_files(run, good: str, tmp_pat
     assert without_name == from_stdin.out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_a_closed_standard_output_is_a_diagnostic(good: str, tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m ptxdsl compile '{good}'"
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "E1007" in done.stderr
+    written = tmp_path / "out.ptx"
+    subprocess.run(["sh", "-c", f"{command} -o '{written}' >&-"], check=True, env=environment)
+    assert ".entry add(" in written.read_text()
+
+
 @pytest.mark.parametrize("stage", ["tree", "ast", "tir", "rings", "llvm"])
 def test_every_stage_prints(run, good: str, stage: str) -> None:
     result = run("compile", good, "--emit", stage)
