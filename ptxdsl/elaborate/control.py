@@ -270,6 +270,10 @@ class Control(Context):
         after = dict(before)
         for variable in carried:
             after[variable] = rebuild(before[variable], lambda v: next(results))
+        if op.name == "loop" and frame.leaves:  # what every way out has given a value to
+            for variable, old in before.items():
+                if isinstance(old, Uninit):
+                    after[variable] = self._join([e.state[variable] for e in frame.leaves], old, frame.leaves, op)
         self.state = after
         self.append(op)
         if op.name == "loop" and not frame.leaves:  # `while True` without a break

@@ -99,9 +99,24 @@ def test_the_part_set_in_a_loop_has_no_value_after_it() -> None:
     assert problem.code == "E0209"
 
 
+NAMED = """
+    @fieldwise_init
+    struct Named:
+        var name: StaticString
+        var x: Int
+
+    @kernel
+    def k(n: Int):
+        var named = Named("a", 1)
+        {place}
+            named.name = "b"
+        print(named.name)
+    """
+
+
 @pytest.mark.parametrize("place", ["if n > 3:", "for i in range(n):", "while n > 3:"])
 def test_a_string_does_not_change_at_run_time(place: str) -> None:
-    (problem,) = diagnostics(f"@kernel\ndef k(n: Int):\n    var s = 'a'\n    {place}\n        s = 'b'\n    print(s)\n")
+    (problem,) = diagnostics(NAMED.format(place=place))
     assert problem.code == "E0401"
     assert problem.message == "a run-time branch or loop cannot change a StaticString: it is known at compile time"
 
@@ -157,3 +172,32 @@ def test_a_variable_has_the_type_of_its_literal_at_compile_time_too() -> None:
     assert evaluate("var x = 9223372036854775807\nx = x + 1\nreturn x // 2", "Int") == -(2**62)
     assert evaluate("var x = 1 if c else 2.5\nreturn x", "Float64", c=Bool(True)) == 1.0
     assert repr(evaluate("var x = -0.0 if c else 2.5\nreturn x * y", "Float64", c=Bool(True), y=F64(1.0))) == "-0.0"
+
+
+UNTIL = """
+    @kernel
+    def k(result: Pointer[Int, MutAnyOrigin], n: Int):
+        var x: Int
+        var i = 0
+        while {condition}:
+            i += 1
+            if i == 9:
+                {given}
+                break
+            x = n * i
+            if x > 13:
+                break
+        result[] = x * 10 + i
+    """
+
+
+def test_a_variable_that_every_way_out_of_an_endless_loop_gives_a_value() -> None:
+    program = UNTIL.format(condition="True", given="x = 1")
+    assert run(program, 5) == [153]
+    assert run(program, 0) == [19]
+
+
+@pytest.mark.parametrize(("condition", "given"), [("True", "pass"), ("i < n", "x = 1")])
+def test_a_variable_that_a_loop_may_leave_without_a_value(condition: str, given: str) -> None:
+    (problem,) = diagnostics(UNTIL.format(condition=condition, given=given))
+    assert problem.code == "E0209"
