@@ -38,11 +38,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
+@pytest.fixture(scope="session")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of processes that run a copy of the compiler: nobody edits it, as may happen to a checkout."""
+    root, place = Path(cli.__file__).parents[1], tmp_path_factory.mktemp("compiler")
+    for folder in ("ptxdsl", "grammar", "stdlib"):
+        shutil.copytree(root / folder, place / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return {"PYTHONPATH": str(place)}
+
+
 class Command:
     """Runs ``ptxdsl compile`` and counts how often the compiler worked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled = 0
+        monkeypatch.setattr(ptx_cache, "_compiler", lambda: "this one")
         real = driver.show
 
         def show(job: driver.Job, stop: str) -> str | bytes:
@@ -70,10 +80,9 @@ def test_the_second_command_prints_the_same(compile_: Command, tmp_path: Path) -
     assert compile_.compiled == 1 and len(entries(tmp_path)) == 1
 
 
-def test_a_hit_loads_neither_llvm_nor_the_compiler() -> None:
+def test_a_hit_loads_neither_llvm_nor_the_compiler(copied: dict[str, str]) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "ptxdsl", "compile", "add.pdsl"]
-    root = str(Path(cli.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": root}
+    environment = {**os.environ, **copied}
     first, second = (subprocess.run(command, capture_output=True, text=True, env=environment) for _ in range(2))
     assert first.stdout == second.stdout != ""
     for module in ("ptxdsl.driver", "ptxdsl.llvm_library", "ptxdsl.syntax", "typing", "argparse"):
@@ -187,19 +196,18 @@ def test_another_compiler_is_another_key(folder: Path, monkeypatch: pytest.Monke
 
     arguments = plain(["compile", "add.pdsl"])
     assert arguments is not None
-    key = ptx_cache.key(arguments, "add.pdsl", b"")
-    assert key == ptx_cache.key(arguments, "add.pdsl", b"") != ptx_cache.key(arguments, "add.pdsl", b" ")
     copy = folder / "ptxdsl"
     shutil.copytree(Path(cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(ptx_cache, "__file__", str(copy / "ptx_cache.py"))
     own = ptx_cache.key(arguments, "add.pdsl", b"")
+    assert own == ptx_cache.key(arguments, "add.pdsl", b"") != ptx_cache.key(arguments, "add.pdsl", b" ")
     (copy / "elaborate" / "scope.py").touch()
     assert own != ptx_cache.key(arguments, "add.pdsl", b"")
 
 
-def test_standard_input(compile_: Command, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_standard_input(copied: dict[str, str]) -> None:
     text = b"@kernel\ndef k(a: Pointer[Int32, MutAnyOrigin]):\n    a[] = 1\n"
     command = [sys.executable, "-m", "ptxdsl", "compile", "-"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    environment = {**os.environ, **copied}
     first, second = (subprocess.run(command, input=text, capture_output=True, env=environment) for _ in range(2))
     assert first.returncode == 0 and first.stdout == second.stdout != b""
