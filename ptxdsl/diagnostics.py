@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from ptxdsl.record import dataclass, field
+from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 
 Severity = Literal["error", "warning", "note"]
@@ -40,6 +40,14 @@ class CompileError(Exception):
             diagnostics = (diagnostics,)
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__(self.diagnostics)
+
+    def noted(self, span: Span, label: str) -> CompileError:
+        """The same with a note to each diagnostic that lies elsewhere; a long chain of calls gives its inner four."""
+        return type(self)(
+            d if d.span is None or d.span == span or len(d.notes) >= 4
+            else replace(d, notes=(*d.notes, (span, label)))
+            for d in self.diagnostics
+        )  # fmt: skip
 
     def __str__(self) -> str:
         return "\n\n".join(d.render() for d in self.diagnostics)

@@ -170,11 +170,6 @@ a host-only name used in a kernel
 Some of Mojo's modules (`max.gpu.host`, `std.sys`, …) are for the program that launches kernels. Importing from them
 is allowed, so that Mojo files compile unchanged, but a kernel that reaches such a name cannot be compiled.
 """,
-    "E0208": """
-a run-time variable of another function
-
-A nested function sees the compile-time names around it, not the variables. Pass them as arguments.
-""",
     "E0209": """
 a variable used before it has a value
 
@@ -307,11 +302,6 @@ convert a run-time value, which wraps.
 a condition that is no Bool
 
 `if`, `while`, `and`, `or` and `not` take a Bool or a scalar integer, which is true when it is not 0.
-""",
-    "E0305": """
-something without elements is indexed or unpacked
-
-Pointers, SIMD vectors, Arrays and tuples have elements.
 """,
     "E0306": """
 too many parameters
@@ -456,11 +446,6 @@ Functions, methods and types are called; values are not.
 a type that a variable cannot have
 
 Strings, types and functions exist at compile time only: name them with `comptime`.
-""",
-    "E0334": """
-a variable without value and type
-
-Write `var x = value`, or `var x: Type` and assign before the first use.
 """,
     "E0335": """
 a tuple of another length

@@ -27,6 +27,7 @@ from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, Type
 
+VECTOR_ACCESS = ("unsafe_load", "unsafe_store", "load", "store")  # methods of pointers to numbers
 BY_REFERENCE = ("mut", "ref", "out", "deinit")
 
 
@@ -118,6 +119,10 @@ class Arguments(Operators):
         node = decl.node
         what = f"`{decl.name}`"
         owner = function.owner
+        if isinstance(owner, PointerType) and decl.name in VECTOR_ACCESS and not isinstance(owner.elem, SimdType):
+            raise self.fail(
+                "E0611", f"vector access through a pointer to {owner.elem}", span, help="use `p[unsafe_offset=i]`"
+            )
         open_params = self._open_struct_params(decl, owner)
         binding = Binding((*open_params, *node.params), self.owner_scope(decl, owner), what, span)
         self.give(binding, function.params)
@@ -190,6 +195,11 @@ class Arguments(Operators):
                 continue
             found = next((a for a in declared if a.name == given.name and a.kind != "posonly"), None)
             if found is None:
+                if any(a.name == given.name for a in declared):
+                    raise self.fail(
+                        "E0323", f"argument `{given.name}` of {what} is given by position alone", given.name_span, here,
+                        help=f"leave `{given.name}=` out",
+                    )  # fmt: skip
                 near = closest(given.name, (a.name for a in declared))
                 raise self.fail(
                     "E0323", f"{what} has no argument `{given.name}`", given.name_span, here,
@@ -254,6 +264,11 @@ class Arguments(Operators):
 
     def _reference(self, bound: Bound, argument: ast.ArgDecl, given: Given, wanted: Type) -> Place:
         place = given.place
+        if argument.convention == "mut" and isinstance(place, TemporaryPlace | None):
+            raise self.fail(
+                "E0321", f"argument `{argument.name}` of `{bound.decl.name}` is changed there; this is no variable",
+                given.span, (argument.span, "declared `mut` here"), help="pass a `var`",
+            )  # fmt: skip
         if place is None or place.type != wanted:
             raise self.mismatch(given.value.type, wanted, given.span)
         if argument.convention == "mut" and not self.is_mutable(place):
@@ -268,7 +283,10 @@ class Arguments(Operators):
         if argument.type is None:
             if bound.owner is not None:
                 return bound.owner
-            raise self.fail("E0326", f"argument `{argument.name}` has no type", argument.span)
+            raise self.fail(
+                "E0326", f"argument `{argument.name}` has no type", argument.span,
+                help=f"write its type: `{argument.name}: Int32`",
+            )  # fmt: skip
         with self.outside(), self.comptime():
             value = self.evaluate(argument.type, bound.binding.scope)
         if isinstance(value, Comptime) and isinstance(value.value, GenericType) and given is not None:

@@ -57,7 +57,7 @@ def _slice(e: Builtins, bound: Bound) -> RValue:
     assert isinstance(value.type, SimdType)
     width, offset = e.param_int(bound, "width"), e.param_int(bound, "offset")
     if offset < 0 or width < 1 or offset + width > value.type.width:
-        raise e.fail("E0603", f"lanes {offset} to {offset + width - 1} of {value.type.width}", bound.span)
+        raise e.fail("E0603", f"lanes {offset} to {offset + width - 1} of a vector of {value.type.width}", bound.span)
     return _shuffled(e, bound, list(range(offset, offset + width)), value, None)
 
 
@@ -84,10 +84,6 @@ def _unsafe_offset(e: Builtins, bound: Bound) -> RValue:
 def _element_place(e: Builtins, bound: Bound, vector: SimdType) -> MemoryPlace:
     """Where a vector load or store goes, with its alignment checked."""
     pointer, t = _pointer(e, bound)
-    if not isinstance(t.elem, SimdType):
-        raise e.fail(
-            "E0611", f"vector access through a pointer to {t.elem}", bound.span, help="use `p[unsafe_offset=i]`"
-        )
     size, natural = e.layout(t.elem, bound.span)
     if "offset" in bound.args:
         pointer = e.offset(pointer, e.argument(bound, "offset"), size, bound.span)
@@ -131,7 +127,10 @@ def _space_cast(e: Builtins, bound: Bound) -> RValue:
     if pointer.value.ty == to.ty:
         return Runtime(to, pointer.value)
     if "generic" not in (t.space, space) and pointer.value.ty.space != "generic":
-        raise e.fail("E0612", f"an address of {t.space} memory is none of {space} memory", bound.span)
+        raise e.fail(
+            "E0612", f"an address of {t.space} memory cannot become one of {space} memory", bound.span,
+            help="they are different memories; only a generic address can be one or the other",
+        )  # fmt: skip
     return Runtime(to, e.emit1("ptr.cast", [pointer.value], to.ty, bound.span))
 
 

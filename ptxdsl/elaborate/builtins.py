@@ -56,7 +56,7 @@ class Builtins(Construct):
 
     def _instruction(self, name: str, bound: Bound) -> RValue:
         """One instruction: a row of ``intrinsics.py``."""
-        self.require(ROWS[name].feature, bound.span, f"`{name}`")
+        self.require(ROWS[name].feature, bound.span, f"`{self.entered or name}`")
         operands: list[tir.Value] = []
         for argument in bound.decl.node.args:
             value = self.convert(self.argument(bound, argument.name), bound.arg_types[argument.name], bound.span)
@@ -81,7 +81,7 @@ class Builtins(Construct):
             if barrier is not None and not 0 <= barrier < NAMED_BARRIERS:
                 raise self.fail(
                     "E0614",
-                    f"named barrier {barrier}",
+                    f"there is no named barrier {barrier}",
                     bound.span,
                     help=f"a CTA has barriers 0 to {NAMED_BARRIERS - 1}",
                 )
@@ -227,7 +227,7 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
     size, align = e.layout(t.elem, bound.span)
     alignment = e.param_int(bound, "alignment") or align
     if count < 0:
-        raise e.fail("E0607", f"an allocation of {count} elements", bound.span)
+        raise e.fail("E0607", f"an allocation of {count} elements", bound.span, help="give 0 or more")
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
         raise e.fail("E0608", f"an alignment is a power of two up to 1024, not {alignment}", bound.span)
     if t.space not in ("shared", "generic", "local"):

@@ -25,7 +25,6 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.record import replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import StructType, Type
@@ -102,14 +101,19 @@ class Calls(Arguments):
         for problem, decl in list(zip(problems, function.overloads, strict=True))[:4]:
             reason = problem.diagnostics[0].message if problem.diagnostics else "does not fit"
             notes.append((decl.node.name_span, f"not this one: {reason}"))
-        return self.fail("E0319", f"no overload of `{function.name}` takes ({shown})", span, *notes)
+        help = None
+        if function.overloads[0].node.span.source.library:  # whose declarations are not shown
+            help = "; or ".join(dict.fromkeys(label.removeprefix("not this one: ") for _, label in notes[:2]))
+        return self.fail("E0319", f"no overload of `{function.name}` takes ({shown})", span, *notes, help=help)
 
     def invoke(self, bound: Bound) -> RValue:
         """Expands the callee's body here."""
         library = bound.decl.node.span.source.library
         if not library:
             self.check_decorators(bound.decl.node.decorators)
-        site = self.site
+        site, entered = self.site, self.entered
+        if library and site is None:
+            self.entered = bound.decl.name
         self.site = self.at(bound.span) if library else None
         try:
             return self.call_builtin(bound) if bound.decl.is_builtin else self._expand(bound)
@@ -119,18 +123,14 @@ class Calls(Arguments):
             help = "a recursion must end on compile-time parameters"
             raise self.exhausted("E0406", "the expansion is nested too deeply", bound.span, help) from None
         finally:
-            self.site = site
+            self.site, self.entered = site, entered
 
     @staticmethod
     def _called_from(problem: CompileError, bound: Bound, library: bool, site: Span | None) -> CompileError:
         """Adds "in this call" to what went wrong in a function of the user's."""
         if library or site is not None:
             return problem
-        return type(problem)(
-            d if d.span is None or d.span == bound.span or len(d.notes) >= 4
-            else replace(d, notes=(*d.notes, (bound.span, f"in this call of `{bound.decl.name}`")))
-            for d in problem.diagnostics
-        )  # fmt: skip
+        return problem.noted(bound.span, f"in this call of `{bound.decl.name}`")
 
     def result_type(self, decl: FunctionDecl, scope: Scope) -> Type:
         return types.NONE if decl.node.returns is None else self.type_of(decl.node.returns, scope)

@@ -125,7 +125,12 @@ class Construct(Statements):
                 converted = self.call_method(value, CONVERSION_METHODS[t.dtype.kind], [], span)
                 if isinstance(converted, Runtime):
                     return self.cast(converted, t.dtype, span)
-        raise self.fail("E0301", f"{value.type} does not convert to {t}", span)
+        help = None
+        if isinstance(value, StructValue):
+            help = f"define `{CONVERSION_METHODS[t.dtype.kind]}`, or convert a field"
+        elif isinstance(value.type, SimdType):
+            help = "take a lane, `v[0]`, or convert all of them: `.cast[DType.…]()`"
+        raise self.fail("E0301", f"{value.type} does not convert to {t}", span, help=help)
 
     # --------------------------------------------------------------------------------------------- arrays and pointers
 

@@ -43,6 +43,7 @@ class Context:
         self.ops: list[tir.Op] = []
         self.state: State = {}
         self.site: Span | None = None  # the user's call, while library code is elaborated
+        self.entered = ""  # the library function that the user's call names
         self.comptime_depth = 0  # > 0: evaluate now; nothing may be left for run time
         self.index_depth = 0  # > 0: inside a pointer index, where overflow is unspecified
         self.call_depth = 0
@@ -76,9 +77,6 @@ class Context:
     ) -> CompileError:
         shown = tuple(n for n in notes if not n[0].source.library)
         return error(code, message, self.at(span), *shown, help=help)
-
-    def warn(self, code: str, message: str, span: Span, help: str | None = None) -> None:
-        self.sink.add(Diagnostic(code, message, self.at(span), (), help, "warning"))
 
     def count_step(self, span: Span, steps: int = 1) -> None:
         self.steps += steps

@@ -70,10 +70,21 @@ class Convert(Names):
             return "the number"
         return text if len(text) < 40 else f"{text[:18]}…{text[-6:]}"
 
-    def mismatch(self, have: Type | GenericType, want: Type, span: Span) -> Exception:
+    def mismatch(
+        self, have: Type | GenericType, want: Type | GenericType, span: Span, value: RValue | None = None
+    ) -> Exception:
         """E0301, with the way to convert where there is one."""
         help: str | None = None
-        if isinstance(want, SimdType) and isinstance(have, SimdType | MetaType):
+        found = str(have)
+        if have == types.ANY_TYPE and isinstance(value, Comptime):
+            found = f"the type {value.value}"
+            if want == types.DTYPE and isinstance(value.value, SimdType):
+                help = f"write `{value.value.dtype}`"
+        elif isinstance(want, StructType) and not isinstance(have, StructType):
+            help = f"construct it: `{want}(…)`"
+        elif have == types.FLOAT_LITERAL and isinstance(want, SimdType) and want.dtype.is_integer:
+            help = f"drop the fraction on purpose: `{want.scalar}(…)`"
+        elif isinstance(want, SimdType) and isinstance(have, SimdType | MetaType):
             if want == types.BOOL:
                 help = "compare it: `x != 0`"
             elif isinstance(have, SimdType) and have.width == want.width == 1:
@@ -84,10 +95,10 @@ class Convert(Names):
             if have.elem == want.elem and have.space != want.space:
                 help = "the address spaces differ"
             elif have.elem == want.elem:
-                help = "the pointer is read-only: declare it with MutAnyOrigin"
+                help = "it is read-only: declare it as `Pointer[…, MutAnyOrigin]`"
             else:
                 help = "cast it: `.bitcast[T]()`"
-        return self.fail("E0301", f"expected {want}, found {have}", span, help=help)
+        return self.fail("E0301", f"expected {want}, found {found}", span, help=help)
 
     def convert(self, value: RValue, to: Type, span: Span) -> RValue:
         """The value as a type, by the implicit conversions alone; E0301 otherwise."""
@@ -116,7 +127,7 @@ class Convert(Names):
                 converted = self.implicit_construct(value, to, span)
                 if converted is not None:
                     return converted
-        raise self.mismatch(have, to, span)
+        raise self.mismatch(have, to, span, value)
 
     def implicit_construct(self, value: RValue, to: StructType, span: Span) -> RValue | None:
         """An ``@implicit`` constructor, if the struct has a fitting one."""
@@ -153,6 +164,10 @@ class Convert(Names):
         source, to = value.type.dtype, SimdType(dtype, value.type.width)
         if source == dtype:
             return value
+        if not isinstance(value.value, tir.Const):
+            for part in (source, dtype):
+                if part.name.startswith("float8"):
+                    self.require("fp8", span, f"conversion from {value.type} to {to}")
         result = self._cast(value.value, source, dtype, to.ty, span)
         return Runtime(to, result, value.comptime)
 
@@ -187,9 +202,12 @@ class Convert(Names):
             converted = self.call_method(value, "__bool__", [], span)
             if isinstance(converted, Runtime) and converted.type == types.BOOL:
                 return converted
-        raise self.fail(
-            "E0304", f"a condition must be a Bool, not {value.type}", span, help="compare it with something"
-        )
+        help = "compare it with something"
+        if isinstance(value.type, SimdType):
+            help = "compare the lanes, and join the answers: `a.gt(b).reduce_and()`, `.reduce_or()`"
+        elif isinstance(value, StructValue):
+            help = "define `__bool__`, or compare a field"
+        raise self.fail("E0304", f"a condition must be a Bool, not {value.type}", span, help=help)
 
     def comptime_int(self, value: RValue, span: Span) -> int:
         """The Python integer of a compile-time integer value."""
@@ -202,7 +220,7 @@ class Convert(Names):
                 return int(value.value.value)
         raise self.fail("E0301", f"expected a compile-time integer, found {value.type}", span)
 
-    def array_items(self, value: RValue, span: Span) -> tuple[RValue, ...]:
-        if isinstance(value, ArrayValue | TupleValue):
-            return value.items
-        raise self.fail("E0305", f"{value.type} has no elements", span)
+
+def items_of(value: RValue) -> tuple[RValue, ...] | None:
+    """The elements of an Array or a tuple; None for another value."""
+    return value.items if isinstance(value, ArrayValue | TupleValue) else None

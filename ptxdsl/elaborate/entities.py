@@ -329,6 +329,7 @@ class StructInstance:
     scope: Scope
     field_types: tuple[tuple[str, Type], ...] | None = None
     aliases: dict[str, RValue] = field(default_factory=dict)
+    busy: set[str] = field(default_factory=set)  # the aliases that are being evaluated
 
 
 @dataclass(eq=False, slots=True)

@@ -31,7 +31,7 @@ from ptxdsl.elaborate.entities import (
     const,
     type_value,
 )
-from ptxdsl.elaborate.names import closest
+from ptxdsl.elaborate.names import RENAMED_METHODS, closest
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -165,7 +165,11 @@ class Expressions(Conditions):
                 return TemporaryPlace(self._static_member(value, node))
             if isinstance(value, Comptime) and value.type == types.MODULE:
                 if value.value.names.get(node.name) is None:
-                    raise self.fail("E0204", f"the module has no `{node.name}`", node.name_span)
+                    near = closest(node.name, value.value.names)
+                    raise self.fail(
+                        "E0204", f"the module has no `{node.name}`", node.name_span,
+                        help=f"did you mean `{near}`?" if near else None,
+                    )  # fmt: skip
                 return self._name(ast.Name(node.name_span, node.name), value.value)
         t = place.type
         if isinstance(t, StructType):
@@ -196,6 +200,12 @@ class Expressions(Conditions):
     def _no_member(self, what: str, names: list[str], node: ast.Attribute) -> Exception:
         near = closest(node.name, names)
         help = f"did you mean `{near}`?" if near else None
+        if node.name in names:  # a field, asked of the type
+            help = "take it from a value: only values have fields"
+        elif node.name in RENAMED_METHODS and "unsafe_offset" in names:
+            help = f"write `{RENAMED_METHODS[node.name]}`"
+        elif near is None and 0 < len(shown := [n for n in names if not n.startswith("__")]) <= 8:
+            help = "it has " + ", ".join(f"`{n}`" for n in shown)
         return self.fail("E0330", f"{what} has no `{node.name}`", node.name_span, help=help)
 
     def members(self, t: Type) -> list[str]:
@@ -316,7 +326,8 @@ class Expressions(Conditions):
         index_node = node.args[0].value
         index = self.materialize(self.evaluate(index_node, scope), index_node.span)
         kind = index.type
-        if not (isinstance(index, Runtime) and isinstance(kind, SimdType) and kind.dtype.is_integer and kind.width == 1):
+        scalar = isinstance(kind, SimdType) and kind.width == 1 and kind.dtype.is_integer
+        if not (isinstance(index, Runtime) and scalar):
             raise self.fail("E0331", f"an index must be an integer, not {index.type}", index_node.span)
         match t:
             case SimdType():
@@ -371,4 +382,5 @@ class Expressions(Conditions):
                 return self.call_function(method, self.given(node.args, scope), node.span)
         if isinstance(function, Poison):
             return function
-        raise self.fail("E0332", f"a value of type {function.type} cannot be called", node.func.span)
+        help = "define `__call__`" if isinstance(function, StructValue) else None
+        raise self.fail("E0332", f"a value of type {function.type} cannot be called", node.func.span, help=help)

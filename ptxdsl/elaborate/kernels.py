@@ -9,6 +9,7 @@ from ptxdsl import tir, types
 from ptxdsl.diagnostics import error
 from ptxdsl.elaborate.builtins import STATIC_SHARED
 from ptxdsl.elaborate.control import FunctionFrame
+from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     Overloads,
@@ -60,7 +61,7 @@ class Kernels(Variadics):
                 "E0214",
                 f"there is no kernel `{name}`",
                 _whole(module),
-                help=f"did you mean `{near}`?" if near else None,
+                help=f"did you mean `{near}`?" if near else _functions_here(functions),
             )
         marked = [d for d in functions if d.decorator("kernel")]
         if marked:
@@ -93,8 +94,6 @@ class Kernels(Variadics):
         """Elaborates one kernel with the given compile-time parameters."""
         node = decl.node
         self.check_decorators(node.decorators)
-        if decl.struct is not None:
-            raise self.fail("E0216", "a method cannot be a kernel", node.name_span)
         binding = Binding(node.params, Scope(decl.scope), f"kernel `{decl.name}`", node.name_span)
         for param in node.params:
             value = constants.get(param.name)
@@ -165,9 +164,15 @@ class Kernels(Variadics):
         offset = 0
         for argument in node.args:
             if argument.type is None:
-                raise self.fail("E0326", f"argument `{argument.name}` has no type", argument.span)
+                raise self.fail(
+                    "E0326", f"argument `{argument.name}` has no type", argument.span,
+                    help=f"write its type: `{argument.name}: Int32`",
+                )  # fmt: skip
             if argument.convention not in ("read", "var"):
-                raise self.fail("E0219", f"a kernel's argument cannot be `{argument.convention}`", argument.span)
+                raise self.fail(
+                    "E0219", f"a kernel's argument cannot be `{argument.convention}`", argument.span,
+                    help="leave the word out; a kernel writes its results through pointers",
+                )  # fmt: skip
             t = self.type_of(argument.type, types_scope)
             value, param, offset = self._parameter_of(argument.name, t, argument.type.span, values, offset)
             params.append(param)
@@ -215,7 +220,10 @@ class Kernels(Variadics):
         self, name: str, t: PointerType, span: Span, values: list[tir.Value], offset: int
     ) -> tuple[RValue, Param, int]:
         if t.space not in ("generic", "global", "const"):
-            raise self.fail("E0223", f"a kernel's argument cannot point to {t.space} memory", span)
+            raise self.fail(
+                "E0223", f"a kernel's argument cannot point to {t.space} memory", span,
+                help="the host passes pointers to global memory: leave `address_space` out",
+            )  # fmt: skip
         offset = -(-offset // 8) * 8
         size, align = self.layout(t.elem, span)
         # what the host passes is global memory; knowing it saves the generic access
@@ -245,10 +253,14 @@ class Kernels(Variadics):
         result: dict[str, ast.Expr] = {}
         for argument in (decorator.args or ()) if decorator else ():
             if argument.name not in KERNEL_OPTIONS:
-                shown = f"`{argument.name}`" if argument.name else "a positional value"
-                near = closest(argument.name or "", KERNEL_OPTIONS)
+                if argument.name is None:
+                    raise self.fail(
+                        "E0225", "the options of `@kernel` are given by name", argument.span,
+                        help=f"the options are {', '.join(KERNEL_OPTIONS)}",
+                    )  # fmt: skip
+                near = closest(argument.name, KERNEL_OPTIONS)
                 raise self.fail(
-                    "E0225", f"`@kernel` has no option {shown}", argument.span,
+                    "E0225", f"`@kernel` has no option `{argument.name}`", argument.span,
                     help=f"did you mean `{near}`?" if near else f"the options are {', '.join(KERNEL_OPTIONS)}",
                 )  # fmt: skip
             if argument.name in result:
@@ -306,13 +318,18 @@ class Kernels(Variadics):
 
     def _shape(self, node: ast.Expr, scope: Scope, name: str, limit: int) -> tuple[int, int, int]:
         value = self.comptime_value(node, scope)
-        items = self.array_items(value, node.span) if hasattr(value, "items") else (value,)
+        items = items_of(value) or (value,)
         numbers = [self.comptime_int(i, node.span) for i in items]
         product = 1
         for n in numbers:
             product *= n
         if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or product > limit:
-            raise self.fail("E0226", f"`{name}` is one to three numbers of 1 or more, {limit} in all", node.span)
+            raise self.fail(
+                "E0226",
+                f"`{name}` is a shape of at most {limit:,} {'CTAs' if name == 'cluster' else 'threads'}, "
+                f"not {' x '.join(map(str, numbers))}",
+                node.span, help=f"write one to three numbers: `{name}=4`, `{name}=(2, 2)`",
+            )  # fmt: skip
         padded = [*numbers, 1, 1][:3]
         return padded[0], padded[1], padded[2]
 
@@ -368,6 +385,11 @@ class Kernels(Variadics):
         t = self.as_type(self.struct_value(decl, decl.node.name_span), decl.node.name_span)
         assert isinstance(t, StructType)
         return t
+
+
+def _functions_here(functions: list[FunctionDecl]) -> str:
+    names = ", ".join(f"`{d.name}`" for d in functions[:6])
+    return f"the file has {names}" if names else "the file has no functions"
 
 
 def _whole(module: ast.Module) -> Span | None:

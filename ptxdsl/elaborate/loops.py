@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from ptxdsl import tir, types
 from ptxdsl.elaborate.control import BreakSignal, ContinueSignal, Exit, LoopFrame
+from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     ArrayValue,
+    Literal,
     Poison,
     RangeValue,
     Runtime,
@@ -55,15 +57,24 @@ class Loops(Expressions):
         elif isinstance(iterable, ArrayValue | TupleValue):
             raise self.fail("E0338", "a run-time `for` goes over a range", node.iter.span, help="write `comptime for`")
         else:
-            raise self.fail("E0338", f"a `for` goes over a range, not {iterable.type}", node.iter.span)
+            raise self.fail(
+                "E0338", f"a `for` goes over a range, not {iterable.type}", node.iter.span,
+                help=_range_instead(iterable, node.iter.span),
+            )  # fmt: skip
 
     def _items(self, iterable: RValue, span: Span) -> list[RValue]:
         """What a compile-time loop goes through."""
         if not isinstance(iterable, RangeValue):
-            return list(self.array_items(iterable, span))
+            items = items_of(iterable)
+            if items is None:
+                raise self.fail(
+                    "E0338", f"a `comptime for` goes over a range, an Array or a tuple, not {iterable.type}", span,
+                    help=_range_instead(iterable, span),
+                )  # fmt: skip
+            return list(items)
         start, stop, step = (self.comptime_int(v, span) for v in (iterable.start, iterable.stop, iterable.step))
         if step == 0:
-            raise self.fail("E0339", "a range with step 0", span)
+            raise self.fail("E0339", "a range with step 0", span, help="a step is above or below 0")
         numbers = range(start, stop, step)
         limit = MAX_UNROLL if not self.comptime_depth else 1_000_000
         if len(numbers) > limit:
@@ -125,9 +136,12 @@ class Loops(Expressions):
         self.merge(exits, before, op, span)
 
     def _bind_target(self, target: ast.Expr, item: RValue, scope: Scope) -> Scope:
-        inner = Scope(scope)
+        inner = Scope(scope, loop=True)
         if isinstance(target, ast.TupleExpr):
-            for name, part in zip(target.items, self.array_items(item, target.span), strict=True):
+            parts = items_of(item)
+            if parts is None or len(parts) != len(target.items):
+                raise self.fail("E0335", f"{len(target.items)} names for a value of type {item.type}", target.span)
+            for name, part in zip(target.items, parts, strict=True):
                 assert isinstance(name, ast.Name)
                 inner.declare(name.id, part)
         else:
@@ -177,7 +191,7 @@ class Loops(Expressions):
             raise self.fail("E0339", "a range's step must be a constant", span, help="use a `while` loop")
         number = self.comptime_int(step, span)
         if number == 0:
-            raise self.fail("E0339", "a range with step 0", span)
+            raise self.fail("E0339", "a range with step 0", span, help="a step is above or below 0")
         return start, stop, number, t
 
     def _while(self, node: ast.While, scope: Scope) -> None:
@@ -227,6 +241,12 @@ class Loops(Expressions):
         else:
             name = "leave" if frame.repeat_op.name == "scope" else "repeat"
             frame.repeats.append(self.end_block(name, frame.repeat_op, node.span))
+
+
+def _range_instead(value: RValue, span: Span) -> str | None:
+    """What to write where a number stands for the iterations."""
+    counts = isinstance(value, Literal) or (isinstance(value.type, SimdType) and value.type.dtype.is_integer)
+    return f"write `range({span.text})`" if counts else None
 
 
 def _jumps(body: ast.Block) -> bool:

@@ -45,7 +45,10 @@ class Memory(TypeExpressions):
                     size = -(-size // part_align) * part_align + part_size
                     align = max(align, part_align)
                 return -(-size // align) * align, align
-        raise self.fail("E0601", f"{t} has no layout in memory", span)
+        raise self.fail(
+            "E0601", f"{t} has no layout in memory", span,
+            help="memory holds numbers, vectors, pointers, Arrays, tuples and structs",
+        )  # fmt: skip
 
     def part_types(self, t: StructType | TupleType) -> tuple[Type, ...]:
         return t.items if isinstance(t, TupleType) else tuple(f for _, f in self.fields_of(t))
@@ -211,7 +214,7 @@ class Memory(TypeExpressions):
             at = self.lane_index(index, value.type.width, span)
             lane = self.emit1("vec.extract", [value.value, at], t.ty, span) if value.type.width > 1 else value.value
             return Runtime(t, lane, value.comptime and index.comptime)
-        items = self.array_items(value, span)
+        items = parts(value)
         known = self.known_index(index, len(items), span)
         if known is not None:
             return items[known]
@@ -230,7 +233,7 @@ class Memory(TypeExpressions):
             at = self.lane_index(index, value.type.width, span)
             result = self.emit1("vec.insert", [value.value, new.value, at], value.type.ty, span)
             return Runtime(value.type, result, value.comptime and new.comptime)
-        items = list(self.array_items(value, span))
+        items = list(parts(value))
         known = self.known_index(index, len(items), span)
         if known is not None:
             items[known] = new

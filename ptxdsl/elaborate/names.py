@@ -46,6 +46,8 @@ ORIGINS = {
     "MutAnyOrigin": True, "ImmutAnyOrigin": False, "MutUntrackedOrigin": True, "ImmutUntrackedOrigin": False,
     "MutExternalOrigin": True, "ImmutExternalOrigin": False, "StaticConstantOrigin": False,
 }  # fmt: skip
+# Methods that Mojo has renamed.
+RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offset(i)"}
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's and CUDA's names for what Mojo names otherwise.
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
@@ -141,6 +143,10 @@ class Names(Control):
             case ast.StructDef():
                 self.check_new(node.name, node.name_span, scope)
                 decl = StructDecl(node, scope)
+                for method in (m for group in decl.methods.values() for m in group if m.decorator("kernel")):
+                    self.recover(self.fail(
+                        "E0216", "a method cannot be a kernel", method.node.name_span, help="call it in a `def`"
+                    ))  # fmt: skip
                 name = methods_name(node.name) if decl.has("builtin") and self.is_builtin_type(node.name) else node.name
                 scope.declare(name, decl)
             case ast.ComptimeDecl():
@@ -291,10 +297,7 @@ class Names(Control):
     def variable_value(self, variable: Variable, span: Span) -> RValue:
         value = self.state.get(variable)
         if value is None:
-            raise self.fail(
-                "E0208", f"`{variable.name}` is a run-time value of another function", span,
-                (variable.span, "declared here"), help="pass it as an argument",
-            )  # fmt: skip
+            raise AssertionError(f"{variable.name} is out of reach")
         self.check_initialised(value, variable, span)
         return value if self.comptime_depth else with_comptime(value, False)
 
@@ -303,7 +306,7 @@ class Names(Control):
             raise self.fail(
                 "E0209", f"`{variable.name}` is used before it is given a value on every path", span,
                 (variable.span, "declared here"),
-                help=f"give it a value where it is declared: `var {variable.name}: … = …`",
+                help=f"give it a value where it is declared: `var {variable.name}: {variable.type} = …`",
             )  # fmt: skip
 
     def alias_value(self, alias: ComptimeAlias, span: Span) -> RValue:

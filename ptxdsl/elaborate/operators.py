@@ -74,7 +74,11 @@ class Operators(Memory):
                 result = self.call_method(value, method, [], span)
                 if result is not None:
                     return result
-        raise self.fail("E0302", f"`{op}` does not apply to {value.type}", span)
+        method = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op]
+        raise self.fail(
+            "E0302", f"`{op}` does not apply to {value.type}", span,
+            help=f"define `{method}`" if isinstance(value, StructValue) else None,
+        )  # fmt: skip
 
     def _unary(self, op: str, value: Runtime, t: SimdType, span: Span) -> RValue:
         kind = t.dtype.kind
@@ -87,7 +91,8 @@ class Operators(Memory):
         if op == "~" and kind != "float":
             ones = const(t, 1 if kind == "bool" else -1)
             return Runtime(t, self.emit1("xor", [value.value, ones.value], t.ty, span), value.comptime)
-        raise self.fail("E0302", f"`{op}` does not apply to {t}", span)
+        help = "use `not`" if kind == "bool" else "a float has no bits of its own: `bitcast` it first"
+        raise self.fail("E0302", f"`{op}` does not apply to {t}", span, help=help)
 
     def negate(self, value: Runtime, span: Span) -> Runtime:
         return Runtime(types.BOOL, self.emit1("not", [value.value], tir.I1, span), value.comptime)
@@ -151,7 +156,7 @@ class Operators(Memory):
         column = {"int": 0, "uint": 1, "float": 2, "bool": 1}[kind]
         name = names[column] if names else None
         if name is None or (kind == "bool" and op not in BITWISE):
-            help = "use `and`, `or`, `not`" if kind == "bool" else None
+            help = "use `and`, `or`, `not`" if kind == "bool" else "it works on integers: `bitcast` or convert first"
             raise self.fail("E0302", f"`{op}` does not apply to {t}", span, help=help)
         attrs = {}
         if self.index_depth and name in ("add", "sub", "mul"):  # inside a pointer index, where overflow is unspecified
@@ -217,7 +222,7 @@ class Operators(Memory):
         if op in ("is", "is not"):
             name = "eq" if op == "is" else "ne"
         if name is None:
-            raise self.fail("E0302", f"`{op}` is not in the subset", span)
+            raise self.fail("E0302", f"`{op}` is not in the subset", span, help="compare with each: `x == a or x == b`")
         if isinstance(left, Literal) and isinstance(right, Literal):
             return const(types.BOOL, int(_COMPARE[name](left.value, right.value)))
         if isinstance(left, StructValue):
@@ -244,7 +249,8 @@ class Operators(Memory):
         """eq, ne, lt, … lane by lane."""
         kind = t.dtype.kind
         if kind == "bool" and name not in ("eq", "ne"):
-            raise self.fail("E0302", "Bool values have no order", span)
+            help = "compare with `==`, or convert: `Int32(…)`"
+            raise self.fail("E0302", "Bool values have no order", span, help=help)
         if kind == "float":
             name = "f" + name
         elif name not in ("eq", "ne"):

@@ -13,6 +13,7 @@ from ptxdsl.elaborate.entities import (
     Comptime,
     FunctionValue,
     GenericType,
+    Poison,
     RValue,
     StructDecl,
     StructInstance,
@@ -127,8 +128,12 @@ class Parameters(Convert):
             wanted = self.param_type(binding, param)
         if wanted is not None:
             if accepts_types(wanted):
-                if not isinstance(value, FunctionValue | Comptime):
-                    raise self.fail("E0309", f"parameter `{param.name}` takes a type, not a value", span)
+                if not isinstance(value, FunctionValue | Poison) and value.type not in (types.ANY_TYPE, types.NONE):
+                    dtype = isinstance(value, Comptime) and value.type == types.DTYPE
+                    raise self.fail(
+                        "E0309", f"parameter `{param.name}` takes a type, not a value", span,
+                        help=f"write `Scalar[{value.value}]`" if isinstance(value, Comptime) and dtype else None,
+                    )  # fmt: skip
             elif wanted == types.FUNCTION:
                 pass
             else:
@@ -155,7 +160,7 @@ class Parameters(Convert):
             if param.default is None:
                 raise self.fail(
                     "E0310", f"{binding.what} needs a value for its parameter `{param.name}`", binding.span,
-                    (param.span, "declared here"),
+                    *(((param.span, "declared here"),) if param.span != binding.span else ()),
                     help=f"write `{binding.what.split()[-1].strip('`')}[{param.name}=…]`",
                 )  # fmt: skip
             with self.outside():

@@ -10,10 +10,11 @@ from ptxdsl.elaborate.entities import Entity
 class Scope:
     """A block, function, struct or module. Lookup goes outwards; the outermost scope is the prelude."""
 
-    __slots__ = ("names", "parent")
+    __slots__ = ("loop", "names", "parent")
 
-    def __init__(self, parent: Scope | None = None) -> None:
+    def __init__(self, parent: Scope | None = None, loop: bool = False) -> None:
         self.parent = parent
+        self.loop = loop  # whether its names are a loop's own
         self.names: dict[str, Entity] = {}
 
     def declare(self, name: str, entity: Entity) -> None:
@@ -26,6 +27,13 @@ class Scope:
                 return scope.names[name]
             scope = scope.parent
         return None
+
+    def holder(self, name: str) -> Scope | None:
+        """The scope that a name is found in."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        return scope
 
     def visible(self) -> Iterator[str]:
         """Every name that a lookup from here can find, nearest first (for "did you mean")."""

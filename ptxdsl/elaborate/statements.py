@@ -7,16 +7,15 @@ from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.control import ReturnSignal, root
+from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     Comptime,
     ComptimeAlias,
     FunctionValue,
     LanePlace,
-    Literal,
     Place,
     PlaceAlias,
     Poison,
-    Runtime,
     RValue,
     TemporaryPlace,
     TupleValue,
@@ -26,12 +25,17 @@ from ptxdsl.elaborate.entities import (
     with_comptime,
 )
 from ptxdsl.elaborate.loops import Loops
+from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
+from ptxdsl.elaborate.read_only import not_assignable
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import StructType, TupleType, Type
+
+# What a variable cannot hold: which value it has is decided before the kernel runs.
+COMPTIME_ONLY = (types.DTYPE, types.ANY_TYPE, types.SPACE, types.ORIGIN, types.FUNCTION, types.MODULE)
 
 
 @dataclass(frozen=True)
@@ -112,12 +116,16 @@ class Statements(Loops):
 
     def _var(self, node: ast.VarDecl, scope: Scope) -> None:
         t = None if node.type is None else self.type_of(node.type, scope)
-        if t is not None and not t.at_runtime and not self.comptime_depth and t != types.STRING:
+        if t is not None and not t.at_runtime and not self.comptime_depth and (t != types.STRING or not node.value):
             assert node.type is not None
-            raise self.fail("E0333", f"a variable cannot be of type {t}", node.type.span, help="use `comptime`")
+            raise self.fail(
+                "E0333", f"a variable cannot be of type {t}", node.type.span,
+                help=f"such values exist at compile time: `comptime {node.names[0].id} = …`",
+            )  # fmt: skip
+        if isinstance(t, StructType):
+            self.fields_of(t)  # what is wrong with them is said even where no value is made
         if node.value is None:
-            if t is None:
-                raise self.fail("E0334", "a variable needs a type or a value", node.span)
+            assert t is not None  # the parser asks for one or the other
             for name in node.names:
                 self.new_variable(name, t, Uninit(t), scope)
             return
@@ -143,7 +151,13 @@ class Statements(Loops):
             return
         value = self.materialize(value, span)
         if value.type == types.NONE:
-            raise self.fail("E0336", "the value is None: there is nothing to name", span)
+            help = "make it a statement of its own"
+            raise self.fail("E0336", "this gives nothing that could be named", span, help=help)
+        if value.type in COMPTIME_ONLY and not self.comptime_depth:
+            raise self.fail(
+                "E0333", f"a variable cannot be of type {value.type}", span,
+                help=f"such values exist at compile time: `comptime {name.id} = …`",
+            )  # fmt: skip
         self.new_variable(name, value.type, value, scope)
 
     def new_variable(self, name: ast.Name, t: Type, value: RValue, scope: Scope, mutable: bool = True) -> Variable:
@@ -189,7 +203,11 @@ class Statements(Loops):
     def _items_for(self, target: ast.TupleExpr, value: ast.Expr, scope: Scope) -> tuple[RValue, ...]:
         """The values for several targets; those written side by side take the types of the variables they go to."""
         if not isinstance(value, ast.TupleExpr) or len(value.items) != len(target.items):
-            return self.array_items(self.evaluate(value, scope), value.span)
+            whole = self.evaluate(value, scope)
+            items = items_of(whole)
+            if items is None:
+                raise self.fail("E0335", f"{len(target.items)} targets for a value of type {whole.type}", value.span)
+            return items
         pairs = zip(target.items, value.items, strict=True)
         return tuple(self.evaluate(item, scope, _variable_type(to, scope)) for to, item in pairs)
 
@@ -209,7 +227,11 @@ class Statements(Loops):
     def _target(self, node: ast.Expr, scope: Scope) -> Place | ItemPlace | None:
         """What an assignment writes; None where an earlier error made it meaningless."""
         if isinstance(node, ast.Name) and scope.lookup(node.id) is None:
-            raise self.fail("E0212", f"`{node.id}` is not declared", node.span, help=f"declare it: `var {node.id} = …`")
+            near = closest(node.id, (n for n in scope.visible() if isinstance(scope.lookup(n), Variable | PlaceAlias)))
+            raise self.fail(
+                "E0212", f"`{node.id}` is not declared", node.span,
+                help=f"did you mean `{near}`?" if near else f"declare it: `var {node.id} = …`",
+            )  # fmt: skip
         if isinstance(node, ast.Subscript):
             base = self.designate(node.value, scope)
             setter = self.method(base.type, "__setitem__", base) if isinstance(base.type, StructType) else None
@@ -221,10 +243,10 @@ class Statements(Loops):
         if isinstance(place, TemporaryPlace):
             if isinstance(place.value, Poison):
                 return None
-            raise self._not_assignable(node, scope)
+            raise not_assignable(self, node, scope)
         variable = root(place)
         if variable is not None and not variable.mutable:
-            raise self._not_assignable(node, scope)
+            raise not_assignable(self, node, scope)
         return place
 
     def _set_item(self, item: ItemPlace, value: RValue, span: Span) -> None:
@@ -238,22 +260,6 @@ class Statements(Loops):
         if getter is None:
             raise self.fail("E0331", f"{owner} has no `__getitem__`", item.span, help="define it beside `__setitem__`")
         return self.call_function(getter, item.args, item.span)
-
-    def _not_assignable(self, node: ast.Expr, scope: Scope) -> CompileError:
-        base = node
-        while isinstance(base, ast.Attribute | ast.Subscript):
-            base = base.value
-        if isinstance(base, ast.Name):
-            entity = scope.lookup(base.id)
-            if isinstance(entity, Comptime | Literal | ComptimeAlias) or (
-                isinstance(entity, Runtime) and is_comptime(entity)
-            ):
-                return self.fail("E0337", f"`{base.id}` is a compile-time name: it cannot change", node.span)
-            return self.fail(
-                "E0321", f"`{base.id}` is read-only here", node.span,
-                help=f"take the argument as `mut {base.id}` or `var {base.id}`",
-            )  # fmt: skip
-        return self.fail("E0317", "this cannot be assigned", node.span)
 
     def _augmented(self, node: ast.AugAssign, scope: Scope) -> None:
         place = self._target(node.target, scope)
@@ -301,7 +307,10 @@ class Statements(Loops):
         if frame.out is not None:
             state_value = self.state[frame.out]
             if isinstance(state_value, Uninit):
-                raise self.fail("E0210", f"`{frame.name}` returns before its result has a value", node.span)
+                raise self.fail(
+                    "E0210", f"`{frame.name}` returns before its result has a value", node.span,
+                    help=f"assign `{frame.out.name}` before this line",
+                )  # fmt: skip
             frame.returns.append(self.end_block("leave", frame.op, node.span, state_value))
             return
         frame.returns.append(self.end_block("leave", frame.op, node.span, value))
@@ -314,14 +323,17 @@ class Statements(Loops):
             if node.value is not None:
                 value = self.evaluate(node.value, scope)
                 if value.type != types.NONE:
-                    raise self.fail(
-                        "E0341", f"`{frame.name}` returns nothing", node.value.span, help="declare the result: `-> T`"
-                    )
+                    kernel = self.call_depth == 0
+                    help = "a kernel writes its results through pointers" if kernel else "declare the result: `-> T`"
+                    raise self.fail("E0341", f"`{frame.name}` returns nothing", node.value.span, help=help)
             return none
         if frame.out is not None and node.value is None:
             return none
         if node.value is None:
-            raise self.fail("E0341", f"`{frame.name}` must return a value of type {frame.result}", node.span)
+            raise self.fail(
+                "E0341", f"`{frame.name}` must return a value of type {frame.result}", node.span,
+                help=f"write `return …`, or leave out `-> {frame.result}`",
+            )  # fmt: skip
         value = self.evaluate(node.value, scope, frame.result)
         return self._stored(value, frame.result, node.value.span)
 
@@ -329,12 +341,13 @@ class Statements(Loops):
         test = self.condition(self.comptime_value(node.test, scope), node.test.span)
         if self.comptime_int(test, node.test.span):
             return
-        message = f"`{node.test.span.text}` does not hold"
+        message = f"compile-time assertion failed: `{node.test.span.text}` does not hold"
         if node.message is not None:
             text = self.comptime_value(node.message, scope)
             if isinstance(text, Comptime) and isinstance(text.value, str):
-                message = text.value
-        raise self.fail("E0407", f"compile-time assertion failed: {message}", node.test.span)
+                library = node.span.source.library  # its words stand for themselves
+                message = text.value if library else f"compile-time assertion failed: {text.value}"
+        raise self.fail("E0407", message, node.test.span)
 
 
 def _variable_type(target: ast.Expr, scope: Scope) -> Type | None:

@@ -26,8 +26,14 @@ from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
 
-
 MAX_ARRAY = 1024  # elements: an index known only at run time stores and loads every one of them
+
+# What to write where a builtin generic type stands without its parameters.
+EXAMPLES = {
+    "SIMD": "SIMD[DType.float32, 4]", "Scalar": "Scalar[DType.float32]", "Pointer": "Pointer[Float32, MutAnyOrigin]",
+    "MutPointer": "MutPointer[Float32, MutAnyOrigin]", "ImmutPointer": "ImmutPointer[Float32, ImmutAnyOrigin]",
+    "Array": "Array[Float32, 4]",
+}  # fmt: skip
 
 
 class TypeExpressions(Parameters):
@@ -51,7 +57,12 @@ class TypeExpressions(Parameters):
             return TupleType(tuple(self.as_type(item, span) for item in value.items))
         if isinstance(value, Poison):
             raise CompileError(())
-        raise self.fail("E0311", f"expected a type, found a value of type {value.type}", span)
+        help = None
+        if isinstance(value, Comptime) and isinstance(value.value, ComptimeAlias):
+            return self.as_type(self.subscript_alias(value.value, (), span), span)  # all its parameters have defaults
+        if isinstance(value, Comptime) and value.type == types.DTYPE:
+            help = f"write `Scalar[{value.value}]`: a DType is the type of an element, not of a value"
+        raise self.fail("E0311", f"expected a type, found a value of type {value.type}", span, help=help)
 
     def struct_value(self, decl: StructDecl, span: Span) -> RValue:
         if decl.node.params:
@@ -157,17 +168,27 @@ class TypeExpressions(Parameters):
             with self.outside():
                 found = tuple((f.name, self.type_of(f.type, instance.scope)) for f in t.decl.fields)
             for declared, (name, field_type) in zip(t.decl.fields, found, strict=True):
-                if isinstance(field_type, StructType) and self.contains(field_type, t):
+                if self.contains(field_type, t):
                     raise self.fail("E0312", f"`{t.decl.name}` contains itself", declared.span, help="hold a Pointer")
                 if field_type in (types.NONE, types.FUNCTION, types.MODULE, types.RANGE):
-                    raise self.fail("E0313", f"field `{name}` cannot be of type {field_type}", declared.type.span)
+                    raise self.fail(
+                        "E0313", f"field `{name}` cannot be of type {field_type}", declared.type.span,
+                        help="a field is a number, a vector, a pointer, an Array, a tuple or a struct",
+                    )  # fmt: skip
             instance.field_types = found
         return instance.field_types
 
-    def contains(self, outer: StructType, inner: StructType) -> bool:
-        return outer == inner or any(
-            isinstance(t, StructType) and self.contains(t, inner) for _, t in self.instance(outer).field_types or ()
-        )
+    def contains(self, outer: Type, inner: StructType) -> bool:
+        if outer == inner:
+            return True
+        match outer:
+            case StructType():
+                return any(self.contains(t, inner) for _, t in self.fields_of(outer))
+            case ArrayType():
+                return self.contains(outer.elem, inner)
+            case TupleType():
+                return any(self.contains(t, inner) for t in outer.items)
+        return False
 
     def struct_alias(self, t: StructType, name: str, span: Span) -> RValue | None:
         """A ``comptime`` member of a struct, evaluated once an instance."""
@@ -177,9 +198,17 @@ class TypeExpressions(Parameters):
         instance = self.instance(t)
         known = instance.aliases.get(name)
         if known is None:
-            instance.aliases[name] = Poison()
-            with self.outside(), self.comptime():
-                known = self.typed_alias(node, instance.scope)
+            if name in instance.busy:
+                raise self.fail(
+                    "E0402", f"`{name}` is defined in terms of itself", span, (node.name_span, "its definition"),
+                    help="break the cycle",
+                )  # fmt: skip
+            instance.busy.add(name)
+            try:
+                with self.outside(), self.comptime():
+                    known = self.typed_alias(node, instance.scope)
+            finally:
+                instance.busy.discard(name)
             instance.aliases[name] = known
         return known
 
@@ -190,7 +219,12 @@ class TypeExpressions(Parameters):
         self.complete(binding)
         self.count_step(span, CALL_STEPS)
         with self.outside(), self.deeper(span):
-            return self.typed_alias(alias.node, binding.scope)
+            try:
+                return self.typed_alias(alias.node, binding.scope)
+            except CompileError as problem:
+                if alias.node.span.source.library or self.site is not None:
+                    raise
+                raise problem.noted(span, f"in this use of `{alias.node.name}`") from None
 
     def _builtin_type(self, name: str, params: ParamArgs, span: Span) -> Type:
         if name == "Tuple":
@@ -207,7 +241,9 @@ class TypeExpressions(Parameters):
             given[key] = (argument.value, scope)
         missing = next((n for n in names if n not in given and n not in ("origin", "address_space")), None)
         if missing is not None:
-            raise self.fail("E0310", f"`{name}` needs a value for its parameter `{missing}`", span)
+            raise self.fail(
+                "E0310", f"`{name}` needs a value for its parameter `{missing}`", span, help=f"write `{EXAMPLES[name]}`"
+            )
         if name in ("SIMD", "Scalar"):
             return self._simd_type(given)
         if name == "Array":
@@ -223,7 +259,7 @@ class TypeExpressions(Parameters):
         node, scope = given["dtype"]
         dtype = self.comptime_value(node, scope, types.DTYPE)
         if not isinstance(dtype, Comptime) or dtype.type != types.DTYPE:
-            raise self.mismatch(dtype.type, types.DTYPE, node.span)
+            raise self.mismatch(dtype.type, types.DTYPE, node.span, dtype)
         width = 1
         if "size" in given:
             node, scope = given["size"]

@@ -16,11 +16,12 @@ from ptxdsl.elaborate.entities import (
     Poison,
     Runtime,
     RValue,
+    StructValue,
     TupleValue,
     Variadic,
     const,
 )
-from ptxdsl.elaborate.parameters import Binding
+from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -81,7 +82,8 @@ class Variadics(Builtins):
             case Runtime(type=SimdType() as t):
                 lanes = [self.element(value, const(types.INT, i), span) for i in range(t.width)]
                 return "[" + ", ".join(self._printed(v, operands, span) for v in lanes) + "]"
-        raise self.fail("E0345", f"a value of type {value.type} cannot be printed", span, help="print its fields")
+        help = "print its fields" if isinstance(value, StructValue) else None
+        raise self.fail("E0345", f"a value of type {value.type} cannot be printed", span, help=help)
 
     def _printed_scalar(self, value: Runtime, t: SimdType, operands: list[tir.Value], span: Span) -> str:
         if t.dtype.kind == "float":
@@ -103,13 +105,14 @@ class Variadics(Builtins):
         given = self._assembly_params(function, span)
         text, constraints = given["asm"], given["constraints"]
         result = given["result_type"]
-        t = result.value if isinstance(result, Comptime) and result.value is not None else types.NONE
+        t = self.as_type(result, span)
         operands: list[tir.Value] = []
         for argument in args:
             operands.extend(leaves(self.materialize(argument.value, argument.span)))
         wanted = self._machine_types(t, span)
         assert isinstance(text, Comptime) and isinstance(constraints, Comptime)
-        self._check_constraints(constraints.value, len(wanted), len(operands), span)
+        at = _span_of("constraints", function, span)
+        self._check_constraints(constraints.value, len(wanted), len(operands), at)
         side = self.comptime_int(given["has_side_effect"], span)
         attrs = {"text": text.value, "constraints": constraints.value, "side_effects": bool(side)}
         return self._assemble_result(t, iter(self.emit("asm", operands, wanted, span, **attrs)))
@@ -128,7 +131,7 @@ class Variadics(Builtins):
         self.complete(binding)
         for name, t, _ in (*specs, *kws):
             if name != "result_type" and binding.values[name].type != t:
-                raise self.fail("E0301", f"`{name}` is a {t}", span)
+                raise self.fail("E0301", f"`{name}` is a {t}", _span_of(name, function, span))
         return binding.values
 
     def _check_constraints(self, text: str, results: int, operands: int, span: Span) -> None:
@@ -137,8 +140,8 @@ class Variadics(Builtins):
         if outputs != results or len(pieces) - outputs != operands:
             raise self.fail(
                 "E0346",
-                f"the constraints `{text}` name {outputs} results and {len(pieces) - outputs} operands, "
-                f"the call has {results} and {operands}",
+                f"the constraints `{text}` name {count(outputs, 'result')} and "
+                f"{count(len(pieces) - outputs, 'operand')}, the call has {results} and {operands}",
                 span,
             )
         for piece in pieces:
@@ -146,6 +149,11 @@ class Variadics(Builtins):
                 raise self.fail(
                     "E0346", f"`{piece}` is not a PTX constraint", span, help="h r l f d, or n for a constant"
                 )
+
+
+def _span_of(name: str, function: Variadic, span: Span) -> Span:
+    """Where a parameter's value is written."""
+    return next((a.value.span for a, _ in function.params if a.name == name), span)
 
 
 def _escaped(text: str) -> str:

@@ -145,3 +145,7 @@ def test_a_file_may_be_called_anything(name: str) -> None:
     ptx = compile_source(Source(name, KERNEL + "    p[] = n\n")).ptx  # type: ignore[union-attr]
     lines = ptx.split("\n")
     assert lines[0].startswith("// generated") and lines[1].startswith("// --arch") and lines[3].startswith(".version")
+
+
+def test_a_constant_vector_as_the_bits_of_a_scalar() -> None:
+    typed(KERNEL + "    p[] = bitcast[DType.int32, 1](SIMD[DType.int16, 2](7))\n")

@@ -4,8 +4,8 @@ import pytest
 from elaborate_support import diagnostics, in_kernel, where
 
 REJECTED = [
-    ("named_barrier[64](16)", "E0614", "named barrier 16"),
-    ("named_barrier_arrive[64](-1)", "E0614", "named barrier -1"),
+    ("named_barrier[64](16)", "E0614", "there is no named barrier 16"),
+    ("named_barrier_arrive[64](-1)", "E0614", "there is no named barrier -1"),
     ("m[].init(0)", "E0615", "an mbarrier counts 1 to 1,048,575 arrivals, not 0"),
     ("m[].init(1048576)", "E0615", "an mbarrier counts 1 to 1,048,575 arrivals, not 1,048,576"),
     ("_ = m[].arrive(0)", "E0615", "an mbarrier counts 1 to 1,048,575 arrivals, not 0"),

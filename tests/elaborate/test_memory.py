@@ -91,7 +91,8 @@ def test_vectors_and_their_alignment(body: str, accesses: list[tuple[str, int, i
 
 def test_volatile_accesses_are_marked() -> None:
     module = typed(KERNEL + "p.unsafe_store[volatile=True](0, p.unsafe_load[volatile=True](1))")
-    assert [op.attrs["volatile"] for op in tir.walk(module.kernels[0].body) if op.name in ("load", "store")] == [True] * 2
+    accesses = [op for op in tir.walk(module.kernels[0].body) if op.name in ("load", "store")]
+    assert [op.attrs["volatile"] for op in accesses] == [True, True]
 
 
 def test_a_struct_is_laid_out_as_in_c() -> None:

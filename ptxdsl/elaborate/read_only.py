@@ -1,0 +1,45 @@
+"""Why a target cannot be assigned, in the words of what it is."""
+
+from __future__ import annotations
+
+from ptxdsl import types
+from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate.context import Context
+from ptxdsl.elaborate.entities import (
+    Comptime,
+    ComptimeAlias,
+    ImportedName,
+    Literal,
+    Overloads,
+    Runtime,
+    StructDecl,
+    Variadic,
+    is_comptime,
+)
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.syntax import ast
+
+
+def not_assignable(e: Context, node: ast.Expr, scope: Scope) -> CompileError:
+    """E0317 for what is no variable at all, E0337 for a compile-time name, E0321 for what is read-only."""
+    base = node
+    while isinstance(base, ast.Attribute | ast.Subscript):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return e.fail("E0317", "this cannot be assigned", node.span, help="give the value to a `var` first")
+    name, holder = base.id, scope.holder(base.id)
+    entity = scope.lookup(name)
+    if isinstance(entity, ImportedName):
+        entity = entity.resolve()
+    if isinstance(entity, Overloads | Variadic):
+        return e.fail("E0317", f"`{name}` is a function: it cannot be assigned", node.span)
+    if isinstance(entity, StructDecl) or (isinstance(entity, Comptime) and entity.type == types.ANY_TYPE):
+        return e.fail("E0317", f"`{name}` is a type: it cannot be assigned", node.span)
+    if isinstance(entity, Comptime | Literal | ComptimeAlias) or (isinstance(entity, Runtime) and is_comptime(entity)):
+        help = f"a variable can: `var x = {name}`"
+        return e.fail("E0337", f"`{name}` is a compile-time name: it cannot change", node.span, help=help)
+    if holder is not None and holder.loop:
+        help = f"copy it: `var x = {name}`"
+        return e.fail("E0321", f"`{name}` is the loop's own: it cannot be assigned", node.span, help=help)
+    conventions = f"`var {name}`" if e.call_depth == 0 else f"`mut {name}` or `var {name}`"
+    return e.fail("E0321", f"`{name}` is read-only here", node.span, help=f"take the argument as {conventions}")
