@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.launch import LoadedKernel
 from ptxdsl.cuda.shape import dimensions
 from ptxdsl.options import Options, WaitForm
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Source
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
 from ptxdsl.cuda.shape import check_shape, launch_text, shared_size
 from ptxdsl.cuda.streams import stream_handle
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.record import replace
 from ptxdsl.signature import KernelSignature
 from ptxdsl.source import Span
 
@@ -57,7 +57,7 @@ class LoadedKernel:
         with self._lock:
             if size > self._function.dynamic:
                 self.driver.allow_shared(self._function, size)
-                self._function = dataclasses.replace(self._function, dynamic=size)
+                self._function = replace(self._function, dynamic=size)
 
 
 def _launch_failure(failure: DriverError, name: str, shape: str) -> LaunchError:
