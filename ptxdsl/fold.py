@@ -221,11 +221,11 @@ def fold(name: str, operands: list[Value], attrs: dict[str, Any], result_types: 
         return [Const(target, tuple(lanes))]
     if name.startswith(("vec.", "ptr.", "int.")):
         return None
+    if source.lanes != target.lanes:
+        return None
     if target.lanes == 1:
         value = _scalar(name, args, source, target)
         return None if value is None else [Const(target, value)]
-    if source.lanes != target.lanes:
-        return None
     rows = [_scalar(name, row, source.scalar, target.scalar) for row in zip(*args, strict=True)]
     return None if None in rows else [Const(target, tuple(rows))]
 
