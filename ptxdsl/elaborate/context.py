@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_OPS = 20_000  # operations of one kernel: what LLVM, whose passes are not all linear, compiles in seconds
 MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while unrolling
-CALL_STEPS = 16  # what one call counts for: the time of so many plain statements
+CALL_STEPS = 32  # what the expansion of a call counts for: the time of so many plain statements
 MAX_DEPTH = 100  # calls inside calls
 
 State = dict[Variable, RValue]
