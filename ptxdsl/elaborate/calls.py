@@ -41,7 +41,8 @@ class Calls(Arguments):
 
     def call_function(self, function: FunctionValue, args: list[Given], span: Span) -> RValue:
         """Calls the overload that fits best."""
-        self.count_step(span, CALL_STEPS)
+        if not function.overloads[0].is_builtin:
+            self.count_step(span, CALL_STEPS)
         # Choosing is inside as well: defaults, `where` clauses and implicit conversions call functions too.
         with self.deeper(span):
             return self.invoke(self.resolve(function, args, span))
