@@ -33,6 +33,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.names import RENAMED_METHODS, closest
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.type_expressions import MAX_ARRAY
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, StructType, TupleType, Type
@@ -119,6 +120,8 @@ class Expressions(Conditions):
         return TupleValue(tuple(items))
 
     def _list(self, node: ast.ListExpr, scope: Scope, expected: Type | None) -> RValue:
+        if len(node.items) > MAX_ARRAY:
+            raise self.fail("E0314", f"an Array holds 0 to {MAX_ARRAY} elements, not {len(node.items)}", node.span)
         items = [self.evaluate(n, scope) for n in node.items]
         if isinstance(expected, ArrayType):
             if len(items) != expected.size:
