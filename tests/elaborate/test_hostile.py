@@ -149,3 +149,8 @@ def test_a_file_may_be_called_anything(name: str) -> None:
 
 def test_a_constant_vector_as_the_bits_of_a_scalar() -> None:
     typed(KERNEL + "    p[] = bitcast[DType.int32, 1](SIMD[DType.int16, 2](7))\n")
+
+
+def test_a_list_is_limited_as_an_array_is() -> None:
+    (problem,) = diagnostics(KERNEL + "    var t = [" + "n, " * 1025 + "]\n    p[] = t[n]\n")
+    assert where(problem) == ("E0314", 3, 13)
