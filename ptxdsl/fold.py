@@ -84,15 +84,11 @@ def _fdiv(a: float, b: float) -> float:
         return math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-def _ffloor(a: float) -> float:
-    return a if math.isinf(a) or math.isnan(a) else float(math.floor(a))
-
-
-def _fmod(a: float, b: float) -> float:
-    if b == 0 or math.isinf(a) or math.isnan(a) or math.isnan(b):
-        return math.nan
-    r = math.fmod(a, b)
-    return r + b if r and (r < 0) != (b < 0) else r
+def _floored(name: str, a: float, b: float, ty: Ty) -> float:
+    """``ffloordiv`` and ``fmod``: the quotient is rounded before its floor is taken, ``a - floor * b`` once."""
+    quotient = round_float(_fdiv(a, b), ty)
+    floor = math.copysign(math.floor(quotient), quotient) if math.isfinite(quotient) else quotient
+    return floor if name == "ffloordiv" else round_float(_fma(-floor, b, a), ty)
 
 
 def _fmin(a: float, b: float) -> float:
@@ -118,8 +114,7 @@ _INTEGER: dict[str, Callable[..., int]] = {
 }  # fmt: skip
 _FLOAT: dict[str, Callable[..., float | Fraction]] = {
     "fadd": lambda a, b: a + b, "fsub": lambda a, b: a - b, "fmul": lambda a, b: a * b, "fdiv": _fdiv,
-    "fneg": lambda a: -a, "ffloordiv": lambda a, b: _ffloor(_fdiv(a, b)), "fmod": _fmod, "fmin": _fmin,
-    "fmax": _fmax, "fabs": abs, "fma": _fma,
+    "fneg": lambda a: -a, "fmin": _fmin, "fmax": _fmax, "fabs": abs, "fma": _fma,
 }  # fmt: skip
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
@@ -169,6 +164,8 @@ def _scalar(name: str, args: Sequence[Any], source: Ty, target: Ty) -> Any:
         return wrap(_INTEGER[name](*values), target.bits)
     if name in ("shl", "shr.s", "shr.u"):
         return wrap(_shift(name, args[0], args[1], bits), bits)
+    if name in ("ffloordiv", "fmod"):
+        return _floored(name, args[0], args[1], target)
     if name in _FLOAT:
         try:
             return round_float(_FLOAT[name](*args), target)

@@ -282,12 +282,11 @@ def _ffloordiv(b: Builder, op: Op) -> None:
 
 
 def _fmod(b: Builder, op: Op) -> None:
-    """x - floor(x / y) * y, contracted or not, as Mojo has it."""
+    """x - floor(x / y) * y, rounded once with every option: what is folded at compile time is the same number."""
     x, y = op.operands
-    type, _, floor = _floor_quotient(b, op)
-    flags = " contract" if b.options.contract else ""
-    product = b.emit(f"fmul{flags} {type} {floor}, {b.ref(y)}")
-    b.set(op.result, b.emit(f"fsub{flags} {b.typed(x)}, {product}"))
+    type, suffix, floor = _floor_quotient(b, op)
+    negated = b.emit(f"fneg {type} {floor}")
+    b.set(op.result, b.call(type, f"llvm.fma.{suffix}", [f"{type} {negated}", b.typed(y), b.typed(x)]))
 
 
 HANDLERS: dict[str, Handler] = {
