@@ -37,6 +37,7 @@ DECORATORS = frozenset({
 })  # fmt: skip
 MAX_THREADS = 1024
 MAX_PARAMETER_BYTES = 4096
+NO_SYMBOLS = frozenset({"WARP_SZ", "_", "$"})  # what PTX has made its own of names that look like a kernel's
 
 
 class Kernels(Variadics):
@@ -239,14 +240,16 @@ class Kernels(Variadics):
         if option is not None:
             text = self.comptime_value(option, Scope(decl.scope))
             name = getattr(text, "value", None)
-            if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII):
+            legal = isinstance(name, str) and re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII)
+            if not isinstance(name, str) or not legal or name in NO_SYMBOLS:
                 raise self.fail(
                     "E0224", "`name` must be a PTX identifier", option.span, help="letters, digits, _ and $"
                 )
             return name
         suffix = "".join(f"_{re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')}" for _, text in constants)
         ascii_name = re.sub(r"[^A-Za-z0-9_$]", lambda m: f"u{ord(m.group()):x}", decl.name)
-        return ascii_name + suffix
+        symbol = ascii_name + suffix
+        return f"{symbol}_" if symbol in NO_SYMBOLS else symbol
 
     def _options(self, decl: FunctionDecl) -> dict[str, ast.Expr]:
         decorator = decl.decorator("kernel")

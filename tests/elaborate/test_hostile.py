@@ -154,3 +154,9 @@ def test_a_constant_vector_as_the_bits_of_a_scalar() -> None:
 def test_a_list_is_limited_as_an_array_is() -> None:
     (problem,) = diagnostics(KERNEL + "    var t = [" + "n, " * 1025 + "]\n    p[] = t[n]\n")
     assert where(problem) == ("E0314", 3, 13)
+
+
+def test_a_kernel_named_as_a_constant_of_ptx() -> None:
+    assert typed("def WARP_SZ(p: Pointer[Int32, MutAnyOrigin]):\n    p[] = 1\n").kernels[0].name == "WARP_SZ_"
+    (problem,) = diagnostics('@kernel(name="WARP_SZ")\ndef k(p: Pointer[Int32, MutAnyOrigin]):\n    p[] = 1\n')
+    assert where(problem) == ("E0224", 1, 14)
