@@ -60,7 +60,7 @@ class Given:
         return self.kept
 
     def wanted_as(self, t: Type) -> RValue:
-        if self.place is None and self.node is not None and self.scope is not None:
+        if self.place is None and self.kept is None and self.node is not None and self.scope is not None:
             return self.calls.evaluate(self.node, self.scope, t)
         return self.value
 

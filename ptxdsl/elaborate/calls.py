@@ -53,19 +53,17 @@ class Calls(Arguments):
         fitting: list[Bound] = []
         problems: list[CompileError] = []
         for decl in function.overloads:
-            mark, before, values = len(self.ops), self.op_count, [a.kept for a in args]
-            state, self.state = self.state, dict(self.state)
+            values = [a.kept for a in args]
             try:
-                fitting.append(self.bind(decl, function, args, span, dry=True))
+                with self.trial():
+                    fitting.append(self.bind(decl, function, args, span, dry=True))
             except Exhausted:
                 raise
             except CompileError as problem:
                 problems.append(problem)
-            finally:  # a trial leaves nothing behind: what it has loaded is gone with its operations
-                del self.ops[mark:]
-                self.op_count, self.state = before, state
+            finally:
                 for argument, value in zip(args, values, strict=True):
-                    argument.kept = value
+                    argument.kept = value  # what the trial has loaded is gone with its operations
         if not fitting:
             raise self.no_overload(function, args, problems, span)
         best = min(b.conversions for b in fitting)
@@ -163,7 +161,7 @@ class Calls(Arguments):
         else:
             assert argument.type is not None
             t = self.type_of(argument.type, bound.binding.scope)
-        return Variable(argument.name, t, True, argument.span)
+        return Variable(argument.name, t, True, argument.span, self.comptime_depth > 0)
 
     def _blank(self, t: Type) -> RValue:
         """The result before anything is assigned; a struct without fields is complete as it is."""
@@ -178,7 +176,8 @@ class Calls(Arguments):
             return
         value = given if self.comptime_depth else with_comptime(given, False)
         if argument.convention == "var":
-            variable = Variable(argument.name, bound.arg_types[argument.name], True, argument.span)
+            t = bound.arg_types[argument.name]
+            variable = Variable(argument.name, t, True, argument.span, self.comptime_depth > 0)
             self.state[variable] = value
             scope.declare(argument.name, variable)
         else:

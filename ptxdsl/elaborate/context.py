@@ -140,6 +140,17 @@ class Context:
             self.ops = outer
 
     @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Inside: something is evaluated to see whether it can be. Nothing stays of what it emits and assigns."""
+        mark, count, state = len(self.ops), self.op_count, self.state
+        self.state = dict(state)
+        try:
+            yield
+        finally:
+            del self.ops[mark:]
+            self.op_count, self.state = count, state
+
+    @contextmanager
     def comptime(self) -> Iterator[None]:
         """Inside: everything is evaluated at once."""
         self.comptime_depth += 1

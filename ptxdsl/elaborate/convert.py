@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ptxdsl import tir, types
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
     ArrayValue,
@@ -138,20 +139,15 @@ class Convert(Names):
         raise NotImplementedError
 
     def converts(self, value: RValue, to: Type, span: Span) -> bool:
-        """Whether ``convert`` would succeed, judged without emitting anything."""
-        from ptxdsl.diagnostics import CompileError
-
-        mark, count = len(self.ops), self.op_count
+        """Whether ``convert`` would succeed."""
         try:
-            self.convert(value, to, span)
-            return True
+            with self.trial():
+                self.convert(value, to, span)
         except Exhausted:
             raise
         except CompileError:
             return False
-        finally:
-            del self.ops[mark:]
-            self.op_count = count
+        return True
 
     def splat(self, value: Runtime, to: SimdType, span: Span) -> Runtime:
         if to.width == 1:

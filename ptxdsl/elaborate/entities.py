@@ -212,12 +212,16 @@ def key_of(value: RValue) -> Any:
 
 @dataclass(eq=False, slots=True)
 class Variable:
-    """A run-time variable; its current value is in the state. ``mutable``: declared with ``var`` or passed ``mut``."""
+    """A variable; its current value is in the state.
+
+    mutable: declared with ``var`` or passed ``mut``. comptime: of a function that is evaluated at compile time.
+    """
 
     name: str
     type: Type
     mutable: bool
     span: Span
+    comptime: bool = False
 
 
 @dataclass(frozen=True, slots=True)

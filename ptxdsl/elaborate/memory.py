@@ -124,6 +124,12 @@ class Memory(TypeExpressions):
             case TemporaryPlace():
                 raise self.fail("E0317", "this is a temporary value: it cannot be assigned", span)
             case VariablePlace():
+                variable = place.variable
+                if self.comptime_depth and not variable.comptime:
+                    raise self.fail(
+                        "E0401", f"`{variable.name}` is a run-time variable: it cannot change at compile time", span,
+                        (variable.span, "declared here"),
+                    )  # fmt: skip
                 old = self.state[place.variable]
                 self.state[place.variable] = self._replaced(old, place.variable.type, place.path, value)
             case MemoryPlace():

@@ -163,7 +163,7 @@ class Statements(Loops):
     def new_variable(self, name: ast.Name, t: Type, value: RValue, scope: Scope, mutable: bool = True) -> Variable:
         if name.id != "_":
             self.check_new(name.id, name.span, scope)
-        variable = Variable(name.id, t, mutable, name.span)
+        variable = Variable(name.id, t, mutable, name.span, self.comptime_depth > 0)
         self.state[variable] = value if self.comptime_depth else with_comptime(value, False)
         scope.declare(name.id, variable)
         return variable

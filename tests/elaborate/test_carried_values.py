@@ -201,3 +201,19 @@ def test_a_variable_that_every_way_out_of_an_endless_loop_gives_a_value() -> Non
 def test_a_variable_that_a_loop_may_leave_without_a_value(condition: str, given: str) -> None:
     (problem,) = diagnostics(UNTIL.format(condition=condition, given=given))
     assert problem.code == "E0209"
+
+
+def test_the_type_of_a_list_is_found_without_evaluating_it_again() -> None:
+    functions = """
+    def total(values: Array) -> Int:
+        return Int(values[0]) + Int(values[1])
+    """
+    body = "result[] = total([next(), next()])\n        result[] = count"
+    assert run(functions + COUNTER.format(body=body), 0) == [3, 2]
+
+
+@pytest.mark.parametrize("use", ["comptime x = next()", "comptime if next() > 0:\n            pass"])
+def test_compile_time_code_does_not_change_variables_of_the_run(use: str) -> None:
+    (problem,) = diagnostics(COUNTER.format(body=use))
+    assert problem.code == "E0401"
+    assert problem.message == "`count` is a run-time variable: it cannot change at compile time"
