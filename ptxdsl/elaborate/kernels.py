@@ -35,6 +35,12 @@ KERNEL_OPTIONS = ("name", "max_threads", "min_blocks", "cluster", "max_registers
 DECORATORS = frozenset({
     "always_inline", "no_inline", "fieldwise_init", "builtin", "no_ring_unroll", "kernel", "staticmethod", "implicit",
 })  # fmt: skip
+# Decorators of earlier Mojo and of others, and what is written now.
+OTHER_DECORATORS = {
+    "register_passable": "name the trait: `struct S(TrivialRegisterPassable)`", "value": "write `@fieldwise_init`",
+    "inline": "write `@always_inline`", "export": "write `@kernel(name=…)`", "nonmaterializable": "leave it out",
+    "parameter": "a nested `def` needs none; before `if` and `for` write `comptime`",
+}  # fmt: skip
 MAX_THREADS = 1024
 MAX_PARAMETER_BYTES = 4096
 NO_SYMBOLS = frozenset({"WARP_SZ", "_", "$"})  # what PTX has made its own of names that look like a kernel's
@@ -127,9 +133,10 @@ class Kernels(Variadics):
         for decorator in decorators:
             if decorator.name not in DECORATORS:
                 near = closest(decorator.name, DECORATORS)
+                other = OTHER_DECORATORS.get(decorator.name)
                 raise self.fail(
                     "E0218", f"unknown decorator `@{decorator.name}`", decorator.span,
-                    help=f"did you mean `@{near}`?" if near else None,
+                    help=other or (f"did you mean `@{near}`?" if near else None),
                 )  # fmt: skip
 
     def _body(self, node: ast.FunctionDef, scope: Scope) -> tir.Block:

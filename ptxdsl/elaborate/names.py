@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 from ptxdsl import types
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.control import Control
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -129,8 +130,6 @@ class Names(Control):
 
     def recover(self, problem: Exception) -> None:
         """Records a diagnostic and lets elaboration go on; anything else is a fault of ours."""
-        from ptxdsl.diagnostics import CompileError
-
         if not isinstance(problem, CompileError) or self.comptime_depth:
             raise problem
         self.sink.add(problem)
@@ -180,7 +179,7 @@ class Names(Control):
     def check_new(self, name: str, span: Span, scope: Scope) -> None:
         """E0202 where a name is declared twice in one scope."""
         known = scope.names.get(name)
-        if known is None or isinstance(known, HostOnly | ImportedName):
+        if known is None or isinstance(known, HostOnly | ImportedName | Poison):
             return
         before = entity_span(known)
         notes = () if before is None else ((before, "declared here before"),)
@@ -194,8 +193,13 @@ class Names(Control):
             for item in node.names:
                 scope.declare(item.alias or item.name, self._imported(item, node, None, module))
             return
-        found = self.loader.resolve(module.source, node.module, node.level, node.module_span)
         names = node.names
+        try:
+            found = self.loader.resolve(module.source, node.module, node.level, node.module_span)
+        except CompileError:
+            for name in [i.alias or i.name for i in names or ()] or [node.alias or node.module.split(".")[0]]:
+                scope.declare(name, Poison())  # what it would have named is not complained about
+            raise
         if isinstance(found, HostModule):
             for item in names or ():
                 scope.declare(item.alias or item.name, HostOnly(item.name, node.module, item.span))
@@ -324,8 +328,6 @@ class Names(Control):
                 with self.outside(), self.comptime(), self.deeper(span):
                     alias.value = self.typed_alias(alias.node, alias.scope)
             except Exception as problem:
-                from ptxdsl.diagnostics import CompileError
-
                 if isinstance(problem, CompileError) and not self.comptime_depth:
                     alias.value = Poison()  # reported once
                 raise

@@ -97,9 +97,10 @@ def cases(path: Path) -> list[Snippet]:
     return [snippet for snippet in snippets(path) if snippet.title != "# ==== head"]
 
 
-def rewritten(path: Path) -> str:
-    """A file's text with what the compiler says now."""
-    return "\n".join(
-        f"{snippet.title}\n{snippet.annotated if snippet.title == '# ==== head' else snippet.said()}"
+def rewritten(path: Path, now: bool = True) -> str:
+    """A file's text, put together again: with what the compiler says now, or as it was read."""
+    preamble = re.split(r"^# (?:----|====)", path.read_text(), maxsplit=1, flags=re.M)[0]
+    return preamble + "\n".join(
+        f"{snippet.title}\n{snippet.said() if now and snippet.title != '# ==== head' else snippet.annotated}"
         for snippet in snippets(path)
     )
