@@ -69,13 +69,14 @@ class DiagnosticSink:
     """Collects diagnostics so that one run reports many."""
 
     items: list[Diagnostic] = field(default_factory=list)
-    _known: set[Diagnostic] = field(default_factory=set)
+    _known: set[tuple[str, str, Span | None]] = field(default_factory=set)  # told once, however it is reached
 
     def add(self, problem: Diagnostic | CompileError) -> None:
         new = problem.diagnostics if isinstance(problem, CompileError) else (problem,)
         for diagnostic in new:
-            if diagnostic not in self._known:
-                self._known.add(diagnostic)
+            key = (diagnostic.code, diagnostic.message, diagnostic.span)
+            if key not in self._known:
+                self._known.add(key)
                 self.items.append(diagnostic)
 
     def raise_errors(self) -> None:

@@ -233,6 +233,8 @@ class Calls(Arguments):
             self.state[frame.out] = self._blank(frame.out.type)
         with self.block() as block:
             self.execute(bound.decl.node.body, scope)
+            if frame.problems:
+                raise CompileError(d for problem in frame.problems for d in problem.diagnostics)
             if not self.terminated:
                 if frame.result is not None and frame.out is None:
                     raise self.missing_return(bound)

@@ -64,6 +64,7 @@ class FunctionFrame:
     name: str
     returns: list[Exit] = field(default_factory=list)
     out: Variable | None = None
+    problems: list[CompileError] = field(default_factory=list)  # of statements in its body
 
 
 class ReturnSignal(Exception):

@@ -59,9 +59,13 @@ class Statements(Loops):
             try:
                 self._statement(statement, scope)
             except CompileError as problem:
-                if self.comptime_depth or self.call_depth or isinstance(problem, Exhausted):
+                if self.comptime_depth or self.site is not None or isinstance(problem, Exhausted):
                     raise
-                self.sink.add(problem)
+                if self.call_depth:  # a function's are told at its end, with the call that led there
+                    assert self.function is not None
+                    self.function.problems.append(problem)
+                else:
+                    self.sink.add(problem)
                 self._poison(statement, scope)
 
     def _poison(self, statement: ast.Stmt, scope: Scope) -> None:

@@ -1,4 +1,4 @@
-"""Mojo's spellings compile; the older ones that it still takes do too. What it refuses is in rejected/mojo_subset.pdsl."""
+"""Mojo's spellings compile, older ones that it still takes too. What it refuses: rejected/mojo_subset.pdsl."""
 
 from __future__ import annotations
 
