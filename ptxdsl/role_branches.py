@@ -6,7 +6,8 @@ stages, unrolled, instructions a stage, producer/consumer): a copy ring 9.3/11.0
 commit ring 12.3/12.7 and 6.7/8.3. A vote over the warp, once, makes the condition the same in every lane.
 
 It changes nothing where each warp's threads agree: the range is made of whole warps, and warps lie in rows of the
-block. ``@kernel(threads=…)`` is what tells; without it a branch stays as it is.
+block. ``@kernel(threads=…)`` is what tells; without it a branch stays as it is. Threads meet in a vote, though: where
+some of a warp wait before it, in a branch of their own, perhaps for others of it that pass by, there is none.
 """
 
 from __future__ import annotations
@@ -30,18 +31,31 @@ def make_uniform(kernel: Kernel) -> None:
     _branches(kernel.body, kernel, definitions)
 
 
-def _branches(block: Block, kernel: Kernel, definitions: Mapping[Value, Op]) -> None:
-    """Of a block that whole warps reach: only there may they vote."""
+def _branches(block: Block, kernel: Kernel, definitions: Mapping[Value, Op]) -> bool:
+    """Of a block that whole warps reach: only there may they vote. Whether parts of a warp may wait on their own in it.
+
+    A kernel's loops are taken for turns of whole warps; their branches are not.
+    """
     ops: list[Op] = []
+    apart = False
     for op in block.ops:
-        if op.name == "if" and _is_role_branch(op, kernel, definitions):
+        if op.name == "if" and not apart and _is_role_branch(op, kernel, definitions):
             vote = Op(VOTE, [Const(I32, FULL_WARP), op.operands[0]], [Value(I1, "role")], {}, op.span)
             op.operands = [vote.result]
             ops.append(vote)
-            for inner in op.blocks:
-                _branches(inner, kernel, definitions)
+            arms = [_branches(inner, kernel, definitions) for inner in op.blocks]
+            apart = any(arms)
+        else:
+            apart = apart or _waits_apart(op)
         ops.append(op)
     block.ops = ops
+    return apart
+
+
+def _waits_apart(op: Op) -> bool:
+    """Whether there is a branch with a wait in it."""
+    inside = [inner for block in op.blocks for inner in walk(block)]
+    return any(map(_waits, inside)) and (op.name == "if" or any(map(_waits_apart, inside)))
 
 
 def _is_role_branch(op: Op, kernel: Kernel, definitions: Mapping[Value, Op]) -> bool:

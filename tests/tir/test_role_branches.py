@@ -84,6 +84,23 @@ def test_a_branch_that_part_of_a_warp_may_reach_does_not_vote() -> None:
     assert votes(prepared(roles(32, outer=True))) == 0
 
 
+@pytest.mark.parametrize(("first", "want"), [("wait", 0), ("arrive", 1)])
+def test_where_part_of_a_warp_waits_on_its_own_the_warp_does_not_vote_after_it(first: str, want: int) -> None:
+    """The part may wait for threads that only pass by: a vote would hold them."""
+    b = Builder()
+    b.kernel.signature = replace(b.kernel.signature, threads=(64, 1, 1))
+    bars, tid = b.shared("bars", 64), b.op("tid_x", ty=I32)
+    for comparison, bound, operation in (("eq", 5, first), ("lt.u", 32, "wait")):
+        branch = b.if_(b.op(comparison, tid, bound))
+        with b.region(branch, 0):
+            b.pipe("p", operation, bars, *((0, 1) if operation == "wait" else (0,)), stages=3)
+            b.yield_()
+        with b.region(branch, 1):
+            b.yield_()
+    b.ret()
+    assert votes(prepared(b)) == want
+
+
 def test_without_the_ring_pass_there_is_no_vote() -> None:
     assert votes(prepared(shaped((64, 1, 1)), Options(ring_unroll=False))) == 0
 
