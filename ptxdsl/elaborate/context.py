@@ -113,7 +113,9 @@ class Context:
                 op.span,
                 help="compile-time values come of literals, parameters, `comptime` names and functions of these",
             )
-        self.op_count += 1
+        # LLVM takes a long vector apart: as many operations as it has registers, or pairs of them.
+        lanes = max((value.ty.lanes for value in (*op.results, *op.operands)), default=1)
+        self.op_count += 1 if lanes <= 4 else lanes // 4
         if self.op_count > MAX_OPS:
             raise self.exhausted(
                 "E0404",

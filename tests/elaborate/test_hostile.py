@@ -160,3 +160,7 @@ def test_a_kernel_named_as_a_constant_of_ptx() -> None:
     assert typed("def WARP_SZ(p: Pointer[Int32, MutAnyOrigin]):\n    p[] = 1\n").kernels[0].name == "WARP_SZ_"
     (problem,) = diagnostics('@kernel(name="WARP_SZ")\ndef k(p: Pointer[Int32, MutAnyOrigin]):\n    p[] = 1\n')
     assert where(problem) == ("E0224", 1, 14)
+
+
+def test_long_vectors_count_by_their_lanes() -> None:
+    assert codes(KERNEL + "    var x = Array[SIMD[DType.float64, 256], 512](fill=1.5)\n    p[] = Int32(x[n][n])\n") == ["E0404"]

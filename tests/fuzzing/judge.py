@@ -41,6 +41,7 @@ class Judge:
     ptxas: str | None = None
     seen: set[bytes] = field(default_factory=set)
     asked: int = 0
+    spent: float = 0.0  # seconds of processor time, for compiling the last program once
 
     @classmethod
     def with_ptxas(cls) -> Judge:
@@ -51,18 +52,21 @@ class Judge:
 
     def judge(self, case: Case, thorough: bool = False) -> tuple[str, Failure | None]:
         """``ptx`` or the first diagnostic's code, and what is wrong. thorough: every stage, ``check``, ptxas."""
-        start = time.process_time()
+        self.spent = 0.0
         outcome, failure = self._compile(case, thorough)
-        spent = time.process_time() - start
-        if failure is None and spent > CPU_LIMIT:
-            failure = Failure("hang", f"{case.origin} {outcome}", f"{spent:.1f} s of processor time, then {outcome}")
+        if failure is None and self.spent > CPU_LIMIT:
+            said = f"{self.spent:.1f} s of processor time, then {outcome}"
+            failure = Failure("hang", f"{case.origin} {outcome}", said)
         return outcome, failure
 
     def _compile(self, case: Case, thorough: bool) -> tuple[str, Failure | None]:
+        start = time.process_time()
         try:
             job = self._job(case)
             result = compiled(job)
+            self.spent = time.process_time() - start
         except CompileError as problem:
+            self.spent = time.process_time() - start
             first = next((d.code for d in problem.diagnostics if d.severity == "error"), "nothing")
             failure = problem_of(problem)
             if failure is None and thorough:
