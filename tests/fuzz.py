@@ -222,7 +222,7 @@ class Run:
             return
         self.make = self.make or makers(Corpus.read(self.folders))
         case = self.make(self.seed, number)
-        case = smaller(case, failure, self.alone, budget=150 if failure.kind not in ("death", "hang") else 25)
+        case = smaller(case, failure, self.alone, budget=150 if failure.kind not in ("death", "hang") else 8)
         self.save.mkdir(parents=True, exist_ok=True)
         stem = re.sub(r"\W+", "_", f"{failure.kind}_{failure.key}")[:80] + f"_{number}"
         (self.save / f"{stem}.pdsl").write_bytes(case.data)
