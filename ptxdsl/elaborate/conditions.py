@@ -118,7 +118,8 @@ class Conditions(Calls):
             selected = self._select(test, first, second, span)
             return Runtime(first.type, selected, all(map(is_comptime, (test, first, second))))
         if any(isinstance(v, Comptime) for v in values):
-            raise self.fail("E0401", "a run-time condition cannot choose a compile-time value", span)
+            help = "write an `if` statement"
+            raise self.fail("E0401", "a run-time condition cannot choose a compile-time value", span, help=help)
         op = tir.Op("if", [test.value], [], {}, self.at(span), [block for block, _, _ in branches])
         exits: list[Exit] = []
         for (block, _, state), value in zip(branches, values, strict=True):
