@@ -163,4 +163,6 @@ def test_a_kernel_named_as_a_constant_of_ptx() -> None:
 
 
 def test_long_vectors_count_by_their_lanes() -> None:
-    assert codes(KERNEL + "    var x = Array[SIMD[DType.float64, 256], 512](fill=1.5)\n    p[] = Int32(x[n][n])\n") == ["E0404"]
+    assert codes(KERNEL + "    var x = Array[SIMD[DType.float64, 256], 512](fill=1.5)\n    p[] = Int32(x[n][n])\n") == [
+        "E0404"
+    ]

@@ -65,9 +65,7 @@ def test_shifts_beyond_the_width_give_0_or_the_sign(amount: int) -> None:
     )
     assert evaluate("a >> n", "Int32", a=I32(-1000), n=I32(amount)) == (-1 if beyond else -1000 >> amount)
     if amount >= 0:
-        assert evaluate("a >> n", "UInt32", a=U32(0xF0000000), n=U32(amount)) == (
-            0 if beyond else 0xF0000000 >> amount
-        )
+        assert evaluate("a >> n", "UInt32", a=U32(0xF0000000), n=U32(amount)) == (0 if beyond else 0xF0000000 >> amount)
 
 
 @pytest.mark.parametrize(

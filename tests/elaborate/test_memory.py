@@ -136,7 +136,9 @@ def test_structs_go_through_memory_whole() -> None:
 
 
 def test_shared_memory() -> None:
-    source = KERNEL + """
+    source = (
+        KERNEL
+        + """
     var a = unsafe_stack_allocation[16, Int32, address_space=.SHARED, alignment=128]()
     var b = stack_allocation[3, Float64, address_space=AddressSpace.SHARED]()
     var c = unsafe_stack_allocation[1, Int8, address_space=.SHARED]().unsafe_origin_cast[MutAnyOrigin]()
@@ -145,6 +147,7 @@ def test_shared_memory() -> None:
     c[] = 1
     p[] = a[n] + Int32(b[1]) + Int32(c[])
 """
+    )
     assert run(source, 3, 0) == [5, 2.0, 1, 8]
     kernel = typed(source).kernels[0]
     allocations = [op for op in tir.walk(kernel.body) if op.name == "shared.alloc"]
