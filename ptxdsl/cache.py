@@ -14,20 +14,12 @@ import os
 import stat
 import sys
 
+from ptxdsl.digest import sha256
 from ptxdsl.version import __version__
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# hashlib loads OpenSSL, which takes longer than all digests of a compilation; random.py does the same.
-try:
-    from _sha2 import sha256  # type: ignore[import-not-found]
-except ImportError:
-    try:
-        from _sha256 import sha256  # type: ignore[import-not-found]
-    except ImportError:
-        from hashlib import sha256
 
 SIZE_LIMIT = 128 << 20  # bytes
 # Old entries go until this much is left, so that not every store has to look for them.
@@ -38,12 +30,6 @@ _ABANDONED_AFTER = 3600
 _MAGIC = b"ptxdsl-cache-1\n"
 _KEY_BYTES = 32
 _SUFFIX = ".entry"
-
-
-def digest(data: bytes) -> str:
-    """SHA-256, hexadecimal."""
-    value: str = sha256(data).hexdigest()
-    return value
 
 
 def key(*parts: str | bytes) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ptxdsl import cache, resources
 from ptxdsl.diagnostics import DiagnosticSink, error
+from ptxdsl.digest import digest
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
@@ -250,7 +251,7 @@ class Loader:
             ) from None
         if path is not None:
             data = read_bytes(path)
-            self.resolutions[importing.name, module] = path, cache.digest(data)
+            self.resolutions[importing.name, module] = path, digest(data)
             return self._module(source_of(data, path))
         self.resolutions[importing.name, module] = "", ""
         if level == 0:

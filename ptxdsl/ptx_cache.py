@@ -16,6 +16,7 @@ import sys
 
 from ptxdsl import cache
 from ptxdsl.command_line import Arguments
+from ptxdsl.digest import digest
 from ptxdsl.text_files import LeavesFolderError, find_module
 from ptxdsl.version import __version__
 
@@ -54,12 +55,12 @@ def look_up(entry_key: bytes) -> bytes | None:
         if len(fields) != 4 * int(count):
             return None
         for i in range(0, len(fields), 4):
-            importing, module, path, digest = (os.fsdecode(field) for field in fields[i : i + 4])
+            importing, module, path, expected = (os.fsdecode(field) for field in fields[i : i + 4])
             if (find_module(importing, module) or "") != path:
                 return None
             if path:
                 with open(path, "rb") as file:
-                    if cache.digest(file.read()) != digest:
+                    if digest(file.read()) != expected:
                         return None
     except (OSError, ValueError, LeavesFolderError):
         return None
@@ -69,8 +70,8 @@ def look_up(entry_key: bytes) -> bytes | None:
 def keep(entry_key: bytes, resolutions: Resolutions, ptx: str) -> None:
     """Stores the PTX of a compilation whose imports were resolved so."""
     fields = [str(len(resolutions))]
-    for (importing, module), (path, digest) in resolutions.items():
-        fields += [importing, module, path, digest]
+    for (importing, module), (path, known) in resolutions.items():
+        fields += [importing, module, path, known]
     if not any("\0" in field for field in fields):
         head = b"".join(os.fsencode(field) + b"\0" for field in fields)
         cache.store(_NAME, entry_key, head + ptx.encode("utf-8", "surrogateescape"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from functools import cache
 
-from ptxdsl.cache import digest
 from ptxdsl.diagnostics import error
+from ptxdsl.digest import digest
 
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 _GENERATED = os.path.join(_PACKAGE, "_generated")

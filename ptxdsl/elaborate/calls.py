@@ -15,6 +15,7 @@ from ptxdsl.elaborate.entities import (
     LanePlace,
     MemoryPlace,
     PlaceAlias,
+    Poison,
     RValue,
     StructValue,
     TemporaryPlace,
@@ -248,6 +249,9 @@ class Calls(Arguments):
             return exits[0].value or NONE_VALUE
         op.blocks = [block]
         self.append(op)
+        if not exits:  # an endless loop: there is no value, and nothing after it is reached
+            self.merge(exits, before, op, bound.span)
+            return Poison()
         return self.merge(exits, before, op, bound.span) or NONE_VALUE
 
     def call_method(self, receiver: RValue, name: str, args: list[RValue], span: Span) -> RValue | None:

@@ -330,14 +330,22 @@ class Control(Context):
         return list(found)
 
 
-def names_in(node: ast.Node) -> Iterator[str]:
-    """Every identifier used as a name in and below a node."""
+def nodes_in(node: ast.Node) -> Iterator[ast.Node]:
+    """A node and everything below it, in no particular order."""
     stack: list[object] = [node]
     while stack:
         item = stack.pop()
-        if isinstance(item, ast.Name):
-            yield item.id
-        elif isinstance(item, tuple):
+        if isinstance(item, tuple):
             stack.extend(item)
         elif isinstance(item, ast.Node):
+            yield item
             stack.extend(getattr(item, f) for f in field_names(type(item)) if f != "span")
+
+
+def names_in(node: ast.Node) -> Iterator[str]:
+    """Every identifier used as a name in and below a node."""
+    return (item.id for item in nodes_in(node) if isinstance(item, ast.Name))
+
+
+def contains_call(node: ast.Node) -> bool:
+    return any(isinstance(item, ast.Call) for item in nodes_in(node))

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 from ptxdsl import types
 from ptxdsl.elaborate.arguments import Given
-from ptxdsl.elaborate.calls import param_args
+from ptxdsl.elaborate.calls import param_args, uninitialised
 from ptxdsl.elaborate.conditions import Conditions
+from ptxdsl.elaborate.control import contains_call, root
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -352,7 +353,7 @@ class Expressions(Conditions):
 
     def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
         result = []
-        for argument in args:
+        for i, argument in enumerate(args):
             if argument.star:
                 raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
             at = argument.span
@@ -363,8 +364,16 @@ class Expressions(Conditions):
                 result.append(Given(self, argument.name, argument.value.span, None, argument.value, scope, name_span))
                 continue
             place = self.designate(argument.value, scope)
-            result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span))
+            given = Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span)
+            if self.initialised(place) and any(contains_call(later.value) for later in args[i + 1 :]):
+                given.kept = self.read(place, argument.span)  # as it is here, whatever the calls behind it change
+            result.append(given)
         return result
+
+    def initialised(self, place: Place) -> bool:
+        """Whether a place can be read: all but a variable that has no value yet."""
+        variable = root(place)
+        return variable is None or uninitialised(self.state[variable]) is None
 
     def _call(self, node: ast.Call, scope: Scope, expected: Type | None) -> RValue:
         if isinstance(node.func, ast.DotName):

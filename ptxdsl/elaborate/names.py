@@ -125,12 +125,12 @@ class Names(Control):
         for statement in module.body:
             try:
                 self.declare_statement(statement, scope, module)
-            except Exception as problem:
+            except CompileError as problem:
                 self.recover(problem)
 
-    def recover(self, problem: Exception) -> None:
-        """Records a diagnostic and lets elaboration go on; anything else is a fault of ours."""
-        if not isinstance(problem, CompileError) or self.comptime_depth:
+    def recover(self, problem: CompileError) -> None:
+        """Records a diagnostic and lets elaboration go on."""
+        if self.comptime_depth:
             raise problem
         self.sink.add(problem)
 
@@ -327,8 +327,8 @@ class Names(Control):
             try:
                 with self.outside(), self.comptime(), self.deeper(span):
                     alias.value = self.typed_alias(alias.node, alias.scope)
-            except Exception as problem:
-                if isinstance(problem, CompileError) and not self.comptime_depth:
+            except CompileError:
+                if not self.comptime_depth:
                     alias.value = Poison()  # reported once
                 raise
             finally:

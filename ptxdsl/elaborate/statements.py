@@ -6,7 +6,7 @@ from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
-from ptxdsl.elaborate.control import ReturnSignal, root
+from ptxdsl.elaborate.control import ReturnSignal, contains_call, root
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -29,7 +29,7 @@ from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.read_only import not_assignable
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.record import dataclass, field_names
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import StructType, TupleType, Type
@@ -198,7 +198,7 @@ class Statements(Loops):
             self._set_item(place, self.evaluate(node.value, scope), node.value.span)
             return
         value = self.evaluate(node.value, scope, place.type)
-        if isinstance(place, LanePlace) and _has_call(node.value) and not _has_call(target):
+        if isinstance(place, LanePlace) and contains_call(node.value) and not contains_call(target):
             again = self._target(target, scope)  # the call may have changed the index
             assert isinstance(again, LanePlace)
             place = again
@@ -360,20 +360,3 @@ def _variable_type(target: ast.Expr, scope: Scope) -> Type | None:
     if isinstance(entity, PlaceAlias):
         return entity.place.type
     return entity.type if isinstance(entity, Variable) else None
-
-
-def _has_call(node: ast.Node) -> bool:
-    return any(isinstance(n, ast.Call) for n in _walk(node))
-
-
-def _walk(node: ast.Node) -> list[ast.Node]:
-    found, stack = [], [node]
-    while stack:
-        item = stack.pop()
-        found.append(item)
-        for field in field_names(type(item)):
-            value = getattr(item, field)
-            for child in value if isinstance(value, tuple) else (value,):
-                if isinstance(child, ast.Node):
-                    stack.append(child)
-    return found

@@ -133,7 +133,7 @@ class TypeExpressions(Parameters):
         decl.instances[keys] = instance  # now: what is checked may name Self
         try:
             self._check_instance(decl, scope, ordered, binding.span)
-        except Exception:
+        except CompileError:
             del decl.instances[keys]
             raise
         return instance.type

@@ -11,7 +11,7 @@ import re
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.cache import digest
+from ptxdsl.digest import digest
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.resources import grammar_text
 
