@@ -117,6 +117,8 @@ class Arguments(Operators):
 
     def _bind(self, decl: FunctionDecl, function: FunctionValue, args: list[Given], span: Span, dry: bool) -> Bound:
         node = decl.node
+        if not node.span.source.library:
+            self.check_distinct(node)
         what = f"`{decl.name}`"
         owner = function.owner
         if isinstance(owner, PointerType) and decl.name in VECTOR_ACCESS and not isinstance(owner.elem, SimdType):

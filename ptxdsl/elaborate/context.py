@@ -78,6 +78,17 @@ class Context:
         shown = tuple(n for n in notes if not n[0].source.library)
         return error(code, message, self.at(span), *shown, help=help)
 
+    def check_distinct(self, node: ast.FunctionDef) -> None:
+        """E0202 for two arguments of one name."""
+        first: dict[str, Span] = {}
+        for argument in node.args:
+            if argument.name in first and argument.name != "_":
+                raise self.fail(
+                    "E0202", f"`{argument.name}` is already an argument of `{node.name}`", argument.span,
+                    (first[argument.name], "declared here"), help="choose another name",
+                )  # fmt: skip
+            first[argument.name] = argument.span
+
     def count_step(self, span: Span, steps: int = 1) -> None:
         self.steps += steps
         if self.steps > MAX_STEPS:

@@ -170,6 +170,7 @@ class Kernels(Variadics):
         values: list[tir.Value] = []
         params: list[Param] = []
         offset = 0
+        self.check_distinct(node)
         for argument in node.args:
             if argument.type is None:
                 raise self.fail(

@@ -166,3 +166,9 @@ def test_long_vectors_count_by_their_lanes() -> None:
     assert codes(KERNEL + "    var x = Array[SIMD[DType.float64, 256], 512](fill=1.5)\n    p[] = Int32(x[n][n])\n") == [
         "E0404"
     ]
+
+
+@pytest.mark.parametrize("text", ["def k(p: Pointer[Int32, MutAnyOrigin], n: Int32, p: Int32):\n    pass\n",
+                                  "def f(a: Int32, b: Int32, a: Int32) -> Int32:\n    return a\n" + KERNEL + "    p[] = f(n, n, n)\n"])  # fmt: skip
+def test_arguments_have_different_names(text: str) -> None:
+    assert codes(text) == ["E0202"]
