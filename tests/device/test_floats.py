@@ -168,7 +168,7 @@ PRECISE = {
     "tan": (math.tan, -1000.0, 1000.0, 4),
     "tanh": (math.tanh, -12.0, 12.0, 2),
     "erf": (math.erf, -5.0, 5.0, 2),
-    "rsqrt": (lambda x: 1 / math.sqrt(x), 1e-30, 1e30, 1),
+    "rsqrt": (lambda x: 1 / math.sqrt(x), 1e-30, 1e30, 1.5),
     "floor": (math.floor, -1000.0, 1000.0, 0),
     "ceil": (math.ceil, -1000.0, 1000.0, 0),
     "trunc": (math.trunc, -1000.0, 1000.0, 0),
