@@ -353,6 +353,7 @@ class Expressions(Conditions):
 
     def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
         result = []
+        last_call = max((i for i, a in enumerate(args) if contains_call(a.value)), default=-1)
         for i, argument in enumerate(args):
             if argument.star:
                 raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
@@ -365,7 +366,7 @@ class Expressions(Conditions):
                 continue
             place = self.designate(argument.value, scope)
             given = Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span)
-            if self.initialised(place) and any(contains_call(later.value) for later in args[i + 1 :]):
+            if i < last_call and self.initialised(place):
                 given.kept = self.read(place, argument.span)  # as it is here, whatever the calls behind it change
             result.append(given)
         return result

@@ -172,3 +172,10 @@ def test_long_vectors_count_by_their_lanes() -> None:
                                   "def f(a: Int32, b: Int32, a: Int32) -> Int32:\n    return a\n" + KERNEL + "    p[] = f(n, n, n)\n"])  # fmt: skip
 def test_arguments_have_different_names(text: str) -> None:
     assert codes(text) == ["E0202"]
+
+
+def test_thousands_of_arguments_take_linear_time() -> None:
+    declared, given = ", ".join(f"a{i}: Int32" for i in range(4000)), ", ".join(["n"] * 4000)
+    start = time.process_time()
+    typed(f"def f({declared}) -> Int32:\n    return a0\n" + KERNEL + f"    p[] = f({given})\n")
+    assert time.process_time() - start < SECONDS
