@@ -2,7 +2,7 @@
 
 context (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions
 → memory → operators → arguments → calls → conditions → expressions → loops → statements → construct → builtins →
-variadic → kernels
+variadic → kernel_options → kernels
 """
 
 from __future__ import annotations

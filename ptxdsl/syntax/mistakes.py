@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
-from ptxdsl.syntax.foreign import CONVENTIONS, EFFECTS, LEADING_NAMES, STRING_PREFIXES, WORDS
+from ptxdsl.syntax.foreign_mistakes import foreign_sign, foreign_statement, foreign_word, string_prefix
 from ptxdsl.syntax.lalr import Machine
 from ptxdsl.syntax.layout import Layout
 from ptxdsl.syntax.mistake_context import CLOSER_OF, NAMES, Context, statement_start
@@ -26,63 +26,6 @@ def explain(source: Source, layout: Layout, index: int, machine: Machine) -> Dia
         if problem is not None:
             return problem
     return _anything(context)
-
-
-# ----------------------------------------------------------------------------------------- what the language lacks
-
-
-def _foreign_word(c: Context) -> Diagnostic | None:
-    if c.kind != "RESERVED":
-        return None
-    what = WORDS[c.token]
-    if c.leads or c.token in ("lambda", "await", "yield", "fn") or c.before is None or c.before.type == "COMPTIME":
-        return c.foreign(what, c.token)
-    return c.problem("E0115", f"'{c.token}' is a reserved word, not a name", help="choose another name")
-
-
-def _foreign_sign(c: Context) -> Diagnostic | None:
-    if c.kind != "FOREIGN":
-        return None
-    if c.token == "{":
-        return c.problem(
-            "E0113", "dictionaries and sets are not in the subset", help="use an Array, or 'comptime' values"
-        )
-    if c.token == ":=":
-        return c.problem("E0114", "':=' is gone from Mojo", help="assign in a statement of its own, before this one")
-    return c.problem("E0111", "'}' closes nothing")
-
-
-def _string_prefix(c: Context) -> Diagnostic | None:
-    if c.kind == "STRING" and c.before is not None and c.before.end == c.token.start:
-        what = STRING_PREFIXES.get(c.before)
-        if what is not None:
-            return c.foreign(what, c.before)
-    return None
-
-
-def _foreign_statement(c: Context) -> Diagnostic | None:
-    if c.kind == "ASSERT" and c.leads:
-        help = "write debug_assert(condition, \"message\"), or 'comptime assert' for what is known at compile time"
-        return c.problem("E0113", "'assert' at run time is not in the subset", help=help)
-    first = c.tokens[c.start]
-    if (
-        c.index == c.start + 1
-        and first.type in NAMES
-        and (c.kind in NAMES or c.kind in ("INTEGER", "STRING", "LPAR", "COLON"))
-    ):
-        what = LEADING_NAMES.get(first)
-        if what is not None:
-            return c.foreign(what, first)
-    if c.head == "DEF" and c.before is not None and c.kind in NAMES:
-        if c.brackets and c.before in CONVENTIONS:
-            return c.foreign(CONVENTIONS[c.before], c.before)
-        if not c.brackets and c.token in EFFECTS:
-            return c.foreign(EFFECTS[c.token], c.token)
-    if c.brackets and c.kind == "FOR":
-        return c.problem(
-            "E0113", "comprehensions are not in the subset", help="fill an Array in a 'for' or 'comptime for' loop"
-        )
-    return None
 
 
 # ---------------------------------------------------------------------------------------------- lines and brackets
@@ -375,12 +318,12 @@ def _anything(c: Context) -> Diagnostic:
 
 
 _RULES: tuple[Callable[[Context], Diagnostic | None], ...] = (
-    _foreign_word,
-    _foreign_sign,
-    _string_prefix,
+    foreign_word,
+    foreign_sign,
+    string_prefix,
     _indentation,
     _decorator,
-    _foreign_statement,
+    foreign_statement,
     _orphan,
     _brackets,
     _operators,

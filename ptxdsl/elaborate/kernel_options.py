@@ -1,0 +1,133 @@
+"""The options of ``@kernel``, and what they and a kernel's body make of its signature."""
+
+from __future__ import annotations
+
+import re
+
+from ptxdsl import tir
+from ptxdsl.elaborate.builtins import STATIC_SHARED
+from ptxdsl.elaborate.convert import items_of
+from ptxdsl.elaborate.entities import FunctionDecl
+from ptxdsl.elaborate.names import closest
+from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.variadic import Variadics
+from ptxdsl.signature import KernelSignature, Param
+from ptxdsl.syntax import ast
+
+KERNEL_OPTIONS = ("name", "max_threads", "min_blocks", "cluster", "max_registers", "threads", "wait")
+MAX_THREADS = 1024
+NO_SYMBOLS = frozenset({"WARP_SZ", "_", "$"})  # what PTX has made its own of names that look like a kernel's
+
+
+class KernelOptions(Variadics):
+    """From ``@kernel(…)`` to the PTX name and the launch attributes."""
+
+    def kernel_symbol(self, decl: FunctionDecl, constants: tuple[tuple[str, str], ...]) -> str:
+        """The PTX name: the kernel's own and its parameters' values, in letters that PTX allows."""
+        option = self._options(decl).get("name")
+        if option is not None:
+            text = self.comptime_value(option, Scope(decl.scope))
+            name = getattr(text, "value", None)
+            legal = isinstance(name, str) and re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII)
+            if not isinstance(name, str) or not legal or name in NO_SYMBOLS:
+                raise self.fail(
+                    "E0224", "`name` must be a PTX identifier", option.span, help="letters, digits, _ and $"
+                )
+            return name
+        suffix = "".join(f"_{re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')}" for _, text in constants)
+        ascii_name = re.sub(r"[^A-Za-z0-9_$]", lambda m: f"u{ord(m.group()):x}", decl.name)
+        symbol = ascii_name + suffix
+        return f"{symbol}_" if symbol in NO_SYMBOLS else symbol
+
+    def _options(self, decl: FunctionDecl) -> dict[str, ast.Expr]:
+        decorator = decl.decorator("kernel")
+        result: dict[str, ast.Expr] = {}
+        for argument in (decorator.args or ()) if decorator else ():
+            if argument.name not in KERNEL_OPTIONS:
+                if argument.name is None:
+                    raise self.fail(
+                        "E0225", "the options of `@kernel` are given by name", argument.span,
+                        help=f"the options are {', '.join(KERNEL_OPTIONS)}",
+                    )  # fmt: skip
+                near = closest(argument.name, KERNEL_OPTIONS)
+                raise self.fail(
+                    "E0225", f"`@kernel` has no option `{argument.name}`", argument.span,
+                    help=f"did you mean `{near}`?" if near else f"the options are {', '.join(KERNEL_OPTIONS)}",
+                )  # fmt: skip
+            if argument.name in result:
+                raise self.fail("E0225", f"option `{argument.name}` is given twice", argument.span)
+            result[argument.name] = argument.value
+        return result
+
+    def kernel_signature(
+        self, decl: FunctionDecl, scope: Scope, symbol: str, params: tuple[Param, ...], body: tir.Block,
+        constants: tuple[tuple[str, str], ...],
+    ) -> KernelSignature:  # fmt: skip
+        options = self._options(decl)
+
+        def shape(name: str, limit: int) -> tuple[int, int, int] | None:
+            return self._shape(options[name], scope, name, limit) if name in options else None
+
+        def number(name: str, low: int, high: int) -> int | None:
+            if name not in options:
+                return None
+            value = self.comptime_int(self.comptime_value(options[name], scope), options[name].span)
+            if not low <= value <= high:
+                raise self.fail("E0226", f"`{name}` is {low} to {high}, not {value}", options[name].span)
+            return value
+
+        threads, max_threads = shape("threads", MAX_THREADS), shape("max_threads", MAX_THREADS)
+        min_blocks = number("min_blocks", 1, 32)
+        if min_blocks is not None and threads is None and max_threads is None:
+            raise self.fail(
+                "E0226", "`min_blocks` needs `threads` or `max_threads` beside it", options["min_blocks"].span,
+                help="the assembler ignores it otherwise",
+            )  # fmt: skip
+        cluster = shape("cluster", 16)
+        if cluster is not None:
+            self.require("cluster", options["cluster"].span, "a cluster")
+        shared = self._shared_bytes(body, decl)
+        return KernelSignature(
+            name=symbol, params=params, shared_bytes=shared, dynamic_shared=self.uses_dynamic_shared, cluster=cluster,
+            threads=threads, max_threads=max_threads, min_blocks=min_blocks,
+            max_registers=number("max_registers", 16, 255), wait=self._wait(options.get("wait"), scope),
+            ring_unroll=decl.decorator("no_ring_unroll") is None, source_name=decl.name, constants=constants,
+        )  # fmt: skip
+
+    def _shared_bytes(self, body: tir.Block, decl: FunctionDecl) -> int:
+        """Static shared memory: allocations one after the other, each aligned."""
+        total = 0
+        for op in tir.walk(body):
+            if op.name == "shared.alloc":
+                total = -(-total // op.attrs["align"]) * op.attrs["align"] + op.attrs["bytes"]
+        if total > STATIC_SHARED:
+            raise self.fail(
+                "E0613", f"kernel `{decl.name}` has {total:,} bytes of static shared memory", decl.node.name_span,
+                help=f"the limit is {STATIC_SHARED:,}; use external_memory[…]() and the launch's smem= for more",
+            )  # fmt: skip
+        return total
+
+    def _shape(self, node: ast.Expr, scope: Scope, name: str, limit: int) -> tuple[int, int, int]:
+        value = self.comptime_value(node, scope)
+        items = items_of(value) or (value,)
+        numbers = [self.comptime_int(i, node.span) for i in items]
+        product = 1
+        for n in numbers:
+            product *= n
+        if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or product > limit:
+            raise self.fail(
+                "E0226",
+                f"`{name}` is a shape of at most {limit:,} {'CTAs' if name == 'cluster' else 'threads'}, "
+                f"not {' x '.join(map(str, numbers))}",
+                node.span, help=f"write one to three numbers: `{name}=4`, `{name}=(2, 2)`",
+            )  # fmt: skip
+        padded = [*numbers, 1, 1][:3]
+        return padded[0], padded[1], padded[2]
+
+    def _wait(self, node: ast.Expr | None, scope: Scope) -> str | None:
+        if node is None:
+            return None
+        text = getattr(self.comptime_value(node, scope), "value", None)
+        if text not in ("try", "probe"):
+            raise self.fail("E0226", '`wait` is "try" or "probe"', node.span)
+        return str(text)
