@@ -13,6 +13,9 @@ from ptxdsl.source import Span
 from ptxdsl.tir import Const, Kernel, Op, Ty, Value
 
 
+ADDRESSES_OF_A_ROOT = 512
+
+
 def symbol(text: str) -> str:
     """A legal PTX identifier made of a hint."""
     text = re.sub(r"[^A-Za-z0-9_$]", "_", text)
@@ -105,6 +108,7 @@ class Builder:
         self.values: dict[Value, str] = {}
         self.addresses: dict[Value, Address] = {}
         self.definitions: dict[Value, Op] = {}
+        self.offsets: dict[str, int] = {}  # pointer -> addresses that are a constant number of bytes after it
         self.sums: dict[str, int] = {}  # value -> the integer sums and products of it and another unknown value
         self.chains: dict[str, int] = {}  # integer sum or product -> those that it is made of, one after the other
         self.regions: list[dict[str, str]] = []  # for each region around this place: instruction -> its result
@@ -148,7 +152,20 @@ class Builder:
             self.values[pointer] = f"getelementptr (i8, {ty} {address.root}, i32 {address.offset})"
         else:
             width = pointer.ty.bits if pointer.ty.space != "local" else 64
-            self.values[pointer] = self.shared(f"getelementptr i8, {ty} {address.root}, i{width} {address.offset}")
+            root = self._one_of_many(address.root, ty, width)
+            self.values[pointer] = self.shared(f"getelementptr i8, {ty} {root}, i{width} {address.offset}")
+
+    def _one_of_many(self, root: str, ty: str, width: int) -> str:
+        """A pointer under another name for every so many addresses made of it.
+
+        LLVM compares the accesses to one object pair by pair to make vectors of them: thousands took seconds.
+        """
+        self.offsets[root] = self.offsets.get(root, 0) + 1
+        part = self.offsets[root] // ADDRESSES_OF_A_ROOT
+        if part == 0:
+            return root
+        constraint = "l" if width == 64 else "r"
+        return self.shared(f'call {ty} asm "// {part}", "={constraint},0"({ty} {root})')
 
     # instructions
 
