@@ -228,3 +228,11 @@ def _unrolled_role(k: Build, n: Value, stages: int, work: Any, phase: int, produ
         k.loop([i32(0), n, i32(phase)], body)
 
     k.when(k("lt.s", I1, i32(0), n), turn)
+
+
+def pipe_kernel(body: Callable[[Build, Value, Value], None]) -> Build:
+    k = Build()
+    index = k.scalar("index")
+    bars = k("shared.alloc", ptr("shared"), bytes=128, align=8, name="bars")
+    body(k, bars, index)
+    return k

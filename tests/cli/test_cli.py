@@ -6,12 +6,12 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from command_programs import GOOD
 
 from ptxdsl import cli, driver
 from ptxdsl.assemble import find_tool
@@ -28,13 +28,6 @@ def _has_ptxas() -> bool:
 
 needs_ptxas = pytest.mark.skipif(not _has_ptxas(), reason="ptxas and nvdisasm are not installed")
 
-GOOD = """\
-@kernel
-def add(a: Pointer[Float32, MutAnyOrigin], n: Int32):
-    var i = Int32(thread_idx.x)
-    if i < n:
-        a[unsafe_offset=i] = a[unsafe_offset=i] + 1.0
-"""
 BAD = "@kernel\ndef f():\n    var x = unknown\n"
 
 
@@ -78,13 +71,6 @@ def run(monkeypatch: pytest.MonkeyPatch):
         return Result(code, out.data.decode("utf-8", "replace"), err.data.decode())
 
     return call
-
-
-@pytest.fixture
-def good(tmp_path: Path) -> str:
-    path = tmp_path / "good.pdsl"
-    path.write_text(GOOD)
-    return str(path)
 
 
 # ----------------------------------------------------------------------------------------------------------- usage
@@ -136,17 +122,6 @@ def test_standard_input_and_output_are_the_same_as_files(run, good: str, tmp_pat
     assert (to_file.code, to_file.out, from_stdin.code) == (0, "", 0)
     without_name = out.read_text().replace("good.pdsl", "<stdin>")
     assert without_name == from_stdin.out
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
-def test_a_closed_standard_output_is_a_diagnostic(good: str, tmp_path: Path) -> None:
-    command = f"'{sys.executable}' -m ptxdsl compile '{good}'"
-    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
-    done = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True, env=environment)
-    assert done.returncode == 1 and "E1007" in done.stderr
-    written = tmp_path / "out.ptx"
-    subprocess.run(["sh", "-c", f"{command} -o '{written}' >&-"], check=True, env=environment)
-    assert ".entry add(" in written.read_text()
 
 
 @pytest.mark.parametrize("stage", ["tree", "ast", "tir", "rings", "llvm"])
@@ -386,57 +361,3 @@ def test_cache_commands(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "entries 1\n" in run("cache", "info").out
     assert run("cache", "clear").out == "removed 1 entry\n"
     assert run("cache", "clear").out == "removed 0 entries\n"
-
-
-# ----------------------------------------------------------------------------------------------------- real processes
-
-
-def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, **options)  # type: ignore[call-overload, no-any-return]
-
-
-def test_the_module_runs(good: str) -> None:
-    done = process("-m", "ptxdsl", "compile", good)
-    assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
-def test_a_reader_that_goes_away_is_no_error(good: str) -> None:
-    code = "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 1); from ptxdsl.cli import main; sys.exit(main())"
-    done = process("-c", code, "compile", good)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_it_compiles_without_cuda(good: str) -> None:
-    """Where cuda-python has no wheel: any import of it fails."""
-    hide = """
-import sys
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("cuda", "torch", "cupy"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
-import ptxdsl
-from ptxdsl.cli import main
-assert ".entry" in ptxdsl.compile(sys.argv[-1]).ptx
-sys.exit(main())
-"""
-    done = process("-c", hide, "compile", good)
-    assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("command", "loaded"),
-    [
-        ("['explain', 'E0001']", []),
-        ("['compile', sys.argv[1], '--emit', 'ast']", []),
-        ("['compile', sys.argv[1]]", ["llvmlite"]),
-    ],
-)
-def test_a_command_loads_what_it_needs_alone(good: str, command: str, loaded: list[str]) -> None:
-    assert cli.main(["compile", good, "-o", os.devnull]) == 0  # now the cache has what it wants
-    code = (
-        f"import sys; from ptxdsl.cli import main; main({command});"
-        "print(sorted({'lark', 'llvmlite', 'numpy', 'cuda', 'torch'} & sys.modules.keys()), file=sys.stderr)"
-    )
-    assert process("-c", code, good).stderr == f"{loaded}\n".encode()

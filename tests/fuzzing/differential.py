@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass, field
 
 from cases import TESTS
-from generate import FLOATS, INTEGERS, T, Writer
+from expressions import FLOATS, INTEGERS, T
+from generate import Writer
 
 sys.path[:0] = [str(TESTS / "tir"), str(TESTS / "backend"), str(TESTS.parent)]
 

@@ -1,0 +1,79 @@
+"""The command in a process of its own: its streams, and what it loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptxdsl import cli
+
+
+@pytest.fixture(autouse=True)
+def compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTXDSL_NO_CACHE", "1")  # test_ptx_cache.py has the other half
+
+
+def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_the_module_runs(good: str) -> None:
+    done = process("-m", "ptxdsl", "compile", good)
+    assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_reader_that_goes_away_is_no_error(good: str) -> None:
+    code = "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 1); from ptxdsl.cli import main; sys.exit(main())"
+    done = process("-c", code, "compile", good)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_it_compiles_without_cuda(good: str) -> None:
+    """Where cuda-python has no wheel: any import of it fails."""
+    hide = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cuda", "torch", "cupy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+import ptxdsl
+from ptxdsl.cli import main
+assert ".entry" in ptxdsl.compile(sys.argv[-1]).ptx
+sys.exit(main())
+"""
+    done = process("-c", hide, "compile", good)
+    assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [
+        ("['explain', 'E0001']", []),
+        ("['compile', sys.argv[1], '--emit', 'ast']", []),
+        ("['compile', sys.argv[1]]", ["llvmlite"]),
+    ],
+)
+def test_a_command_loads_what_it_needs_alone(good: str, command: str, loaded: list[str]) -> None:
+    assert cli.main(["compile", good, "-o", os.devnull]) == 0  # now the cache has what it wants
+    code = (
+        f"import sys; from ptxdsl.cli import main; main({command});"
+        "print(sorted({'lark', 'llvmlite', 'numpy', 'cuda', 'torch'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    assert process("-c", code, good).stderr == f"{loaded}\n".encode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_a_closed_standard_output_is_a_diagnostic(good: str, tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m ptxdsl compile '{good}'"
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "E1007" in done.stderr
+    written = tmp_path / "out.ptx"
+    subprocess.run(["sh", "-c", f"{command} -o '{written}' >&-"], check=True, env=environment)
+    assert ".entry add(" in written.read_text()
