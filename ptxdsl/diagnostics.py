@@ -27,7 +27,7 @@ class Diagnostic:
     severity: Severity = "error"
 
     def render(self, color: bool = False) -> str:
-        from ptxdsl.render import render
+        from ptxdsl.render import render  # for mistakes only
 
         return render(self, color)
 

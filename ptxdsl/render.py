@@ -10,8 +10,27 @@ error[E0301]: cannot add Int and Int32
 
 from __future__ import annotations
 
-from ptxdsl.diagnostics import Diagnostic
+from typing import Protocol
+
 from ptxdsl.source import Span
+
+
+class Finding(Protocol):
+    """What there is to show: a ``Diagnostic``. It renders itself, so this module is below its own."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def span(self) -> Span | None: ...
+    @property
+    def notes(self) -> tuple[tuple[Span, str], ...]: ...
+    @property
+    def help(self) -> str | None: ...
+    @property
+    def severity(self) -> str: ...
+
 
 # A source line is shown up to this width in columns; of a longer one, the part around the span.
 WINDOW = 120
@@ -23,7 +42,7 @@ _COLORS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
 _RULE = "\x1b[1;34m"
 
 
-def render(diagnostic: Diagnostic, color: bool = False) -> str:
+def render(diagnostic: Finding, color: bool = False) -> str:
     """The whole diagnostic, without a line end after it. color: with ANSI escapes."""
     paint = _paint if color else _plain
     severity = _COLORS[diagnostic.severity]

@@ -1,14 +1,9 @@
-"""The types of the language, and how each is laid out in memory and in machine values."""
+"""The types of the language and their machine types. Those of structs are in ``elaborate/entities.py``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ptxdsl import tir
 from ptxdsl.record import dataclass
-
-if TYPE_CHECKING:
-    from ptxdsl.elaborate.entities import StructDecl
 
 
 @dataclass(frozen=True)
@@ -184,26 +179,3 @@ class TupleType(Type):
 
     def __str__(self) -> str:
         return f"Tuple[{', '.join(map(str, self.items))}]"
-
-
-@dataclass(frozen=True)
-class StructType(Type):
-    """An instance of a struct: its declaration and the values of its parameters (as hashable keys)."""
-
-    decl: StructDecl
-    keys: tuple[Any, ...] = ()
-
-    @property
-    def at_runtime(self) -> bool:
-        return True
-
-    def __str__(self) -> str:
-        if not self.keys:
-            return self.decl.name
-        return f"{self.decl.name}[{', '.join(key_text(k) for k in self.keys)}]"
-
-
-def key_text(key: Any) -> str:
-    """A parameter's key as the user would write it."""
-    value = key[1] if isinstance(key, tuple) and len(key) == 2 else key
-    return str(value)

@@ -1,7 +1,8 @@
 """AST to TIR: names, types, parameters, compile-time evaluation, expansion of calls. The layers, lowest first:
 
-context (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions
-→ memory → operators → arguments → calls → conditions → expressions → loops → statements → construct → builtins →
+entities (what names and expressions stand for) → values → frames → context (the block being filled) → control (regions
+and merging) → names → convert → parameters → type_expressions → memory → operators → arguments → calls → conditions →
+expressions → loops → statements → construct → builtins (and the handlers of builtin_methods and pipeline_methods) →
 variadic → kernel_options → kernels
 """
 
@@ -116,7 +117,7 @@ def _check_function(e: Kernels, decl: object) -> None:
 
 @contextmanager
 def _elaborator(options: Options, loader: Loader, sink: DiagnosticSink) -> Iterator[Kernels]:
-    from ptxdsl.elaborate import builtin_methods  # noqa: F401  (registers its handlers)
+    from ptxdsl.elaborate import builtin_methods, pipeline_methods  # noqa: F401  (register their handlers)
     from ptxdsl.elaborate.kernels import Kernels
 
     before = sys.getrecursionlimit()

@@ -14,18 +14,19 @@ from ptxdsl.elaborate.entities import (
     Place,
     RValue,
     StructDecl,
+    StructType,
     TemporaryPlace,
     VariablePlace,
-    type_value,
 )
 from ptxdsl.elaborate.names import closest, methods_name
 from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import type_value
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, Type
+from ptxdsl.types import ArrayType, PointerType, SimdType, Type
 
 VECTOR_ACCESS = ("unsafe_load", "unsafe_store", "load", "store")  # methods of pointers to numbers
 BY_REFERENCE = ("mut", "ref", "out", "deinit")

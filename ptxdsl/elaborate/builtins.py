@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ptxdsl import role_pipeline, tir, types
+from ptxdsl import tir, types
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.construct import Construct
-from ptxdsl.elaborate.control import leaves
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
+    ArrayValue,
     Comptime,
     LanePlace,
     MemoryPlace,
@@ -20,16 +20,17 @@ from ptxdsl.elaborate.entities import (
     RangeValue,
     Runtime,
     RValue,
+    StructType,
     StructValue,
     TemporaryPlace,
+    TupleValue,
     VariablePlace,
-    const,
-    with_comptime,
 )
 from ptxdsl.elaborate.memory import parts, with_parts
+from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
-from ptxdsl.types import DType, PointerType, SimdType, StructType, Type
+from ptxdsl.types import DType, PointerType, SimdType, Type
 
 Handler = Callable[["Builtins", Bound], RValue]
 
@@ -127,12 +128,8 @@ class Builtins(Construct):
             case StructType():
                 return StructValue(t, tuple(self._assemble_result(f, values) for _, f in self.fields_of(t)))
             case types.TupleType():
-                from ptxdsl.elaborate.entities import TupleValue
-
                 return TupleValue(tuple(self._assemble_result(i, values) for i in t.items))
             case types.ArrayType():
-                from ptxdsl.elaborate.entities import ArrayValue
-
                 return ArrayValue(t, tuple(self._assemble_result(t.elem, values) for _ in range(t.size)))
         return NONE_VALUE
 
@@ -189,9 +186,9 @@ class Builtins(Construct):
         assert isinstance(t, StructType)
         return self.instance(t).params
 
-    def pipeline_state(self, t: Type, index: int, phase: int) -> RValue:
+    def pipeline_state(self, t: Type, index: int, phase: int, count: int) -> RValue:
         assert isinstance(t, StructType)
-        return StructValue(t, tuple(const(types.UINT32, n, comptime=False) for n in (index, phase, 0)))
+        return StructValue(t, tuple(const(types.UINT32, n, comptime=False) for n in (index, phase, count)))
 
     def struct_of(self, t: Type, fields: Sequence[RValue]) -> RValue:
         assert isinstance(t, StructType)
@@ -364,5 +361,4 @@ HANDLERS: dict[str, Handler] = {
     "DType.is_half_float": _dtype(lambda d: d.kind == "float" and d.bits == 16),
     "DType.size_of": _dtype_size(1),
     "DType.bit_width": _dtype_size(8),
-    **role_pipeline.HANDLERS,
 }

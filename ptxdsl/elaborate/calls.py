@@ -6,7 +6,6 @@ from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Arguments, Bound, Given
 from ptxdsl.elaborate.context import CALL_STEPS, Exhausted
-from ptxdsl.elaborate.control import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
     FunctionDecl,
@@ -17,18 +16,20 @@ from ptxdsl.elaborate.entities import (
     PlaceAlias,
     Poison,
     RValue,
+    StructType,
     StructValue,
     TemporaryPlace,
     Uninit,
     Variable,
     VariablePlace,
-    with_comptime,
 )
+from ptxdsl.elaborate.frames import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import with_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import StructType, Type
+from ptxdsl.types import Type
 
 
 class Calls(Arguments):

@@ -7,19 +7,11 @@ from fractions import Fraction
 
 from ptxdsl import tir, types
 from ptxdsl.elaborate.calls import Calls
-from ptxdsl.elaborate.control import Exit
-from ptxdsl.elaborate.entities import (
-    Comptime,
-    Literal,
-    Poison,
-    Runtime,
-    RValue,
-    Variable,
-    const,
-    is_comptime,
-)
+from ptxdsl.elaborate.entities import Comptime, Literal, Poison, Runtime, RValue, Variable
+from ptxdsl.elaborate.frames import Exit
 from ptxdsl.elaborate.operators import is_pure
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import const, is_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import SimdType, Type

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ptxdsl import tir, types
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
@@ -17,15 +18,16 @@ from ptxdsl.elaborate.entities import (
     Runtime,
     RValue,
     StructDecl,
+    StructType,
     StructValue,
     TupleValue,
     Uninit,
-    const,
 )
 from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.statements import Statements
+from ptxdsl.elaborate.values import const
 from ptxdsl.source import Span
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
 CONVERSION_METHODS = {"int": "__int__", "uint": "__int__", "float": "__float__", "bool": "__bool__"}
 
@@ -196,8 +198,6 @@ class Construct(Statements):
 
     def _inferred_struct(self, generic: GenericType, decl: StructDecl, args: list[Given], span: Span) -> StructType:
         """The parameters that the brackets leave open, from the constructor's arguments."""
-        from ptxdsl.diagnostics import CompileError
-
         binding = self.struct_binding(generic, span)
         patterns = [[f.type for f in decl.fields]] if decl.has("fieldwise_init") else []
         for method in decl.methods.get("__init__", ()):

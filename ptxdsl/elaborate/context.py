@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
-from ptxdsl.elaborate.entities import Place, RValue, Variable
+from ptxdsl.elaborate.entities import Place, RValue
+from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.fold import fold
 from ptxdsl.options import Options
@@ -17,15 +18,12 @@ from ptxdsl.syntax import ast
 from ptxdsl.targets import Target, require, target
 
 if TYPE_CHECKING:
-    from ptxdsl.elaborate.control import FunctionFrame, LoopFrame
     from ptxdsl.imports import Loader
 
 MAX_OPS = 20_000  # operations of one kernel: what LLVM, whose passes are not all linear, compiles in seconds
 MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while unrolling
 CALL_STEPS = 32  # what the expansion of a call counts for: the time of so many plain statements
 MAX_DEPTH = 100  # calls inside calls
-
-State = dict[Variable, RValue]
 
 
 class Exhausted(CompileError):

@@ -6,12 +6,12 @@ terminator and the state at that point. When the region is complete, the variabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.elaborate.context import Context, State
+from ptxdsl.elaborate.context import Context
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     FunctionDecl,
@@ -28,89 +28,12 @@ from ptxdsl.elaborate.entities import (
     Variable,
     VariablePlace,
 )
+from ptxdsl.elaborate.frames import Exit, LoopFrame, State
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.record import dataclass, field, field_names
+from ptxdsl.elaborate.values import leaves, rebuild, same
+from ptxdsl.record import field_names
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import Type
-
-
-@dataclass
-class Exit:
-    """One way out of a region: the block it is in, its terminator, the state there, and the value it hands over."""
-
-    ops: list[tir.Op]
-    op: tir.Op
-    state: State
-    value: RValue | None = None
-
-
-@dataclass
-class LoopFrame:
-    """The innermost run-time loop, or one turn of an unrolled one: what `continue` and `break` end, and these ends."""
-
-    repeat_op: tir.Op
-    leave_op: tir.Op
-    repeats: list[Exit] = field(default_factory=list)
-    leaves: list[Exit] = field(default_factory=list)
-
-
-@dataclass
-class FunctionFrame:
-    """The function being elaborated: its result type, and its returns (leaving ``op``)."""
-
-    op: tir.Op
-    result: Type | None
-    name: str
-    returns: list[Exit] = field(default_factory=list)
-    out: Variable | None = None
-    problems: list[CompileError] = field(default_factory=list)  # of statements in its body
-
-
-class ReturnSignal(Exception):
-    """A ``return`` reached while evaluating at compile time."""
-
-    def __init__(self, value: RValue | None) -> None:
-        self.value = value
-
-
-class BreakSignal(Exception):
-    pass
-
-
-class ContinueSignal(Exception):
-    pass
-
-
-def leaves(value: RValue) -> Iterator[tir.Value]:
-    """The machine values of a run-time value, in order."""
-    match value:
-        case Runtime():
-            yield value.value
-        case StructValue():
-            for f in value.fields:
-                yield from leaves(f)
-        case ArrayValue() | TupleValue():
-            for f in value.items:
-                yield from leaves(f)
-
-
-def rebuild(value: RValue, replace: Callable[[tir.Value], tir.Value]) -> RValue:
-    """The same value with each machine value replaced; nothing in it is a compile-time value any more."""
-    match value:
-        case Runtime():
-            return Runtime(value.type, replace(value.value))
-        case StructValue():
-            return StructValue(value.type, tuple(rebuild(f, replace) for f in value.fields))
-        case ArrayValue():
-            return ArrayValue(value.type, tuple(rebuild(f, replace) for f in value.items))
-        case TupleValue():
-            return TupleValue(tuple(rebuild(f, replace) for f in value.items))
-    return value
-
-
-def same(a: tir.Value, b: tir.Value) -> bool:
-    return a is b or (isinstance(a, tir.Const) and isinstance(b, tir.Const) and a.ty == b.ty and a.value == b.value)
 
 
 def _bodies(decls: Iterable[FunctionDecl]) -> Iterator[tuple[ast.Node, Scope]]:

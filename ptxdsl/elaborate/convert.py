@@ -17,14 +17,15 @@ from ptxdsl.elaborate.entities import (
     Poison,
     Runtime,
     RValue,
+    StructType,
     StructValue,
     TupleValue,
-    const,
 )
 from ptxdsl.elaborate.names import TRAITS, Names
+from ptxdsl.elaborate.values import const
 from ptxdsl.fold import round_float
 from ptxdsl.source import Span
-from ptxdsl.types import DType, MetaType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import DType, MetaType, PointerType, SimdType, TupleType, Type
 
 
 def accepts_types(wanted: Type) -> bool:

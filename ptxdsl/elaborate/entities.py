@@ -10,7 +10,7 @@ from ptxdsl import tir, types
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import ArrayType, TupleType, Type
 
 if TYPE_CHECKING:
     from ptxdsl.elaborate.scope import Scope
@@ -147,66 +147,6 @@ RValue = (
 NONE_VALUE = Comptime(types.NONE, None)
 
 
-def type_value(t: Type | GenericType) -> Comptime:
-    return Comptime(types.ANY_TYPE, t)
-
-
-def const(t: SimdType, value: int | float, comptime: bool = True) -> Runtime:
-    """A constant scalar, or the same in every lane."""
-    return Runtime(t, tir.Const(t.ty, value if t.width == 1 else (value,) * t.width), comptime)
-
-
-def is_comptime(value: RValue) -> bool:
-    """Whether a value is known at compile time by right, not by luck of folding."""
-    match value:
-        case Runtime():
-            return value.comptime and isinstance(value.value, tir.Const)
-        case StructValue():
-            return all(map(is_comptime, value.fields))
-        case ArrayValue() | TupleValue():
-            return all(map(is_comptime, value.items))
-        case RangeValue():
-            return all(map(is_comptime, (value.start, value.stop, value.step)))
-        case Uninit():
-            return False
-    return True
-
-
-def with_comptime(value: RValue, comptime: bool) -> RValue:
-    """The value as a variable holds it (False), or as a compile-time name does (True)."""
-    match value:
-        case Runtime() if value.comptime != comptime:
-            return Runtime(value.type, value.value, comptime)
-        case StructValue():
-            return StructValue(value.type, tuple(with_comptime(f, comptime) for f in value.fields))
-        case ArrayValue():
-            return ArrayValue(value.type, tuple(with_comptime(f, comptime) for f in value.items))
-        case TupleValue():
-            return TupleValue(tuple(with_comptime(f, comptime) for f in value.items))
-    return value
-
-
-def key_of(value: RValue) -> Any:
-    """A hashable key of a compile-time value; equal keys mean equal parameters."""
-    match value:
-        case Literal():
-            return ("IntLiteral" if isinstance(value.value, int) else "FloatLiteral", value.value)
-        case Runtime():
-            constant = value.value
-            assert isinstance(constant, tir.Const)
-            number = constant.value
-            return (value.type, bool(number) if value.type == types.BOOL else number)
-        case Comptime():
-            return (value.type, value.value)
-        case StructValue():
-            return (value.type, tuple(map(key_of, value.fields)))
-        case ArrayValue() | TupleValue():
-            return (value.type, tuple(map(key_of, value.items)))
-        case FunctionValue():
-            return (value.name, value.overloads, value.owner)
-    raise AssertionError(value)
-
-
 # --------------------------------------------------------------------------------------------------------- places
 
 
@@ -322,6 +262,29 @@ class StructDecl:
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class StructType(Type):
+    """An instance of a struct: its declaration and the values of its parameters (as hashable keys)."""
+
+    decl: StructDecl
+    keys: tuple[Any, ...] = ()
+
+    @property
+    def at_runtime(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        if not self.keys:
+            return self.decl.name
+        return f"{self.decl.name}[{', '.join(key_text(k) for k in self.keys)}]"
+
+
+def key_text(key: Any) -> str:
+    """A parameter's key as the user would write it."""
+    value = key[1] if isinstance(key, tuple) and len(key) == 2 else key
+    return str(value)
 
 
 @dataclass(eq=False)

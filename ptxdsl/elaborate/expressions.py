@@ -23,21 +23,21 @@ from ptxdsl.elaborate.entities import (
     Poison,
     Runtime,
     RValue,
+    StructType,
     StructValue,
     TemporaryPlace,
     TupleValue,
     Variable,
     VariablePlace,
     Variadic,
-    const,
-    type_value,
 )
 from ptxdsl.elaborate.names import RENAMED_METHODS, closest
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
+from ptxdsl.elaborate.values import const, type_value
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, TupleType, Type
 
 
 class Expressions(Conditions):

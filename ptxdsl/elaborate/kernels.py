@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import error
-from ptxdsl.elaborate.control import FunctionFrame
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     Overloads,
@@ -14,19 +13,21 @@ from ptxdsl.elaborate.entities import (
     Runtime,
     RValue,
     StructDecl,
+    StructType,
     StructValue,
     Variable,
     VariablePlace,
-    key_of,
 )
+from ptxdsl.elaborate.frames import FunctionFrame
 from ptxdsl.elaborate.kernel_options import KernelOptions
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import key_of
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import PointerType, SimdType, StructType, Type
+from ptxdsl.types import PointerType, SimdType, Type
 
 DECORATORS = frozenset({
     "always_inline", "no_inline", "fieldwise_init", "builtin", "no_ring_unroll", "kernel", "staticmethod", "implicit",

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxdsl import tir, types
-from ptxdsl.elaborate.control import BreakSignal, ContinueSignal, Exit, LoopFrame
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import (
-    ArrayValue,
-    Literal,
-    Poison,
-    RangeValue,
-    Runtime,
-    RValue,
-    TupleValue,
-    const,
-    is_comptime,
-)
+from ptxdsl.elaborate.entities import ArrayValue, Literal, Poison, RangeValue, Runtime, RValue, TupleValue
 from ptxdsl.elaborate.expressions import Expressions
+from ptxdsl.elaborate.frames import BreakSignal, ContinueSignal, Exit, LoopFrame
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import const, is_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import SimdType

@@ -11,6 +11,7 @@ from ptxdsl.elaborate.entities import (
     Poison,
     Runtime,
     RValue,
+    StructType,
     StructValue,
     TemporaryPlace,
     TupleValue,
@@ -19,7 +20,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.type_expressions import TypeExpressions
 from ptxdsl.source import Span
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
 
 class Memory(TypeExpressions):

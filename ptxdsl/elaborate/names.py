@@ -27,10 +27,9 @@ from ptxdsl.elaborate.entities import (
     Uninit,
     Variable,
     Variadic,
-    type_value,
-    with_comptime,
 )
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import type_value, with_comptime
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast

@@ -7,18 +7,9 @@ from fractions import Fraction
 
 from ptxdsl import tir, types
 from ptxdsl.effects import Kind
-from ptxdsl.elaborate.entities import (
-    Comptime,
-    Literal,
-    NegativeZero,
-    Poison,
-    Runtime,
-    RValue,
-    StructValue,
-    const,
-    key_of,
-)
+from ptxdsl.elaborate.entities import Comptime, Literal, NegativeZero, Poison, Runtime, RValue, StructValue
 from ptxdsl.elaborate.memory import Memory
+from ptxdsl.elaborate.values import const, key_of
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
 from ptxdsl.types import PointerType, SimdType

@@ -17,16 +17,15 @@ from ptxdsl.elaborate.entities import (
     RValue,
     StructDecl,
     StructInstance,
-    const,
-    is_comptime,
-    type_value,
+    StructType,
 )
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import const, is_comptime, type_value
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, Type
+from ptxdsl.types import ArrayType, PointerType, SimdType, Type
 
 ParamArgs = tuple[tuple[ast.Argument, Scope], ...]
 

@@ -14,9 +14,9 @@ from ptxdsl.elaborate.entities import (
     Runtime,
     StructDecl,
     Variadic,
-    is_comptime,
 )
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import is_comptime
 from ptxdsl.syntax import ast
 
 

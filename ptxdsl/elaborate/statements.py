@@ -6,7 +6,7 @@ from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
-from ptxdsl.elaborate.control import ReturnSignal, contains_call, root
+from ptxdsl.elaborate.control import contains_call, root
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -17,22 +17,23 @@ from ptxdsl.elaborate.entities import (
     PlaceAlias,
     Poison,
     RValue,
+    StructType,
     TemporaryPlace,
     TupleValue,
     Uninit,
     Variable,
-    is_comptime,
-    with_comptime,
 )
+from ptxdsl.elaborate.frames import ReturnSignal
 from ptxdsl.elaborate.loops import Loops
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.read_only import not_assignable
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import is_comptime, with_comptime
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import StructType, TupleType, Type
+from ptxdsl.types import TupleType, Type
 
 # What a variable cannot hold: which value it has is decided before the kernel runs.
 COMPTIME_ONLY = (types.DTYPE, types.ANY_TYPE, types.SPACE, types.ORIGIN, types.FUNCTION, types.MODULE)

@@ -15,16 +15,16 @@ from ptxdsl.elaborate.entities import (
     RValue,
     StructDecl,
     StructInstance,
+    StructType,
     TupleValue,
-    key_of,
-    type_value,
 )
 from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, count
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import key_of, type_value
 from ptxdsl.role_pipeline import PARAMETER_RULES
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, StructType, TupleType, Type
+from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
 MAX_ARRAY = 1024  # elements: an index known only at run time stores and loads every one of them
 

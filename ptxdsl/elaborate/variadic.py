@@ -7,7 +7,6 @@ import re
 from ptxdsl import tir, types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.builtins import Builtins
-from ptxdsl.elaborate.control import leaves
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
     ArrayValue,
@@ -19,10 +18,10 @@ from ptxdsl.elaborate.entities import (
     StructValue,
     TupleValue,
     Variadic,
-    const,
 )
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.values import const, leaves
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import PointerType, SimdType
