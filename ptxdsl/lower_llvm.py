@@ -201,22 +201,29 @@ def _loop(b: Builder, op: Op, frames: Frames) -> None:
     frame = frames.by_op[op] = Frame(end, again=latch)
     entry: list[Edge] = []
     _leave_through(b, entry, head, op.operands)
-    (body,) = op.blocks
     b.start(head)
-    phis = _PendingPhis(b, body.params)
-    b.loop_depth += 1
-    lower_block(b, body, frames)
-    b.loop_depth -= 1
-    _leave_through(b, frame.repeats, latch, [])
-    b.at(op.span)
-    nexts = [Value(value.ty) for value in body.params]
-    b.join(latch, frame.repeats, nexts)
+    phis, nexts = _turn(b, op, frames, op.blocks[0].params)
     if b.label is not None:
         entry.append((latch, [b.ref(value) for value in nexts]))
         b.do(f"br label %{head}{_mark(b, op)}")
         b.label = None
     phis.complete(entry)
     b.join(end, frame.exits, op.results)
+
+
+def _turn(b: Builder, op: Op, frames: Frames, carried: Sequence[Value]) -> tuple[_PendingPhis, list[Value]]:
+    """A loop's body, up to the latch in which all ``repeat`` meet, and there the next values of what it carries."""
+    frame = frames.by_op[op]
+    (body,) = op.blocks
+    phis = _PendingPhis(b, body.params)
+    b.loop_depth += 1
+    lower_block(b, body, frames)
+    b.loop_depth -= 1
+    _leave_through(b, frame.repeats, frame.again, [])
+    b.at(op.span)
+    nexts = [Value(value.ty) for value in carried]
+    b.join(frame.again, frame.repeats, nexts)
+    return phis, nexts
 
 
 def synchronises(op: Op) -> bool:
@@ -246,17 +253,9 @@ def _for(b: Builder, op: Op, frames: Frames) -> None:
     entry: list[Edge] = [(before, [b.ref(start), *(b.ref(value) for value in inits)])]
     frame.exits.append((before, [b.ref(value) for value in inits]))
     b.branch_if(entered, body_label, end)
-    (body,) = op.blocks
+    index, *carried = op.blocks[0].params
     b.start(body_label)
-    phis = _PendingPhis(b, body.params)
-    b.loop_depth += 1
-    lower_block(b, body, frames)
-    b.loop_depth -= 1
-    _leave_through(b, frame.repeats, latch, [])
-    b.at(op.span)
-    index, *carried = body.params
-    nexts = [Value(value.ty) for value in carried]
-    b.join(latch, frame.repeats, nexts)
+    phis, nexts = _turn(b, op, frames, carried)
     if b.label is not None:
         flag = " nsw" if signed else " nuw" if step > 0 else ""
         following = b.emit(f"add{flag} {type} {b.ref(index)}, {step}")

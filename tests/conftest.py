@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ptxdsl.assemble import find_tool
+from ptxdsl.diagnostics import CompileError
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what the tests get")
@@ -35,3 +38,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_bytes().decode("utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def ptxas() -> str:
+    """The assembler's path; tests that need it are skipped where it is not installed."""
+    try:
+        return find_tool("ptxas")
+    except CompileError:
+        pytest.skip("ptxas is not installed")

@@ -58,11 +58,6 @@ def loop_lengths(lines: list[str], label: str) -> list[int]:
     return lengths
 
 
-def test_a_loop_before_the_kernels_end_is_left_by_a_branch_of_its_own() -> None:
-    lines = body_of(ptx_of(kernel_a(False)))
-    assert lines[-4:] == ["@!%p5 bra $L__BB0_9;", "bra.uni $L__BB0_8;", "$L__BB0_9:", "ret;"]
-
-
 @pytest.mark.usefixtures("ptxas")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
 def test_ptxas_takes_every_operation(arch: str) -> None:
