@@ -73,75 +73,81 @@ def compile(
     the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError.
     """
     module = source if isinstance(source, Module) else load(source)
-    return module._compile(kernel, _constants(constants or {}), arch)
+    return module._program.compile(kernel, _constants(constants or {}), arch)
+
+
+class Program:
+    """What a module and its kernels share: the text, how it is compiled, and the driver (None: the machine's own)."""
+
+    def __init__(self, source: Source, options: Options, driver: Driver | None) -> None:
+        self.source = source
+        self.options = options
+        self.driver = driver
+        self.lock = threading.RLock()
+
+    def definitions(self) -> dict[str, ast.FunctionDef]:
+        from ptxdsl.imports import parse_once  # with the compiler, where a text is first parsed
+        from ptxdsl.syntax import ast
+
+        return {d.name: d for d in parse_once(self.source).body if isinstance(d, ast.FunctionDef)}
+
+    def compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
+        """constants: expression texts."""
+        from ptxdsl.driver import compile_source  # with the compiler, where something is first compiled
+
+        options = replace(self.options, arch=arch)
+        made = compile_source(self.source, kernel=kernel, constants=dict(constants), options=options)
+        assert isinstance(made, Compiled)
+        return made
 
 
 class Module:
     """The kernels of one text, as attributes and items; ``dir`` lists them."""
 
     def __init__(self, source: Source, options: Options | None = None, driver: Driver | None = None) -> None:
-        self._source = source
-        self._options = options or Options()
-        self._driver = driver
-        self._kernels: dict[tuple[str, Constants], Kernel] = {}
-        self._lock = threading.RLock()
+        self._program = Program(source, options or Options(), driver)
+        self._kernels: dict[str, Kernel] = {}
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of the ``@kernel`` defs, or of all defs where none is marked."""
-        defs = self._definitions()
+        defs = self._program.definitions()
         marked = tuple(n for n, d in defs.items() if any(decorator.name == "kernel" for decorator in d.decorators))
         return marked or tuple(defs)
 
     def __getitem__(self, name: str) -> Kernel:
         """A kernel by its name. Raises LaunchError E0913 where the text has no such def."""
-        defs = self._definitions()
+        defs = self._program.definitions()
         if name not in defs:
             close = get_close_matches(name, defs, n=1)
             known = f"its kernels: {', '.join(self.kernels)}" if defs else "it has no def at all"
             raise launch_error(
                 "E0913",
-                f"'{self._source.name}' has no kernel '{name}'",
+                f"'{self._program.source.name}' has no kernel '{name}'",
                 help=f"did you mean '{close[0]}'?" if close else known,
             )
-        return self._kernel(name, ())
+        return self._kernel(name)
 
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name not in self._definitions():
-            close = get_close_matches(name, self._definitions(), n=1)
+        if name not in self._program.definitions():
+            close = get_close_matches(name, self._program.definitions(), n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
-            raise AttributeError(f"'{self._source.name}' has no kernel '{name}'{hint}")
-        return self._kernel(name, ())
+            raise AttributeError(f"'{self._program.source.name}' has no kernel '{name}'{hint}")
+        return self._kernel(name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._definitions()]
+        return [*super().__dir__(), *self._program.definitions()]
 
     def __repr__(self) -> str:
-        return f"<ptxdsl module '{self._source.name}': {', '.join(self.kernels) or 'no kernels'}>"
+        return f"<ptxdsl module '{self._program.source.name}': {', '.join(self.kernels) or 'no kernels'}>"
 
-    def _compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
-        # constants: expression texts
-        from ptxdsl.driver import compile_source
-
-        options = replace(self._options, arch=arch)
-        made = compile_source(self._source, kernel=kernel, constants=dict(constants), options=options)
-        assert isinstance(made, Compiled)
-        return made
-
-    def _definitions(self) -> dict[str, ast.FunctionDef]:
-        from ptxdsl.imports import parse_once
-        from ptxdsl.syntax import ast
-
-        return {d.name: d for d in parse_once(self._source).body if isinstance(d, ast.FunctionDef)}
-
-    def _kernel(self, name: str, constants: Constants) -> Kernel:
-        with self._lock:
-            key = name, constants
-            if key not in self._kernels:
-                self._kernels[key] = Kernel(self, name, constants)
-            return self._kernels[key]
+    def _kernel(self, name: str) -> Kernel:
+        with self._program.lock:
+            if name not in self._kernels:
+                self._kernels[name] = Kernel(self, self._program, name, ())
+            return self._kernels[name]
 
 
 class Kernel:
@@ -150,10 +156,15 @@ class Kernel:
     It is compiled for the device and loaded when it is first launched, once a context.
     """
 
-    def __init__(self, module: Module, name: str, constants: Constants) -> None:
+    def __init__(
+        self, module: Module, program: Program, name: str, constants: Constants,
+        family: dict[Constants, Kernel] | None = None,
+    ) -> None:  # fmt: skip
         self.module = module
         self.name = name
+        self._program = program
         self._constants = constants
+        self._family = {constants: self} if family is None else family  # the same def with other constants
         self._compiled: dict[str, Compiled] = {}
         self._loaded: dict[int, LoadedKernel] = {}
 
@@ -164,13 +175,17 @@ class Kernel:
         values give the same object, compiled once.
         """
         merged = {**dict(self._constants), **dict(_constants(constants))}
-        return self.module._kernel(self.name, tuple(sorted(merged.items())))
+        wanted = tuple(sorted(merged.items()))
+        with self._program.lock:
+            if wanted not in self._family:
+                self._family[wanted] = Kernel(self.module, self._program, self.name, wanted, self._family)
+            return self._family[wanted]
 
     def compile(self, arch: str = "sm_90a") -> Compiled:
         """Its PTX and signature; needs no GPU. Raises CompileError."""
-        with self.module._lock:
+        with self._program.lock:
             if arch not in self._compiled:
-                self._compiled[arch] = self.module._compile(self.name, self._constants, arch)
+                self._compiled[arch] = self._program.compile(self.name, self._constants, arch)
             return self._compiled[arch]
 
     def __getitem__(self, shape: Any) -> Launcher:
@@ -190,19 +205,19 @@ class Kernel:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={text}" for name, text in self._constants)
-        return f"<ptxdsl kernel '{self.name}{f'[{values}]' if values else ''}' of '{self.module._source.name}'>"
+        return f"<ptxdsl kernel '{self.name}{f'[{values}]' if values else ''}' of '{self._program.source.name}'>"
 
     def _load(self, arguments: tuple[Any, ...]) -> LoadedKernel:
-        driver = self.module._driver or current_driver()
+        driver = self._program.driver or current_driver()
         context, device = driver.context(_first_ordinal(arguments))
         loaded = self._loaded.get(context)
         if loaded is None:
-            with self.module._lock:
+            with self._program.lock:
                 loaded = self._loaded.get(context)
                 if loaded is None:
                     compiled = self.compile(device_arch(device))
                     signature = next(iter(compiled.signatures.values()))
-                    spans = {a.name: a.span for a in self.module._definitions()[self.name].args}
+                    spans = {a.name: a.span for a in self._program.definitions()[self.name].args}
                     loaded = self._loaded[context] = LoadedKernel(driver, device, compiled, signature, spans)
         return loaded
 
