@@ -12,7 +12,6 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.tir import Const, Kernel, Op, Ty, Value
 
-
 ADDRESSES_OF_A_ROOT = 512
 
 
