@@ -1,4 +1,7 @@
-"""The Python door: load text, pick a kernel, launch it."""
+"""The Python door: load text, pick a kernel, launch it.
+
+The compiler is imported where there is something to compile: `import ptxdsl` loads none of it.
+"""
 
 from __future__ import annotations
 
@@ -86,14 +89,14 @@ class Program:
         self.lock = threading.RLock()
 
     def definitions(self) -> dict[str, ast.FunctionDef]:
-        from ptxdsl.imports import parse_once  # with the compiler, where a text is first parsed
+        from ptxdsl.imports import parse_once
         from ptxdsl.syntax import ast
 
         return {d.name: d for d in parse_once(self.source).body if isinstance(d, ast.FunctionDef)}
 
     def compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
         """constants: expression texts."""
-        from ptxdsl.driver import compile_source  # with the compiler, where something is first compiled
+        from ptxdsl.driver import compile_source
 
         options = replace(self.options, arch=arch)
         made = compile_source(self.source, kernel=kernel, constants=dict(constants), options=options)

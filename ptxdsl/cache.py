@@ -75,7 +75,7 @@ def directory() -> str | None:
 
 def load(name: str, entry_key: bytes) -> bytes | None:
     """The payload of entry ``name`` if the wheel or the user's cache has it with this key."""
-    from ptxdsl import resources
+    from ptxdsl import resources  # what the wheel ships: `ptxdsl cache` asks for none of it
 
     shipped = resources.prebuilt(name)
     if shipped is not None and (payload := unpack(entry_key, shipped)) is not None:

@@ -52,7 +52,7 @@ def _failure(module: Module, words: str) -> CompileError:
 
 @functools.cache
 def _machine(arch: str, version: tuple[int, int]) -> Machine:
-    from ptxdsl.llvm_library import machine
+    from ptxdsl.llvm_library import machine  # llvmlite: where there is something for it to do
 
     made = machine(TRIPLE, arch, f"+ptx{version[0]}{version[1]}")
     if made.data_layout != DATA_LAYOUT:

@@ -1,7 +1,8 @@
 """Modules by name: the standard library, a file beside the importing one, and Mojo's module paths.
 
 Parsing is the costly part, so a text is parsed once in a process, and the standard library once for a version of the
-syntax: its trees come from the wheel or the user's cache.
+syntax: its trees come from the wheel or the user's cache. What knows how to parse is imported where there is something
+to parse.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def pickled_library_module(name: str) -> tuple[ast.Module, bytes]:
 
     provide_tables()
     module = parse(Source(f"stdlib/{name}.pdsl", resources.stdlib_text(name), library=True))
-    import pickle
+    import pickle  # where a tree is made; to read one takes less
 
     return module, pickle.dumps(module, protocol=5)
 
@@ -288,6 +289,6 @@ def _nearest(module: str, known: list[str]) -> str | None:
     for renamed in (f"max.{bare}", f"std.{bare}"):
         if renamed in known:
             return renamed
-    import difflib
+    import difflib  # for mistakes only
 
     return next(iter(difflib.get_close_matches(module, known, n=1)), None)

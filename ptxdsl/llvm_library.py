@@ -162,7 +162,7 @@ class _DirectMachine:
 
 @functools.cache
 def _binding() -> Any:
-    import llvmlite.binding as binding
+    import llvmlite.binding as binding  # where the library alone does not do
 
     binding.set_option("ptxdsl", _OPTION)
     binding.initialize_all_targets()

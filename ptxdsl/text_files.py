@@ -23,7 +23,7 @@ def read_bytes(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
-        from ptxdsl.diagnostics import error
+        from ptxdsl.diagnostics import error  # for mistakes only
 
         if isinstance(problem, IsADirectoryError):
             raise error("E1002", f"'{path}' is a folder, not a file", None) from None

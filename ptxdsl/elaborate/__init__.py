@@ -11,17 +11,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, DiagnosticSink, error
+from ptxdsl.elaborate import builtin_methods, pipeline_methods  # noqa: F401  (register their handlers)
+from ptxdsl.elaborate.entities import ComptimeAlias, FunctionDecl, ImportedName, Overloads, StructDecl
+from ptxdsl.elaborate.kernels import Kernels
+from ptxdsl.imports import Loader
 from ptxdsl.options import Options
+from ptxdsl.simplify import simplify
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-
-if TYPE_CHECKING:
-    from ptxdsl.elaborate.kernels import Kernels
-    from ptxdsl.imports import Loader
 
 RECURSION_LIMIT = 20_000  # Python frames: MAX_DEPTH calls of the language, each some twenty deep
 
@@ -41,8 +41,6 @@ def elaborate(
     values of kernel parameters (``-D``); a name that no kernel has is E0409. Raises CompileError with all that went
     wrong.
     """
-    from ptxdsl.simplify import simplify
-
     with _elaborator(options, loader, sink) as e:
         decls = e.choose_kernels(module, kernel, constants)
         known = {p.name for d in decls for p in d.node.params}
@@ -70,8 +68,6 @@ def elaborate(
 
 def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: DiagnosticSink) -> None:
     """Checks everything in a file that has no open compile-time parameters; findings go to the sink."""
-    from ptxdsl.elaborate.entities import ComptimeAlias, ImportedName, Overloads, StructDecl
-
     with _elaborator(options, loader, sink) as e:
         scope = e.module_scope(module)
         for entity in list(scope.names.values()):
@@ -103,10 +99,7 @@ def _reporting(sink: DiagnosticSink, span: Span) -> Iterator[None]:
         sink.add(error("E0406", "this is nested too deeply", span, help=help))
 
 
-def _check_function(e: Kernels, decl: object) -> None:
-    from ptxdsl.elaborate.entities import FunctionDecl
-
-    assert isinstance(decl, FunctionDecl)
+def _check_function(e: Kernels, decl: FunctionDecl) -> None:
     e.check_decorators(decl.node.decorators)
     if decl.decorator("kernel") is not None:
         if all(p.default is not None for p in decl.node.params):
@@ -117,9 +110,6 @@ def _check_function(e: Kernels, decl: object) -> None:
 
 @contextmanager
 def _elaborator(options: Options, loader: Loader, sink: DiagnosticSink) -> Iterator[Kernels]:
-    from ptxdsl.elaborate import builtin_methods, pipeline_methods  # noqa: F401  (register their handlers)
-    from ptxdsl.elaborate.kernels import Kernels
-
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION_LIMIT))
     try:

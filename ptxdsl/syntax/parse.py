@@ -1,4 +1,7 @@
-"""Text to AST: scan, lay out, run the LALR machine, and go on after every error."""
+"""Text to AST: scan, lay out, run the LALR machine, and go on after every error.
+
+The machine is imported where something is parsed: a text is read without it.
+"""
 
 from __future__ import annotations
 

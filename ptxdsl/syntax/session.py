@@ -75,7 +75,7 @@ class _Parse:
         tokens, machine = self.tokens, self.machine
         index = machine.run(tokens, 0)
         while index < len(tokens):
-            from ptxdsl.syntax.foreign import WORDS  # as in ``_report``
+            from ptxdsl.syntax.foreign import WORDS  # for mistakes only, as in ``_report``
 
             token = tokens[index]
             self._report(token, index)
