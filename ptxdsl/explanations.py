@@ -503,10 +503,18 @@ a value that cannot be printed
 Scalars, vectors, pointers and strings known at compile time can be printed; of a struct print the fields.
 """,
     "E0346": """
-the constraints of inline assembly
+inline assembly whose operands do not fit
 
 `constraints` has one letter for each result and operand: `h` 16 bits, `r` 32, `l` 64, `f` Float32, `d` Float64, `n` a
-constant; results carry `=` and come first.
+constant; results carry `=` and come first. The letter says what the register holds, so it has to agree with the type:
+an Int32 goes with `r`, an Int64 or a pointer with `l`, a Float32 with `f`. The text names the operands `$0`, `$1`, …,
+results first, and no others.
+""",
+    "E0347": """
+a function that is named and not called
+
+A statement that only names a function or method does nothing: `p.commit` leaves the stage uncommitted, `barrier` waits
+for nobody. Write the parentheses: `p.commit()`.
 """,
     "E0401": """
 a run-time value where a compile-time value is needed
@@ -838,8 +846,8 @@ A cubin is machine code. Name a file with `-o`, or send standard output to one.
     "E1007": """
 the output cannot be written
 
-The file or standard output refused: permissions, a full disk, a folder of that name. A file that was there before is
-as it was; output is written beside it and then renamed.
+The file or standard output refused: permissions, a full disk, a folder of that name, no folder to put it in. A file
+that was there before is as it was; output is written beside it and then renamed.
 """,
     "E1008": """
 unknown diagnostic code
@@ -856,6 +864,11 @@ the shell where it has spaces or brackets.
 a stage that lies before the file's own
 
 An .ll file starts at LLVM IR and a .ptx file at PTX; what comes before does not exist for them.
+""",
+    "E1012": """
+the output would overwrite the source
+
+`-o` names the very file that is compiled, perhaps by another path or a link. It is left as it is; name another file.
 """,
     "E1090": """
 a damaged installation

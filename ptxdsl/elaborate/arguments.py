@@ -12,6 +12,7 @@ from ptxdsl.elaborate.entities import (
     Literal,
     MemoryPlace,
     Place,
+    Poison,
     RValue,
     StructDecl,
     StructType,
@@ -64,6 +65,11 @@ class Given:
         if self.place is None and self.kept is None and self.node is not None and self.scope is not None:
             return self.calls.evaluate(self.node, self.scope, t)
         return self.value
+
+    @property
+    def is_poison(self) -> bool:
+        """Whether an error in it has been reported: nothing more is to be said of a call with it."""
+        return isinstance(self.place, TemporaryPlace) and isinstance(self.place.value, Poison)
 
     @property
     def is_literal(self) -> bool:

@@ -199,9 +199,9 @@ class Calls(Arguments):
         else:
             if frame.result is not None and frame.out is None:
                 raise self.missing_return(bound)
-        return self._out_value(frame, bound) if frame.out is not None else NONE_VALUE
+        return self._out_value(frame, bound.decl.node.name_span) if frame.out is not None else NONE_VALUE
 
-    def _out_value(self, frame: FunctionFrame, bound: Bound) -> RValue:
+    def _out_value(self, frame: FunctionFrame, where: Span) -> RValue:
         assert frame.out is not None
         value = self.state[frame.out]
         missing = uninitialised(value)
@@ -209,8 +209,7 @@ class Calls(Arguments):
             name = self._part_name(frame.out.type, missing)
             what = f"`{frame.out.name}.{name}`" if name else f"`{frame.out.name}`"
             raise self.fail(
-                "E0210", f"`{frame.name}` leaves {what} without a value", bound.decl.node.name_span,
-                help=f"assign {what} on every path",
+                "E0210", f"`{frame.name}` leaves {what} without a value", where, help=f"assign {what} on every path",
             )  # fmt: skip
         return value
 
@@ -240,7 +239,7 @@ class Calls(Arguments):
             if not self.terminated:
                 if frame.result is not None and frame.out is None:
                     raise self.missing_return(bound)
-                value = self._out_value(frame, bound) if frame.out is not None else NONE_VALUE
+                value = self._out_value(frame, bound.decl.node.name_span) if frame.out is not None else NONE_VALUE
                 frame.returns.append(self.end_block("leave", op, bound.span, value))
         exits = frame.returns
         if len(exits) == 1 and exits[0].ops is block.ops:

@@ -88,7 +88,7 @@ class Convert(Names):
             help = f"drop the fraction on purpose: `{want.scalar}(…)`"
         elif isinstance(want, SimdType) and isinstance(have, SimdType | MetaType):
             if want == types.BOOL:
-                help = "compare it: `x != 0`"
+                help = "True or False" if have == types.STRING else "compare it: `x != 0`"
             elif isinstance(have, SimdType) and have.width == want.width == 1:
                 help = f"convert it: `{want}(…)`"
             elif isinstance(have, SimdType) and have.width == want.width:

@@ -320,6 +320,8 @@ class Expressions(Conditions):
             index = self.evaluate(argument.value, scope)
         finally:
             self.index_depth -= 1
+        if isinstance(index, Poison):
+            return TemporaryPlace(index)
         size, _ = self.layout(pointer.type.elem, node.span)
         return self.pointee(self.offset(pointer, index, size, argument.value.span), node.span)
 
@@ -329,6 +331,8 @@ class Expressions(Conditions):
             raise self.fail("E0331", f"{t} takes one index", node.span)
         index_node = node.args[0].value
         index = self.materialize(self.evaluate(index_node, scope), index_node.span)
+        if isinstance(index, Poison):
+            return TemporaryPlace(index)
         kind = index.type
         scalar = isinstance(kind, SimdType) and kind.width == 1 and kind.dtype.is_integer
         if not (isinstance(index, Runtime) and scalar):
@@ -381,19 +385,20 @@ class Expressions(Conditions):
             function = self._dot_name(node.func, expected)
         else:
             function = self.evaluate(node.func, scope)
+        args = self.given(node.args, scope)
+        if isinstance(function, Poison) or any(argument.is_poison for argument in args):
+            return Poison()
         if isinstance(function, FunctionValue):
-            return self.call_function(function, self.given(node.args, scope), node.span)
+            return self.call_function(function, args, node.span)
         if isinstance(function, Comptime) and isinstance(function.value, Type | GenericType):
-            return self.construct(function.value, self.given(node.args, scope), node.span)
+            return self.construct(function.value, args, node.span)
         if isinstance(function, Comptime) and isinstance(function.value, ComptimeAlias):
-            return self.construct(self.as_type(function, node.func.span), self.given(node.args, scope), node.span)
+            return self.construct(self.as_type(function, node.func.span), args, node.span)
         if isinstance(function, Variadic):
-            return self.call_variadic(function, self.given(node.args, scope), node.span)
+            return self.call_variadic(function, args, node.span)
         if isinstance(function, StructValue):
             method = self.method(function.type, "__call__", TemporaryPlace(function))
             if method is not None:
-                return self.call_function(method, self.given(node.args, scope), node.span)
-        if isinstance(function, Poison):
-            return function
+                return self.call_function(method, args, node.span)
         help = "define `__call__`" if isinstance(function, StructValue) else None
         raise self.fail("E0332", f"a value of type {function.type} cannot be called", node.func.span, help=help)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxdsl import tir, types
-from ptxdsl.diagnostics import error
+from ptxdsl.diagnostics import CompileError, error
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     Overloads,
@@ -15,6 +15,7 @@ from ptxdsl.elaborate.entities import (
     StructDecl,
     StructType,
     StructValue,
+    Uninit,
     Variable,
     VariablePlace,
 )
@@ -237,28 +238,33 @@ class Kernels(KernelOptions):
 
     # ---------------------------------------------------------------------------------------------------- whole modules
 
-    def check_function(self, decl: FunctionDecl) -> None:
-        """Elaborates a function that has no open parameters, for its diagnostics alone."""
+    def check_function(self, decl: FunctionDecl, owner: StructType | None = None) -> None:
+        """Elaborates a function or method that has no open parameters, for its diagnostics alone."""
         node = decl.node
-        if node.params or decl.struct is not None or any(a.type is None for a in node.args):
+        if node.params or decl.is_builtin or any(a.type is None and owner is None for a in node.args):
             return
         self.state, self.ops, self.op_count, self.steps = {}, [], 0, 0
-        scope = Scope(decl.scope)
+        outer = self.owner_scope(decl, owner)
+        scope, out = Scope(outer), None
         for argument in node.args:
-            assert argument.type is not None
-            t = self.type_of(argument.type, decl.scope)
-            if not t.at_runtime:
+            t = owner if argument.type is None else self.type_of(argument.type, outer)
+            if t is None or not t.at_runtime:
                 return
-            value = self._fresh(t, argument.name, node.span)
             variable = Variable(argument.name, t, argument.convention != "read", argument.span)
-            self.state[variable] = value
+            if argument.convention == "out":
+                out = variable
+            self.state[variable] = Uninit(t) if out is variable else self._fresh(t, argument.name, node.span)
             scope.declare(argument.name, PlaceAlias(VariablePlace(variable, t), argument.convention != "read"))
-        result = self.result_type(decl, decl.scope)
+        result = out.type if out is not None else self.result_type(decl, outer)
         op = tir.Op("scope", [], [], {}, node.span)
-        self.function = FunctionFrame(op, None if result == types.NONE else result, node.name)
+        self.function = FunctionFrame(op, None if result == types.NONE else result, node.name, out=out)
+        reported = len(self.sink.items)
         with self.block():
             self.execute(node.body, scope)
-            if not self.terminated and self.function.result is not None:
+            ends = not self.terminated and len(self.sink.items) == reported
+            if ends and out is not None:
+                self._out_value(self.function, node.name_span)
+            elif ends and self.function.result is not None:
                 raise self.fail("E0327", f"`{decl.name}` can end without a `return`", node.name_span)
         self.function = None
 
@@ -274,6 +280,12 @@ class Kernels(KernelOptions):
         self.fields_of(t)
         for name in decl.aliases:
             self.struct_alias(t, name, decl.node.name_span)
+        for methods in decl.methods.values():
+            for method in methods:
+                try:
+                    self.check_function(method, t)
+                except CompileError as problem:
+                    self.recover(problem)
 
     def instantiate_struct(self, decl: StructDecl) -> StructType:
         t = self.as_type(self.struct_value(decl, decl.node.name_span), decl.node.name_span)

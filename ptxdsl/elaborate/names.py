@@ -24,6 +24,7 @@ from ptxdsl.elaborate.entities import (
     Poison,
     RValue,
     StructDecl,
+    StructType,
     Uninit,
     Variable,
     Variadic,
@@ -273,10 +274,19 @@ class Names(Control):
             return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=f"write `{RENAMED[node.id]}`")
         if node.id == "_":
             return self.fail("E0201", "`_` has no value", node.span, help="name the value to use it")
-        near = closest(node.id, scope.visible())
-        return self.fail(
-            "E0201", f"unknown name `{node.id}`", node.span, help=f"did you mean `{near}`?" if near else None
-        )
+        return self.fail("E0201", f"unknown name `{node.id}`", node.span, help=self._instead_of(node.id, scope))
+
+    def _instead_of(self, name: str, scope: Scope) -> str | None:
+        """What a name that is unknown may have meant."""
+        owner = scope.lookup("Self")
+        if isinstance(owner, Comptime) and isinstance(owner.value, StructType):
+            members = [f.name for f in owner.value.decl.fields] + list(owner.value.decl.methods)
+            if name in members and scope.lookup("self") is not None:
+                return f"write `self.{name}`"
+            if name in owner.value.decl.aliases:
+                return f"write `Self.{name}`"
+        near = closest(name, scope.visible())
+        return f"did you mean `{near}`?" if near else None
 
     def entity_value(self, entity: Entity, node: ast.Expr) -> RValue:
         """The value that a name stands for."""

@@ -13,6 +13,7 @@ from ptxdsl.elaborate.entities import (
     Overloads,
     Runtime,
     StructDecl,
+    StructType,
     Variadic,
 )
 from ptxdsl.elaborate.scope import Scope
@@ -27,6 +28,16 @@ def not_assignable(e: Context, node: ast.Expr, scope: Scope) -> CompileError:
         base = base.value
     if not isinstance(base, ast.Name):
         return e.fail("E0317", "this cannot be assigned", node.span, help="give the value to a `var` first")
+    if isinstance(node, ast.Attribute):
+        t = e.evaluate_place(node.value, scope).type
+        if isinstance(t, StructType) and node.name in t.decl.methods:
+            fields = ", ".join(f"`{f.name}`" for f in t.decl.fields)
+            return e.fail(
+                "E0317",
+                f"`{node.name}` is a method of {t}: it cannot be assigned",
+                node.name_span,
+                help=f"its fields are {fields}" if fields else None,
+            )
     name, holder = base.id, scope.holder(base.id)
     entity = scope.lookup(name)
     if isinstance(entity, ImportedName):

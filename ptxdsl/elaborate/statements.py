@@ -22,6 +22,7 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     Uninit,
     Variable,
+    Variadic,
 )
 from ptxdsl.elaborate.frames import ReturnSignal
 from ptxdsl.elaborate.loops import Loops
@@ -117,7 +118,10 @@ class Statements(Loops):
     def _expression(self, node: ast.ExprStmt, scope: Scope) -> None:
         if isinstance(node.value, ast.StringLiteral | ast.EllipsisLiteral):
             return
-        self.evaluate(node.value, scope)
+        value = self.evaluate(node.value, scope)
+        if isinstance(value, FunctionValue | Variadic):
+            text = node.value.span.text
+            raise self.fail("E0347", f"`{text}` is not called", node.span, help=f"write `{text}()`")
 
     def _var(self, node: ast.VarDecl, scope: Scope) -> None:
         t = None if node.type is None else self.type_of(node.type, scope)

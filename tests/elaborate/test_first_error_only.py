@@ -1,0 +1,96 @@
+"""What follows from an error is not reported again, and what does nothing is an error."""
+
+import textwrap
+
+import pytest
+from elaborate_support import diagnostics, in_kernel, where
+
+from ptxdsl.diagnostics import DiagnosticSink
+from ptxdsl.elaborate import check_module
+from ptxdsl.imports import Loader
+from ptxdsl.options import Options
+from ptxdsl.source import Source
+from ptxdsl.syntax.parse import parse
+
+
+def checked(text: str) -> list[tuple[str, int]]:
+    """Codes and lines of what ``ptxdsl check`` says."""
+    sink = DiagnosticSink()
+    module = parse(Source("test.pdsl", textwrap.dedent(text)))
+    check_module(module, options=Options(), loader=Loader(), sink=sink)
+    return [where(problem)[:2] for problem in sink.items]
+
+
+FOLLOW_UPS = [
+    "var i = nothing\nm[unsafe_offset=i].init(1)",
+    "var v = nothing\nfor i in range(v):\n    m[].init(1)",
+    "var v = nothing\nvar p = RolePipeline[3, True](m, m.unsafe_offset(v))\np.acquire()",
+    "var a = Array[Int32, 4](fill=0)\nvar i = nothing\na[i] = 3\nvar b = a[i] + 1",
+    "var s = nothing\ns += 1\nprint(s, min(s, 3))",
+    "var f = nothing\nf(1)\nvar g = f(2) * 3",
+]
+
+
+@pytest.mark.parametrize("body", FOLLOW_UPS)
+def test_only_the_first_error_is_told(body: str) -> None:
+    (problem,) = diagnostics(in_kernel(body))
+    assert problem.code == "E0201" and problem.message == "unknown name `nothing`"
+
+
+NOT_CALLED = [
+    ("barrier", "barrier"),
+    ("var p = RolePipeline[1](m, m.unsafe_offset(1))\np.commit", "p.commit"),
+    ("print", "print"),
+]
+
+
+@pytest.mark.parametrize(("body", "name"), NOT_CALLED)
+def test_a_function_that_is_not_called(body: str, name: str) -> None:
+    (problem,) = diagnostics(in_kernel(body))
+    assert where(problem) == ("E0347", 4 + body.count("\n"), 5)
+    assert problem.message == f"`{name}` is not called" and problem.help == f"write `{name}()`"
+
+
+def test_a_field_without_self() -> None:
+    (problem,) = diagnostics("""\
+        @fieldwise_init
+        struct Square(TrivialRegisterPassable):
+            var side: Int32
+
+            def area(self) -> Int32:
+                return side * side
+
+        @kernel
+        def k(res: Pointer[Int32, MutAnyOrigin]):
+            res[] = Square(3).area()
+        """)
+    assert (problem.message, problem.help) == ("unknown name `side`", "write `self.side`")
+
+
+def test_a_method_as_the_target_of_an_assignment() -> None:
+    (problem,) = diagnostics(in_kernel("var c = RolePipeline[2, False](m, m.unsafe_offset(2))\nc.state.index = 1"))
+    assert where(problem) == ("E0317", 5, 13)
+    assert problem.message == "`index` is a method of PipelineState[2]: it cannot be assigned"
+    assert problem.help == "its fields are `_index`, `_phase`, `_count`"
+
+
+def test_check_looks_into_methods_and_functions_that_nobody_calls() -> None:
+    text = """\
+        struct Pair(TrivialRegisterPassable):
+            var a: Int32
+            var b: Int32
+
+            def __init__(out self, a: Int32):
+                self.a = a
+
+            def sum(self) -> Int32:
+                return self.a + c
+
+            @staticmethod
+            def none() -> Int32:
+                pass
+
+        def unused(x: Int32) -> Int32:
+            return nonsense
+        """
+    assert checked(text) == [("E0210", 5), ("E0201", 9), ("E0327", 12), ("E0201", 16)]
