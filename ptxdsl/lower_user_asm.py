@@ -20,6 +20,32 @@ from ptxdsl.tir import Const, Op, Ty, Value
 # constraint letter -> LLVM type of the register
 LETTERS = {"b": "i1", "h": "i16", "c": "i16", "r": "i32", "l": "i64", "f": "float", "d": "double"}
 
+# constraint letter -> what it stands for, in words
+_HOLDS = {
+    "b": "a Bool",
+    "h": "a register of 16 bits",
+    "c": "a register of 16 bits",
+    "r": "a register of 32 bits",
+    "l": "a register of 64 bits",
+    "f": "a Float32",
+    "d": "a Float64",
+}
+
+# The types of the language that a machine type can be; signs are not in it.
+_NAMES = {
+    "i1": "a Bool",
+    "i8": "an Int8 or UInt8",
+    "i16": "an Int16 or UInt16",
+    "i32": "an Int32 or UInt32",
+    "i64": "an Int, UInt, Int64 or UInt64",
+    "f16": "a Float16",
+    "bf16": "a BFloat16",
+    "f32": "a Float32",
+    "f64": "a Float64",
+    "f8e4m3": "a Float8_e4m3fn",
+    "f8e5m2": "a Float8_e5m2",
+}
+
 _KNOWN = "constraints are h (16 bits), r (32), l (64), f (float32), d (float64), n and i (constants), a digit (tied)"
 
 
@@ -47,7 +73,7 @@ def _asm(b: Builder, op: Op) -> None:
 
 
 def _wrong(op: Op, message: str, help: str = _KNOWN) -> CompileError:
-    return error("E0806", f"inlined_assembly: {message}", op.span, help=help)
+    return error("E0346", f"inlined_assembly: {message}", op.span, help=help)
 
 
 def _parse(op: Op) -> _Constraints:
@@ -68,9 +94,8 @@ def _parse(op: Op) -> _Constraints:
             raise _wrong(op, f"unknown constraint '{part}'")
     for what, have, want in (("result", outputs, op.results), ("operand", inputs, op.operands)):
         if len(have) != len(want):
-            raise _wrong(
-                op, f"{len(have)} {what} constraints for {len(want)} {what}s", "one constraint each, results (=) first"
-            )
+            numbers = f"{_count(len(have), f'{what} constraint')} for {_count(len(want), what)}"
+            raise _wrong(op, numbers, "one constraint each, results (=) first")
     return _Constraints(outputs, inputs, "~{memory}" in clobbers)
 
 
@@ -83,6 +108,18 @@ def _check_placeholders(op: Op, count: int) -> None:
             raise _wrong(op, f"'{match[0]}' names no operand", help)
 
 
+def _named(ty: Ty) -> str:
+    """A type as the user knows it."""
+    if ty.is_pointer:
+        return f"a pointer of {pointer_bits(ty)} bits"
+    name = _NAMES[ty.name]
+    return name if ty.lanes == 1 else f"a vector of {ty.lanes}, each {name}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _bits(ty: Ty) -> int:
     return pointer_bits(ty) if ty.is_pointer else ty.bits * ty.lanes
 
@@ -91,7 +128,7 @@ def _register(op: Op, ty: Ty, letter: str) -> str:
     """The LLVM type in which a result comes out of its register."""
     type = LETTERS[letter]
     if not _fits(ty, type) or (ty.lanes > 1 and _bits(ty) != _width(type)):
-        raise _wrong(op, f"constraint '{letter}' does not hold a {ty}")
+        raise _wrong(op, f"constraint '{letter}' is {_HOLDS[letter]}, but the result is {_named(ty)}")
     return llvm_type(ty) if ty.is_pointer else type
 
 
@@ -120,7 +157,7 @@ def _argument(b: Builder, op: Op, value: Value, letter: str) -> str:
     if ty.is_pointer and _bits(ty) == 32 and type == "i64":
         return f"i64 {b.emit(f'ptrtoint {b.typed(value)} to i64')}"
     if not _fits(ty, type):
-        raise _wrong(op, f"constraint '{letter}' does not take a {ty}")
+        raise _wrong(op, f"constraint '{letter}' is {_HOLDS[letter]}, but the operand is {_named(ty)}")
     if ty.is_pointer or llvm_type(ty) == type:
         return b.typed(value)
     if _bits(ty) < _width(type):
