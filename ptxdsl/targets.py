@@ -7,6 +7,7 @@ came with) and the "Target ISA Notes" of each instruction; a test asks ptxas abo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ptxdsl.diagnostics import error
@@ -37,11 +38,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Feature:
-    """targets: the names of those that have it. ptx: the first PTX ISA with the forms that we write."""
+    """targets: the names of those that have it. ptx: the first PTX ISA with the forms that we write.
+
+    what: its name in messages, and whether that is a plural.
+    """
 
     targets: frozenset[str]
     ptx: PtxVersion
     what: str
+    plural: bool = True
 
 
 TARGETS: dict[str, Target] = {
@@ -108,43 +113,43 @@ _SPECIFIC = frozenset(name for name in _SM90 if name[-1] in "af")
 FEATURES: dict[str, Feature] = {
     "cp.async": Feature(_ALL, (7, 0), "asynchronous copies of 4, 8 or 16 bytes a thread (cp.async)"),
     "mbarrier": Feature(_ALL, (7, 0), "mbarriers"),
-    "mbarrier.parity": Feature(_ALL, (7, 1), "testing an mbarrier by parity (mbarrier.test_wait.parity)"),
-    "mbarrier.try_wait": Feature(_SM90, (7, 8), "waiting on an mbarrier (mbarrier.try_wait)"),
+    "mbarrier.parity": Feature(_ALL, (7, 1), "testing an mbarrier by parity (mbarrier.test_wait.parity)", plural=False),
+    "mbarrier.try_wait": Feature(_SM90, (7, 8), "waiting on an mbarrier (mbarrier.try_wait)", plural=False),
     "mbarrier.expect_tx": Feature(_SM90, (8, 0), "mbarrier transaction counts (expect_tx)"),
     "mbarrier.cluster": Feature(_SM90, (8, 0), "mbarriers of other CTAs in the cluster"),
     "cluster": Feature(_SM90, (8, 0), "thread block clusters"),
     "cache.hint": Feature(_ALL, (7, 4), "eviction priorities and cache policies"),
     "fence.proxy.async": Feature(_SM90, (8, 0), "fences between the generic and the async proxy"),
-    "elect": Feature(_SM90, (8, 0), "elect.sync"),
+    "elect": Feature(_SM90, (8, 0), "elect.sync", plural=False),
     "tma": Feature(_SM90, (8, 0), "bulk copies and tensor maps (cp.async.bulk)"),
     "tma.shared_cta": Feature(_SM90, (8, 6), "bulk copies whose destination is .shared::cta"),
     "tma.multicast": Feature(_SM90, (8, 0), "bulk copies into several CTAs (.multicast::cluster)"),
     "tma.cta_group": Feature(_TCGEN05, (8, 6), "tensor copies that signal a CTA pair (.cta_group)"),
     "tma.gather4": Feature(_TCGEN05, (8, 6), "tensor copies of gathered rows (tile::gather4)"),
-    "setmaxnreg": Feature(_SPECIFIC, (8, 0), "moving registers between warps (setmaxnreg)"),
-    "wgmma": Feature(_exactly("sm_90a"), (8, 0), "warpgroup matrix multiply (wgmma)"),
+    "setmaxnreg": Feature(_SPECIFIC, (8, 0), "moving registers between warps (setmaxnreg)", plural=False),
+    "wgmma": Feature(_exactly("sm_90a"), (8, 0), "warpgroup matrix multiply (wgmma)", plural=False),
     "tcgen05": Feature(_TCGEN05, (8, 6), "fifth-generation tensor cores (tcgen05)"),
-    "mma.m16n8k16": Feature(_ALL, (7, 0), "warp matrix multiply (mma.sync.m16n8k16)"),
-    "ldmatrix": Feature(_ALL, (7, 0), "ldmatrix"),
-    "stmatrix": Feature(_SM90, (7, 8), "stmatrix"),
-    "griddepcontrol": Feature(_SM90, (7, 8), "programmatic dependent launch (griddepcontrol)"),
+    "mma.m16n8k16": Feature(_ALL, (7, 0), "warp matrix multiply (mma.sync.m16n8k16)", plural=False),
+    "ldmatrix": Feature(_ALL, (7, 0), "ldmatrix", plural=False),
+    "stmatrix": Feature(_SM90, (7, 8), "stmatrix", plural=False),
+    "griddepcontrol": Feature(_SM90, (7, 8), "programmatic dependent launch (griddepcontrol)", plural=False),
     "redux": Feature(_ALL, (7, 0), "integer warp reductions (redux.sync)"),
     "redux.f32": Feature(
         _exactly("sm_100a", "sm_100f", "sm_103a", "sm_103f"), (8, 6), "float warp reductions (redux.sync.f32)"
     ),
-    "multimem": Feature(_SM90, (8, 1), "multicast memory (multimem)"),
+    "multimem": Feature(_SM90, (8, 1), "multicast memory (multimem)", plural=False),
     "st.async": Feature(_SM90, (8, 1), "asynchronous stores to the cluster (st.async)"),
-    "st.bulk": Feature(_at_least(100), (8, 6), "zeroing shared memory in bulk (st.bulk)"),
+    "st.bulk": Feature(_at_least(100), (8, 6), "zeroing shared memory in bulk (st.bulk)", plural=False),
     "bf16": Feature(_ALL, (7, 0), "bfloat16 conversions and fused multiply-add"),
     "bf16.add": Feature(_SM90, (7, 8), "bfloat16 addition and multiplication"),
     "fp8": Feature(_at_least(89), (8, 1), "8-bit float conversions"),
     "fp4": Feature(_SPECIFIC - {"sm_90a"}, (8, 6), "4-bit and 6-bit float conversions"),
-    "tanh": Feature(_ALL, (7, 0), "tanh.approx"),
+    "tanh": Feature(_ALL, (7, 0), "tanh.approx", plural=False),
     "atom.v": Feature(_SM90, (8, 1), "vector atomics on global memory"),
     "atom.b128": Feature(_SM90, (8, 3), "128-bit atomics"),
     "f32x2": Feature(_at_least(100), (8, 6), "packed pairs of float32 (add.f32x2, fma.f32x2)"),
     "ld.v8": Feature(_at_least(100), (8, 8), "256-bit global loads and stores"),
-    "clusterlaunchcontrol": Feature(_at_least(100), (8, 6), "clusterlaunchcontrol"),
+    "clusterlaunchcontrol": Feature(_at_least(100), (8, 6), "clusterlaunchcontrol", plural=False),
     "max3": Feature(_at_least(100), (8, 8), "three-input float minimum and maximum"),
 }  # fmt: skip
 
@@ -160,7 +165,15 @@ def target(name: str) -> Target:
     near = family or near
     known = ", ".join(TARGETS)
     help = f"did you mean {' or '.join(near)}?" if near else f"the targets are {known}"
+    if re.fullmatch(r"sm_[2-7]\d[a-z]?", name):  # a GPU that exists
+        help = f"the oldest target is {min(TARGETS.values(), key=lambda known: known.capability).name}"
     raise error("E0702", f"unknown target '{name}'", None, help=help)
+
+
+def target_of_ptx(text: str) -> str | None:
+    """The target that a PTX text names in its ``.target``; None where it names none of ours."""
+    found = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
+    return found[1] if found and found[1] in TARGETS else None
 
 
 def require(feature: str, target: Target, span: Span | None, what: str) -> None:
@@ -176,9 +189,7 @@ def require(feature: str, target: Target, span: Span | None, what: str) -> None:
     first = next(name for name in TARGETS if name in row.targets)
     raise error(
         "E0701",
-        f"{what} does not exist on {target.name}: {row.what} need {have}"
-        if row.what.split(" (")[0].endswith("s")
-        else f"{what} does not exist on {target.name}: {row.what} needs {have}",
+        f"{what} does not exist on {target.name}: {row.what} {'need' if row.plural else 'needs'} {have}",
         span,
         help=f"compile for one of them: --arch {first}",
     )

@@ -88,6 +88,7 @@ def test_unknown_target_names_its_neighbours() -> None:
     assert refusal(target, "sm_90b") == ("E0702", "unknown target 'sm_90b'", "did you mean sm_90 or sm_90a?")
     assert refusal(target, "sm_103")[2] == "did you mean sm_103a or sm_103f?"
     assert (refusal(target, "gfx90a")[2] or "").startswith("the targets are sm_80, sm_86")
+    assert refusal(target, "sm_75")[2] == refusal(target, "sm_70")[2] == "the oldest target is sm_80"
 
 
 def test_missing_feature_names_the_targets_that_have_it() -> None:
@@ -103,6 +104,19 @@ def test_missing_feature_names_the_targets_that_have_it() -> None:
         "acquire() does not exist on sm_80: waiting on an mbarrier (mbarrier.try_wait) needs sm_90 and later"
     )
     require("mbarrier.try_wait", target("sm_120f"), None, "acquire()")
+
+
+@pytest.mark.parametrize(
+    ("feature", "words"),
+    [
+        ("mbarrier.cluster", "mbarriers of other CTAs in the cluster need sm_90 and later"),
+        ("st.async", "asynchronous stores to the cluster (st.async) need sm_90 and later"),
+        ("setmaxnreg", "moving registers between warps (setmaxnreg) needs sm_90a, "),
+        ("stmatrix", "stmatrix needs sm_90 and later"),
+    ],
+)
+def test_a_missing_feature_is_said_in_grammar(feature: str, words: str) -> None:
+    assert f": {words}" in refusal(require, feature, target("sm_80"), None, "it")[1]
 
 
 def test_ptx_version_is_the_lowest_that_will_do() -> None:
