@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ptxdsl.diagnostics import Diagnostic
     from ptxdsl.options import Options
-    from ptxdsl.source import Span
+    from ptxdsl.source import Source, Span
 
 OK, FOUND, USAGE = 0, 1, 2
 # The shell's number for a process that ended by SIGINT.
@@ -96,10 +96,15 @@ def _error(code: str, message: str, help: str | None = None) -> Exception:
 # ------------------------------------------------------------------------------------------------------- arguments
 
 
-def _options(arguments: Arguments) -> Options:
+def _options(arguments: Arguments, source: Source | None = None) -> Options:
+    """The options of a compilation; a PTX ``source`` is for the target that it names, unless another is asked for."""
     from ptxdsl.options import Options
+    from ptxdsl.targets import target_of_ptx
 
-    arch = Options.arch if arguments.arch is None else arguments.arch
+    arch = arguments.arch
+    if arch is None and source is not None and source.name.endswith(".ptx"):
+        arch = target_of_ptx(source.text)
+    arch = Options.arch if arch is None else arch
     if arguments.command == "check":
         return Options(arch)
     return Options(
@@ -119,7 +124,8 @@ def _constants(entries: Iterable[str] | None) -> dict[str, str]:
     for entry in entries or ():
         name, equals, value = entry.partition("=")
         if not (equals and name.isidentifier() and value.strip()):
-            raise _error("E1004", f"-D {entry}: expected NAME=VALUE", help="for example -D STAGES=3")
+            help = "for example -D STAGES=3; the value is an expression such as 3, True or DType.float32"
+            raise _error("E1004", f"-D {entry}: expected NAME=VALUE", help)
         if name in constants:
             raise _error("E1005", f"-D gives {name} twice")
         constants[name] = value
@@ -133,6 +139,8 @@ def _compile(arguments: Arguments) -> int:
     from ptxdsl import ptx_cache
 
     output = arguments.output if arguments.output != "-" else None
+    if output is not None:
+        _check_output(output, arguments.file)
     if arguments.emit == "cubin" and output is None and sys.stdout.isatty():
         raise _error("E1006", "a cubin is binary and not for a terminal", help="name a file with -o")
     name, data = _input(arguments.file)
@@ -151,7 +159,7 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
     from ptxdsl.imports import source_of
 
     source = source_of(data, name)
-    job = driver.Job(source, arguments.kernel, _constants(arguments.constants), _options(arguments))
+    job = driver.Job(source, arguments.kernel, _constants(arguments.constants), _options(arguments, source))
     text = driver.show(job, arguments.emit)
     _report(job.sink.items, arguments.json)
     if key is not None and isinstance(text, str) and not job.sink.items:
@@ -263,6 +271,16 @@ def _write(text: str | bytes) -> None:
         raise
     except OSError as problem:
         raise _error("E1007", f"cannot write to standard output: {problem.strerror}") from None
+
+
+def _check_output(path: str, read: str) -> None:
+    """Before anything is compiled: raises E1007 where ``path`` can be no file, E1012 where it is the file ``read``."""
+    if not path:
+        raise _error("E1007", "-o names no file", help="name one, or leave -o out for standard output")
+    if path.endswith(("/", os.sep)) and not os.path.isdir(path):
+        raise _error("E1007", f"cannot write '{path}': it is a folder's name", help=f"for example {path}kernel.ptx")
+    if read != "-" and os.path.exists(path) and os.path.exists(read) and os.path.samefile(path, read):
+        raise _error("E1012", f"the output '{path}' is the file that is compiled", help="name another file with -o")
 
 
 def _write_file(path: str, text: str | bytes) -> None:

@@ -6,7 +6,7 @@ argparse with its formatting and translation costs 10 ms of start-up, as long as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
@@ -51,12 +51,21 @@ _FLAG = "store_true"
 
 # Option: argparse's words for it.
 _BOTH: dict[str, dict[str, Any]] = {
-    "--arch": {"metavar": "A", "default": None, "help": "the target (sm_90a); `ptxdsl targets` lists them"},
+    "--arch": {
+        "metavar": "A",
+        "default": None,
+        "help": "the target (sm_90a; a .ptx file's own); `ptxdsl targets` lists them",
+    },
     "--json": {"action": _FLAG, "help": "diagnostics as one JSON object on standard error"},
 }
 _COMPILE: dict[str, dict[str, Any]] = {
     "--kernel": {"metavar": "K", "help": "the def to compile (else all @kernel ones, else the only one)"},
-    "-D": {"dest": "constants", "action": "append", "metavar": "NAME=VALUE", "help": "a comptime parameter"},
+    "-D": {
+        "dest": "constants",
+        "action": "append",
+        "metavar": "NAME=VALUE",
+        "help": "a comptime parameter; the value is an expression such as 3, True or DType.float32",
+    },
     "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
     "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
     "--no-contract": {"action": _FLAG, "help": "keep a*b+c apart instead of fusing it to fma"},
@@ -64,7 +73,11 @@ _COMPILE: dict[str, dict[str, Any]] = {
     "--lineinfo": {"action": _FLAG, "help": "keep .loc lines in the PTX"},
     "--ptx-version": {"metavar": "X.Y", "type": _ptx_version, "help": "the .version to write"},
     "--wait": {"choices": ("try", "probe"), "default": "try", "help": "the form of a barrier wait (try)"},
-    "--check": {"choices": ("off", "warn", "error"), "default": "warn", "help": "protocol findings (warn)"},
+    "--check": {
+        "choices": ("off", "warn", "error"),
+        "default": "warn",
+        "help": "no effect yet: the protocol checker is not part of this version",
+    },
     "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
     **_BOTH,
 }
@@ -72,7 +85,18 @@ _COMPILE: dict[str, dict[str, Any]] = {
 
 def read(argv: Sequence[str]) -> Arguments:
     """The arguments of a command. Raises SystemExit as argparse does, after its words."""
-    return plain(argv) or _parser().parse_args(argv, Arguments())
+    return plain(argv) or by_argparse(argv)
+
+
+def by_argparse(argv: Sequence[str]) -> Arguments:
+    """The same by argparse, which also says what is wrong, and with which command."""
+    if list(argv) == ["--version"]:
+        argv = ["version"]
+    parser, commands = _parsers()
+    found, unknown = parser.parse_known_args(argv, Arguments())
+    if unknown:
+        commands[found.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    return found
 
 
 def plain(argv: Sequence[str]) -> Arguments | None:
@@ -118,7 +142,8 @@ def _destination(option: str, row: dict[str, Any]) -> str:
     return name
 
 
-def _parser() -> ArgumentParser:
+def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
+    """The command's parser, and those of its subcommands by their names."""
     import argparse
 
     class Parser(argparse.ArgumentParser):
@@ -126,6 +151,8 @@ def _parser() -> ArgumentParser:
             self.exit(2, f"{self.prog}: {message}\n{self.format_usage()}")
 
     parser = Parser(prog="ptxdsl", description="Compiles warp-specialised GPU kernels to PTX.", allow_abbrev=False)
+    suppressed = argparse.SUPPRESS  # no attribute of it: where it stands alone it is read as `version`
+    parser.add_argument("--version", action=_FLAG, default=suppressed, help="the same as the command version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
 
     def command(name: str, text: str, options: Iterable[tuple[str, dict[str, Any]]] = ()) -> ArgumentParser:
@@ -143,4 +170,4 @@ def _parser() -> ArgumentParser:
     command("version", "Print the versions of ptxdsl and of what it works with.")
     cache = command("cache", "Show or clear the cache of parse tables, library trees and PTX.")
     cache.add_argument("action", choices=("info", "clear"))
-    return parser
+    return parser, commands.choices

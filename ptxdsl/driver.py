@@ -16,7 +16,7 @@ from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
-from ptxdsl.record import dataclass, field
+from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Source, Span
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from ptxdsl.emit_ptx import Emitted
     from ptxdsl.syntax import ast
 
+
+# Where constants that were given beside the text stand.
+_CONSTANTS_NAME = "<command line>"
+_CONSTANT_HELP = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
 
 # Characters of an internal error's own words: some print whole data structures.
 _SAID_LIMIT = 200
@@ -200,11 +204,16 @@ def run(job: Job, stop: str = "ptx") -> Any:
         # Warnings found before belong to the answer as well.
         said = set(problem.diagnostics)
         found = [d for d in job.sink.items if d not in said]
-        if not found:
-            raise
-        raise CompileError((*found, *problem.diagnostics)) from problem.__cause__
+        raise CompileError(_with_help(d) for d in (*found, *problem.diagnostics)) from problem.__cause__
     except Exception as defect:
         raise CompileError((*job.sink.items, internal_error(defect))) from defect
+
+
+def _with_help(diagnostic: Diagnostic) -> Diagnostic:
+    """A finding; in a constant that was given beside the text, with what such a constant may be."""
+    if diagnostic.help is None and diagnostic.span is not None and diagnostic.span.source.name == _CONSTANTS_NAME:
+        return replace(diagnostic, help=_CONSTANT_HELP)
+    return diagnostic
 
 
 def show(job: Job, stop: str) -> str | bytes:
@@ -292,17 +301,16 @@ def constant(name: str, text: str) -> ast.Expr:
 
     # As the value of a declaration: that is where its grammar is that of an expression.
     lead = f"comptime {name} = "
-    help_line = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
     try:
-        module = parse_once(Source("<command line>", lead + text))
+        module = parse_once(Source(_CONSTANTS_NAME, lead + text))
     except CompileError as problem:
         first = problem.diagnostics[0]
         raise error(
-            "E1010", f"the value of {name} is not an expression: {first.message}", None, help=help_line
+            "E1010", f"the value of {name} is not an expression: {first.message}", None, help=_CONSTANT_HELP
         ) from None
     declaration = module.body[0] if len(module.body) == 1 else None
     if not isinstance(declaration, ast.ComptimeDecl):
-        raise error("E1010", f"the value of {name} is not one expression: {text!r}", None, help=help_line)
+        raise error("E1010", f"the value of {name} is not one expression: {text!r}", None, help=_CONSTANT_HELP)
     return declaration.value
 
 

@@ -96,6 +96,25 @@ def test_usage_errors_exit_with_2(run, arguments: tuple[str, ...]) -> None:
     assert "usage: ptxdsl" in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("compile", "a.pdsl", "--em", "ast"),
+            "ptxdsl compile: unrecognized arguments: --em ast\nusage: ptxdsl compile ",
+        ),
+        (
+            ("check", "a.pdsl", "--emit", "ast"),
+            "ptxdsl check: unrecognized arguments: --emit ast\nusage: ptxdsl check ",
+        ),
+        (("cache", "drop"), "ptxdsl cache: argument action: invalid choice"),
+        (("nothing", "--x"), "ptxdsl: argument COMMAND: invalid choice"),
+    ],
+)
+def test_a_usage_error_is_the_subcommands(run, arguments: tuple[str, ...], said: str) -> None:
+    assert run(*arguments).err.startswith(said)
+
+
 def test_help_names_every_stage(run) -> None:
     result = run("compile", "--help")
     assert result.code == 0
@@ -157,6 +176,8 @@ def test_options_reach_the_compiler(run, good: str, monkeypatch: pytest.MonkeyPa
         (("-", "--arch", "sm_91"), "E0702"),
         (("-", "-o", "/"), "E1007"),
         (("-", "-o", "/nowhere/at/all"), "E1007"),
+        (("-", "-o", ""), "E1007"),
+        (("-", "-o", "nowhere/"), "E1007"),
     ],
 )
 def test_what_cannot_be_done_is_a_diagnostic(
@@ -166,6 +187,33 @@ def test_what_cannot_be_done_is_a_diagnostic(
     result = run("compile", *arguments, stdin=GOOD.encode())
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith(f"error[{code}]: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "help"),
+    [
+        (("-D", "S=abc"), "unknown name `abc`", "write a constant expression: -D STAGES=3, -D CHECKED=True, "),
+        (("-D", "S"), "-D S: expected NAME=VALUE", "the value is an expression such as 3, True or DType.float32"),
+        (("-o", ""), "-o names no file", "leave -o out for standard output"),
+        (("-o", "no/"), "cannot write 'no/': it is a folder's name", "for example no/kernel.ptx"),
+        (("--arch", "sm_70"), "unknown target 'sm_70'", "the oldest target is sm_80"),
+    ],
+)
+def test_what_to_write_instead(run, arguments: tuple[str, ...], message: str, help: str) -> None:
+    program = b"@kernel\ndef f[S: Int](p: Pointer[Int32, MutAnyOrigin]):\n    p[] = Int32(S)\n"
+    result = run("compile", "-", *arguments, stdin=program)
+    assert result.code == 1 and message in result.err.splitlines()[0]
+    assert help in result.err.splitlines()[-1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links")
+def test_the_source_is_never_overwritten(run, good: str, tmp_path: Path) -> None:
+    link = tmp_path / "link.ptx"
+    link.symlink_to(good)
+    for output in (good, str(link), os.path.join(tmp_path, ".", "good.pdsl")):
+        result = run("compile", good, "-o", output)
+        assert result.code == 1 and result.err.startswith(f"error[E1012]: the output '{output}' is the file that is")
+        assert Path(good).read_text() == GOOD
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"def f():\n    pass\n\xff\n", b"\0", b"x = (" * 5000])
@@ -191,6 +239,16 @@ def test_a_ptx_file_starts_at_ptx(run, tmp_path: Path) -> None:
     assert run("compile", str(path)).out == FOREIGN_PTX
     refused = run("compile", str(path), "--emit", "tir")
     assert refused.code == 1 and "error[E1011]: a .ptx file has no tir stage" in refused.err
+
+
+def test_a_ptx_file_names_its_target(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[driver.Job] = []
+    monkeypatch.setattr(driver, "show", lambda job, stop: seen.append(job) or "")
+    path = tmp_path / "k.ptx"
+    for text, given in (("sm_100a", ()), ("sm_80, debug", ()), ("sm_75", ()), ("sm_80", ("--arch", "sm_90"))):
+        path.write_text(FOREIGN_PTX.replace("sm_90a", text))
+        run("compile", str(path), *given)
+    assert [job.options.arch for job in seen] == ["sm_100a", "sm_80", "sm_90a", "sm_90"]
 
 
 @needs_ptxas
@@ -342,6 +400,10 @@ def test_version(run) -> None:
     result = run("version")
     assert result.out.startswith(f"ptxdsl {__version__}\n") and "\nllvmlite " in result.out
     assert ptxdsl.__version__ == __version__
+
+
+def test_version_as_an_option(run) -> None:
+    assert run("--version") == run("version")
 
 
 def test_targets(run) -> None:

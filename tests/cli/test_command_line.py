@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxdsl import driver
-from ptxdsl.command_line import STAGE_NAMES, Arguments, _parser, plain
+from ptxdsl import command_line, driver
+from ptxdsl.command_line import STAGE_NAMES, Arguments, plain
 
 WORDS = [
     "a.pdsl", "-", "", "-x", "--", "-D", "-DS=1", "S=3", "-o", "-oout", "out", "--emit", "ptx", "--emit=ptx", "--em",
@@ -22,7 +22,7 @@ WORDS = [
 def by_argparse(argv: list[str]) -> Arguments | None:
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         try:
-            return _parser().parse_args(argv, Arguments())
+            return command_line.by_argparse(argv)
         except SystemExit:
             return None
 
