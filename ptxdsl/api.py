@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 Constants = tuple[tuple[str, str], ...]
 
+# Characters. A path that is longer than file systems let a name be, and names no file, is likely a program's text.
+_LONGEST_NAME = 255
+_SHOWN_NAME = 40  # of such a one in messages
+
 
 def load(
     path: str | os.PathLike[str],
@@ -38,12 +42,13 @@ def load(
 ) -> Module:
     """The kernels of a ``.pdsl`` or ``.mojo`` file. The keywords are the compiler's options (``Options``).
 
-    Raises CompileError where the file cannot be read. Its text is parsed when a kernel is first asked for.
+    Raises CompileError where the file cannot be read, TypeError for what is no path. Its text is parsed when a kernel
+    is first asked for.
     """
     from ptxdsl.imports import read_file
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
-    return Module(read_file(os.fspath(path)), options)
+    return Module(read_file(_path(path)), options)
 
 
 def loads(
@@ -60,7 +65,7 @@ def loads(
     from ptxdsl.imports import source_of
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
-    return Module(source_of(text.encode("utf-8", "surrogatepass"), name), options)
+    return Module(source_of(_text(text).encode("utf-8", "surrogatepass"), name), options)
 
 
 def compile(
@@ -73,7 +78,7 @@ def compile(
     """Compiles a file, or a module of ``loads``, to PTX; needs no GPU.
 
     kernel: one def, or None for all ``@kernel`` ones. arch: a target's name (``ptxdsl targets``). constants: values of
-    the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError.
+    the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError, and TypeError as ``load`` does.
     """
     module = source if isinstance(source, Module) else load(source)
     return module._program.compile(kernel, _constants(constants or {}), arch)
@@ -270,6 +275,28 @@ def _first_ordinal(arguments: tuple[Any, ...]) -> int | None:
         if array is not None and array.ordinal is not None:
             return array.ordinal
     return None
+
+
+def _text(value: Any) -> str:
+    """Raises TypeError for what is no text."""
+    if not isinstance(value, str):
+        hint = ": decode it first" if isinstance(value, bytes | bytearray) else ""
+        raise TypeError(f"the text of a program is a str, not {type(value).__name__}{hint}")
+    return value
+
+
+def _path(value: Any) -> str:
+    """A path as a text. Raises TypeError for what is none, CompileError E1001 for the text of a program."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"the path of a program is a str or a path, not {type(value).__name__}")
+    path = os.fsdecode(value)
+    if ("\n" in path or len(path) > _LONGEST_NAME) and not os.path.exists(path):
+        from ptxdsl.diagnostics import error
+
+        start = next(iter(path.strip().splitlines()), "")[:_SHOWN_NAME]
+        help = "if this is the text of a program, use ptxdsl.loads(text)"
+        raise error("E1001", f"there is no file of the name '{start}…' ({len(path)} characters)", None, help=help)
+    return path
 
 
 def _constants(values: Mapping[str, Any]) -> Constants:

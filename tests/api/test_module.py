@@ -49,6 +49,32 @@ def test_an_unknown_kernel_names_the_nearest(module):
         module.scal
 
 
+def test_a_text_where_a_path_is_wanted():
+    for text in (TEXT, "def f(): pass  # " + "x" * 300):
+        with pytest.raises(CompileError) as caught:
+            ptxdsl.compile(text)
+        (problem,) = caught.value.diagnostics
+        assert problem.code == "E1001" and len(problem.message) < 100
+        assert problem.help == "if this is the text of a program, use ptxdsl.loads(text)"
+
+
+def test_a_long_path_is_a_path(tmp_path):
+    folder = tmp_path / ("a" * 150) / ("b" * 150)
+    folder.mkdir(parents=True)
+    (folder / "scale.pdsl").write_text(TEXT)
+    assert ptxdsl.load(folder / "scale.pdsl").kernels == ("scale",)
+
+
+def test_what_is_no_text_and_no_path():
+    with pytest.raises(TypeError, match=r"the text of a program is a str, not NoneType$"):
+        ptxdsl.loads(None)
+    with pytest.raises(TypeError, match=r"a str, not bytes: decode it first$"):
+        ptxdsl.loads(TEXT.encode())
+    for call in (ptxdsl.load, ptxdsl.compile):
+        with pytest.raises(TypeError, match=r"the path of a program is a str or a path, not int$"):
+            call(3)
+
+
 def test_specialising_twice_gives_one_kernel(module):
     assert module.scale.specialize(factor=3) is module.scale.specialize(factor="3")
     assert module.scale.specialize(factor=3) is not module.scale
