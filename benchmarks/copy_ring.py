@@ -3,7 +3,8 @@
     python benchmarks/copy_ring.py [--gib N] [--runs N]
 
 Random bytes; medians of event times, our launches and the driver's in turn; every result compared byte for byte. Goal:
-the sample as it stands at 0.95 times the driver's speed or more. Exits 1 where it is missed or a byte differs.
+the sample as it stands at 0.95 times the driver's speed or more. Exits 1 where it is missed or a byte differs, 2 where
+there is no GPU or no PyTorch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from gpu_arrays import lacking  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
 import ptxdsl  # noqa: E402
@@ -53,6 +55,9 @@ def main() -> int:
     parser.add_argument("--gib", type=float, default=2.0, help="size of the array (at least 1)")
     parser.add_argument("--runs", type=int, default=15)
     chosen = parser.parse_args()
+    if lack := lacking():
+        print(f"copy_ring.py {lack}", file=sys.stderr)
+        return 2
     import torch
     from cuda.bindings import driver as cuda
 

@@ -4,7 +4,7 @@
 
 Needs a GPU with PyTorch, and nvcc for the reference. Goals: the default form (``--wait=try``, rings unrolled where the
 rule says so) at most 1.02 times the better of the reference's two forms at every S, and at most 57 cycles for S >= 2
-with the better of the two waits. Exits 1 where one is missed.
+with the better of the two waits. Exits 1 where one is missed, 2 where there is no GPU, no PyTorch or no nvcc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from gpu_arrays import device_int64  # noqa: E402
+from gpu_arrays import device_int64, lacking  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
 import ptxdsl  # noqa: E402
@@ -72,6 +72,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--trips", type=int, default=120000)
     chosen = parser.parse_args()
+    if lack := lacking("nvcc"):
+        print(f"handshake.py {lack}", file=sys.stderr)
+        return 2
     print(f"{machine_line(gpu=True)}; cycles an iteration, median of {chosen.runs} runs of {chosen.trips} iterations")
     with tempfile.TemporaryDirectory() as folder:
         theirs = reference(Path(folder))
