@@ -758,7 +758,7 @@ needs none of them.
     "E0903": """
 the arguments do not match the parameters
 
-A kernel takes exactly the arguments of its `def`, by position or by keyword.
+A kernel takes exactly the arguments of its `def`, by position.
 """,
     "E0904": """
 an argument of another type
