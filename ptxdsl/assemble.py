@@ -137,7 +137,8 @@ def parse_log(words: str, line_map: Sequence[Span | None], ptx: str = "") -> tup
         if match["kind"] == "info" and note is None:
             continue
         code, severity = _KINDS[match["kind"]]
-        number = int(match["line"] or 0)
+        last = re.search(r"on line (\d+)$", match["words"].strip())  # of a character that is not ASCII
+        number = int(match["line"] or (last[1] if last else 0))
         span = line_map[number - 1] if 0 < number <= len(line_map) else None
         if span is None:
             span = _span_of_kernel(match["words"], lines, line_map)

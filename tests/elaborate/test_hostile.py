@@ -8,7 +8,8 @@ import time
 import pytest
 from elaborate_support import diagnostics, typed, where
 
-from ptxdsl.diagnostics import Diagnostic, DiagnosticSink
+from ptxdsl.assemble import find_tool
+from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink
 from ptxdsl.driver import compile_source
 from ptxdsl.source import Source
 
@@ -180,3 +181,16 @@ def test_thousands_of_arguments_take_linear_time() -> None:
     start = time.process_time()
     typed(f"def f({declared}) -> Int32:\n    return a0\n" + KERNEL + f"    p[] = f({given})\n")
     assert time.process_time() - start < SECONDS
+
+
+def test_what_ptxas_says_of_inline_assembly_is_shown_at_its_line() -> None:
+    try:
+        find_tool("ptxas")
+    except CompileError:
+        pytest.skip("ptxas is not installed")
+    for text in ("é $0;", "nothing $0;"):
+        body = f'    p[] = 1\n    p[] = inlined_assembly["{text}", Int32, constraints="=r,r"](n)\n'
+        with pytest.raises(CompileError) as caught:
+            compile_source(Source("k.pdsl", KERNEL + body), stop="cubin")
+        problem = next(d for d in caught.value.diagnostics if d.severity == "error")
+        assert problem.span is not None and (problem.code, problem.span.line) == ("E0802", 4)
