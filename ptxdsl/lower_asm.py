@@ -164,14 +164,13 @@ def emit_asm(
         letter = registers(operand.ty)[0].letter
         # In a loop the table's address stays in a register, its slot in the text: ptxas makes a symbol's address
         # anew at every use (three SASS instructions), and does not take it out of the loop.
-        if address.constant and not b.loop_depth:
-            whole = address.offset + extra
+        whole = address.offset + extra
+        if address.constant and not b.loop_depth and whole >= 0:  # LLVM prints buf-8 there, and ptxas wants buf+-8
             text = f"{type} " + (f"getelementptr (i8, {type} {address.root}, i32 {whole})" if whole else address.root)
             return f"[${take('i', text)}]"
         if key not in numbers:
             numbers[key] = [take(letter, f"{type} {address.root}")]
-        offset = address.offset + extra
-        suffix = f"+{offset}" if offset else ""  # PTX writes a negative one as +-8
+        suffix = f"+{whole}" if whole else ""  # PTX writes a negative one as +-8
         return f"[${numbers[key][0]}{suffix}]"
 
     def place(match: re.Match[str]) -> str:

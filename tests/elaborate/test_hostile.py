@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 
 import pytest
 from elaborate_support import diagnostics, typed, where
 
+from ptxdsl.artifact import Compiled
 from ptxdsl.assemble import find_tool
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink
 from ptxdsl.driver import compile_source
@@ -194,3 +196,23 @@ def test_what_ptxas_says_of_inline_assembly_is_shown_at_its_line() -> None:
             compile_source(Source("k.pdsl", KERNEL + body), stop="cubin")
         problem = next(d for d in caught.value.diagnostics if d.severity == "error")
         assert problem.span is not None and (problem.code, problem.span.line) == ("E0802", 4)
+
+
+def test_addresses_before_an_allocation_are_written_as_ptxas_reads_them() -> None:
+    """Nobody should use them; what is refused, if anything, must not be the PTX."""
+    text = """\
+        @kernel
+        def k(res: Pointer[Float32, MutAnyOrigin]):
+            var bars = unsafe_stack_allocation[6, SharedMemBarrier, address_space=.SHARED]()
+            var buf = unsafe_stack_allocation[6, Float32, address_space=.SHARED]()
+            var b = bars.unsafe_offset(-1)
+            b[].init(3)
+            var p = RolePipeline[3, True](b, b)
+            p.acquire()
+            p.commit()
+            res[] = buf[unsafe_offset=-2]
+        """
+    compiled = compile_source(Source("test.pdsl", textwrap.dedent(text)))
+    assert isinstance(compiled, Compiled)
+    ptx = compiled.ptx
+    assert "+-8]" in ptx and "shared-" not in ptx
