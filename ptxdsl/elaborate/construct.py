@@ -68,9 +68,12 @@ class Construct(Statements):
     def _inferred_simd(self, generic: GenericType, args: list[Given], span: Span) -> RValue:
         """``SIMD(1.0, x)``, ``SIMD[DType.float32](a, b, c, d)``."""
         if generic.params:
-            node, scope = generic.params[0][0].value, generic.params[0][1]
-            dtype = self.comptime_value(node, scope, types.DTYPE)
-            assert isinstance(dtype, Comptime)
+            given, scope = generic.params[0]
+            if given.name not in (None, "dtype"):
+                return self.construct(self.instantiate(generic, span), args, span)
+            dtype = self.comptime_value(given.value, scope, types.DTYPE)
+            if not isinstance(dtype, Comptime) or dtype.type != types.DTYPE:
+                raise self.mismatch(dtype.type, types.DTYPE, given.value.span, dtype)
             return self._simd(SimdType(dtype.value, len(args)), args, span)
         typed = next((a.value.type for a in args if not isinstance(a.value, Literal)), None)
         first = typed if typed is not None else self.materialize(args[0].value, span).type
