@@ -95,7 +95,6 @@ STRING, DTYPE, ANY_TYPE = MetaType("StaticString"), MetaType("DType"), MetaType(
 SPACE, ORIGIN, FUNCTION, MODULE, NONE = (
     MetaType("AddressSpace"), MetaType("Origin"), MetaType("Function"), MetaType("Module"), MetaType("NoneType"),
 )  # fmt: skip
-ELLIPSIS = MetaType("EllipsisType")
 RANGE = MetaType("Range")
 TENSOR_MAP = MetaType("TensorMap")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl import types
+from ptxdsl.elaborate.control import contains_call, root
 from ptxdsl.elaborate.entities import (
     Comptime,
     FunctionDecl,
@@ -23,7 +24,7 @@ from ptxdsl.elaborate.names import closest, methods_name
 from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.values import type_value
+from ptxdsl.elaborate.values import type_value, uninitialised
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -91,7 +92,32 @@ class Bound:
 
 
 class Arguments(Operators):
-    """Binds the parameters and arguments of one declaration."""
+    """Evaluates arguments, and binds the parameters and arguments of one declaration."""
+
+    def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
+        result = []
+        last_call = max((i for i, a in enumerate(args) if contains_call(a.value)), default=-1)
+        for i, argument in enumerate(args):
+            if argument.star:
+                raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
+            at = argument.span
+            name_span = Span(at.source, at.start, at.start + len(argument.name)) if argument.name else None
+            if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
+                isinstance(argument.value, ast.Call) and isinstance(argument.value.func, ast.DotName)
+            ):
+                result.append(Given(self, argument.name, argument.value.span, None, argument.value, scope, name_span))
+                continue
+            place = self.evaluate_place(argument.value, scope)
+            given = Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span)
+            if i < last_call and self.initialised(place):
+                given.kept = self.read(place, argument.span)  # as it is here, whatever the calls behind it change
+            result.append(given)
+        return result
+
+    def initialised(self, place: Place) -> bool:
+        """Whether a place can be read: all but a variable that has no value yet."""
+        variable = root(place)
+        return variable is None or uninitialised(self.state[variable]) is None
 
     @staticmethod
     def _implicit(decl: FunctionDecl) -> int:

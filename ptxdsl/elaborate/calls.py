@@ -26,7 +26,7 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.frames import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.values import with_comptime
+from ptxdsl.elaborate.values import uninitialised, with_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import Type
@@ -145,7 +145,7 @@ class Calls(Arguments):
             for argument in node.args:
                 if argument.convention == "out":
                     out = self._out_variable(argument, bound)
-                    scope.declare(argument.name, PlaceAlias(VariablePlace(out, out.type), True))
+                    scope.declare(argument.name, PlaceAlias(VariablePlace(out, out.type)))
                 else:
                     self._declare_argument(scope, argument, bound)
             result = out.type if out is not None else self.result_type(bound.decl, bound.binding.scope)
@@ -174,7 +174,7 @@ class Calls(Arguments):
     def _declare_argument(self, scope: Scope, argument: ast.ArgDecl, bound: Bound) -> None:
         given = bound.args[argument.name]
         if isinstance(given, VariablePlace | MemoryPlace | LanePlace | TemporaryPlace):
-            scope.declare(argument.name, PlaceAlias(given, argument.convention != "read"))
+            scope.declare(argument.name, PlaceAlias(given))
             return
         value = given if self.comptime_depth else with_comptime(given, False)
         if argument.convention == "var":
@@ -268,18 +268,6 @@ class Calls(Arguments):
             return None
         function = FunctionValue(to.decl.name, tuple(candidates), to)
         return self.call_function(function, [Given(self, None, span, TemporaryPlace(value), None, None)], span)
-
-
-def uninitialised(value: RValue) -> tuple[int, ...] | None:
-    """The path to a part without a value, if there is one."""
-    if isinstance(value, Uninit):
-        return ()
-    items = value.fields if isinstance(value, StructValue) else getattr(value, "items", ())
-    for i, item in enumerate(items):
-        path = uninitialised(item)
-        if path is not None:
-            return (i, *path)
-    return None
 
 
 def param_args(args: tuple[ast.Argument, ...], scope: Scope) -> ParamArgs:

@@ -314,7 +314,6 @@ class PlaceAlias:
     """A name for a place of the caller's: ``self`` and ``mut`` arguments."""
 
     place: Place
-    mutable: bool
 
 
 @dataclass(eq=False, slots=True)

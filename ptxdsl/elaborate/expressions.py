@@ -6,9 +6,8 @@ from fractions import Fraction
 
 from ptxdsl import types
 from ptxdsl.elaborate.arguments import Given
-from ptxdsl.elaborate.calls import param_args, uninitialised
+from ptxdsl.elaborate.calls import param_args
 from ptxdsl.elaborate.conditions import Conditions
-from ptxdsl.elaborate.control import contains_call, root
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -354,31 +353,6 @@ class Expressions(Conditions):
                     return LanePlace(place, t.elem, index)
                 raise self.fail("E0401", "a tuple's element is chosen at compile time", index_node.span)
         raise self.fail("E0331", f"{t} cannot be indexed", node.span)
-
-    def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
-        result = []
-        last_call = max((i for i, a in enumerate(args) if contains_call(a.value)), default=-1)
-        for i, argument in enumerate(args):
-            if argument.star:
-                raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
-            at = argument.span
-            name_span = Span(at.source, at.start, at.start + len(argument.name)) if argument.name else None
-            if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
-                isinstance(argument.value, ast.Call) and isinstance(argument.value.func, ast.DotName)
-            ):
-                result.append(Given(self, argument.name, argument.value.span, None, argument.value, scope, name_span))
-                continue
-            place = self.designate(argument.value, scope)
-            given = Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span)
-            if i < last_call and self.initialised(place):
-                given.kept = self.read(place, argument.span)  # as it is here, whatever the calls behind it change
-            result.append(given)
-        return result
-
-    def initialised(self, place: Place) -> bool:
-        """Whether a place can be read: all but a variable that has no value yet."""
-        variable = root(place)
-        return variable is None or uninitialised(self.state[variable]) is None
 
     def _call(self, node: ast.Call, scope: Scope, expected: Type | None) -> RValue:
         if isinstance(node.func, ast.DotName):

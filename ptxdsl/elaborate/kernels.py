@@ -254,7 +254,7 @@ class Kernels(KernelOptions):
             if argument.convention == "out":
                 out = variable
             self.state[variable] = Uninit(t) if out is variable else self._fresh(t, argument.name, node.span)
-            scope.declare(argument.name, PlaceAlias(VariablePlace(variable, t), argument.convention != "read"))
+            scope.declare(argument.name, PlaceAlias(VariablePlace(variable, t)))
         result = out.type if out is not None else self.result_type(decl, outer)
         op = tir.Op("scope", [], [], {}, node.span)
         self.function = FunctionFrame(op, None if result == types.NONE else result, node.name, out=out)

@@ -10,7 +10,6 @@ from ptxdsl.elaborate.entities import (
     Comptime,
     ComptimeAlias,
     GenericType,
-    Literal,
     Poison,
     RValue,
     StructDecl,
@@ -285,6 +284,3 @@ class TypeExpressions(Parameters):
                 raise self.mismatch(value.type, types.SPACE, node.span)
             space = value.value
         return PointerType(elem, space, mutable)
-
-    def literal_default(self, value: RValue, span: Span) -> RValue:
-        return self.materialize(value, span) if isinstance(value, Literal) else value

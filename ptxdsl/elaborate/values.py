@@ -111,3 +111,15 @@ def rebuild(value: RValue, replace: Callable[[tir.Value], tir.Value]) -> RValue:
 
 def same(a: tir.Value, b: tir.Value) -> bool:
     return a is b or (isinstance(a, tir.Const) and isinstance(b, tir.Const) and a.ty == b.ty and a.value == b.value)
+
+
+def uninitialised(value: RValue) -> tuple[int, ...] | None:
+    """The path to a part without a value, if there is one."""
+    if isinstance(value, Uninit):
+        return ()
+    items = value.fields if isinstance(value, StructValue) else getattr(value, "items", ())
+    for i, item in enumerate(items):
+        path = uninitialised(item)
+        if path is not None:
+            return (i, *path)
+    return None

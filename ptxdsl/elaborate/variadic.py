@@ -26,7 +26,6 @@ from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import PointerType, SimdType
 
-ASSEMBLY_PARAMS = ("asm", "result_type", "constraints", "has_side_effect")
 MAX_PRINTED = 32  # vprintf's limit of arguments
 
 
