@@ -1,0 +1,127 @@
+"""Instructions that wait, communicate or start asynchronous work: executed in Python, one handler each.
+
+A handler is registered under a dotted prefix of the opcode (``mbarrier.try_wait``); the longest registered prefix of an
+instruction's opcode is the one that runs it. The lanes that execute it together are a Group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.ptx.module import Instruction, Operand
+from ptxdsl.record import dataclass
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import Cta, Warp
+    from ptxdsl.sim.machine import Machine
+
+Lanes = npt.NDArray[np.bool_]
+
+
+class Group(Protocol):
+    """The lanes of one warp that stand before one host instruction. (The class itself is in ``machine``'s layer.)
+
+    ``read`` gives 32 values, those of inactive lanes unspecified; ``write`` writes the active lanes alone. type is a PTX
+    type without dot: ``u32``/``s32``/``b32``/``f32``/``pred`` (bool) … ``b16``/``f16`` give uint16, ``b8`` uint8, ``b128``
+    an array (32, 2) of uint64. The operand of a read may be a Register (special ones too), Immediate, Symbol (its
+    address), Address (the address itself, uint64) or Not.
+    """
+
+    machine: Machine
+    cta: Cta
+    warp: Warp
+    instruction: Instruction
+    mask: int
+    lanes: Lanes
+
+    def read(self, operand: Operand, type: str) -> npt.NDArray[np.generic]: ...
+    def write(self, operand: Operand, values: npt.ArrayLike, type: str) -> None: ...
+    def uniform(self, operand: Operand, type: str) -> int:
+        """The value that all active lanes have; a fault names the operand where they differ."""
+        ...
+
+    def fault(self, code: str, message: str, help: str | None = None) -> Exception:
+        """To be raised: the diagnostic at this instruction's place, with kernel, CTA, warp and lanes."""
+        ...
+
+    def require_whole_warp(self) -> None:
+        """For ``.aligned`` instructions: waits for, or faults on, lanes of the warp that are elsewhere."""
+        ...
+
+
+@dataclass(frozen=True)
+class WaitsFor:
+    """What a blocked group or agent says of itself in a deadlock report.
+
+    what: ``mbarrier``, ``bar.sync``, ``cluster barrier``, ``wgmma group``, … place: names it (``full[1] at shared+8``).
+    parity: of an mbarrier wait. state: pending arrivals, bytes, phase in words.
+    """
+
+    what: str
+    place: str
+    state: str = ""
+    parity: int | None = None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a handler returns when its group cannot go on yet.
+
+    ready: asked by the scheduler; no side effects. then: called with the group once ready; without it the whole
+    instruction is executed again. describe: for reports. timed: a ``try_wait``, that may also come back without
+    success; ``give_up`` then is called when nothing else in the machine can move.
+    """
+
+    ready: Callable[[], bool]
+    describe: Callable[[], WaitsFor]
+    then: Callable[[Group], Wait | None] | None = None
+    give_up: Callable[[Group], None] | None = None
+
+
+Handler = Callable[[Group], "Wait | None"]
+Check = Callable[[Instruction], "str | None"]
+
+HANDLERS: dict[str, Handler] = {}
+CHECKS: dict[str, Check] = {}
+
+
+def handles(*prefixes: str, check: Check | None = None) -> Callable[[Handler], Handler]:
+    """Registers a handler. check says before execution what of an instruction is not supported, or None."""
+
+    def register(handler: Handler) -> Handler:
+        for prefix in prefixes:
+            HANDLERS[prefix] = handler
+            if check is not None:
+                CHECKS[prefix] = check
+        return handler
+
+    return register
+
+
+def handler_prefix(opcode: str) -> str | None:
+    """The longest registered prefix of a dotted opcode."""
+    while opcode not in HANDLERS:
+        opcode, dot, _ = opcode.rpartition(".")
+        if not dot:
+            return None
+    return opcode
+
+
+class Agent(Protocol):
+    """Asynchronous work under way (a bulk copy, a wgmma, a tcgen05 pipe): scheduled like a warp.
+
+    unit: what ``--schedule slow:…`` names (``tma``, ``cp.async``, ``wgmma``, ``tcgen05``). origin: the instruction.
+    ``step`` does the next part of the work and says whether all is done; it is called only when ``ready``.
+    """
+
+    unit: str
+    cta: Cta
+    origin: Instruction
+
+    def ready(self) -> bool: ...
+    def step(self) -> bool: ...
+    def describe(self) -> WaitsFor: ...

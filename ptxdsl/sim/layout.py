@@ -1,0 +1,105 @@
+"""The memory that compiled warp code and the machine share: one record a warp, one a CTA, one a launch.
+
+Compiled code gets one pointer, to a warp's record, and finds the rest from there. NumPy structured types give both
+sides the same offsets (``OFFSET``). Pointers are host addresses (uint64); every record is 64-byte aligned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LANES = 32
+
+# Status of a lane.
+RUNNABLE, BLOCKED, EXITED = 0, 1, 2
+
+# Why compiled code came back.
+ALL_STOPPED = 0  # no lane of the warp is runnable
+HOST = 1  # the lanes of `mask` stand before host instruction `site`
+FUEL = 2  # `fuel` blocks have been executed; the lanes of `mask` are runnable still
+FAULT = 3  # instruction `site` made an error: `fault_kind`, `fault_lane`, `fault_address`
+GATHER = 4  # the lanes of `mask` stand before a warp collective (instruction `site`) that names `members` too
+TRAPPED = 5  # `trap` or `brkpt` executed by the lanes of `mask`
+
+# fault_kind
+BAD_ADDRESS, MISALIGNED, READ_ONLY, WRONG_SPACE, BAD_MEMBERS = 1, 2, 3, 4, 5
+
+LAUNCH = np.dtype(
+    [
+        # Global, const and kernel-parameter memory are regions of one virtual address range that starts at `base`:
+        # granule (address - base) >> granule_shift -> region number in `granules` (uint16, 0 = none) -> REGION.
+        ("granules", "u8"),
+        ("granule_count", "u8"),
+        ("regions", "u8"),
+        ("region_count", "u8"),
+        ("parameters", "u8"),  # host address of the kernel's parameter bytes
+        ("parameter_bytes", "u8"),
+        ("cta_count", "u4", 3),  # %nctaid
+        ("thread_count", "u4", 3),  # %ntid
+        ("cluster_shape", "u4", 3),  # %cluster_nctaid
+        ("cluster_count", "u4", 3),  # %nclusterid
+        ("clock", "i8"),  # the machine's time in cycles, for %clock and %globaltimer
+        ("writes", "u8"),  # stores and atomics that changed memory: "has anything happened since"
+        ("dynamic_shared", "u4"),  # %dynamic_smem_size
+        ("total_shared", "u4"),  # %total_smem_size
+        ("trace", "u8"),  # host address of the access log, 0 if accesses are not traced
+    ],
+    align=True,
+)
+
+REGION = np.dtype([("start", "u8"), ("end", "u8"), ("host", "u8"), ("writable", "u8")], align=True)
+
+CTA = np.dtype(
+    [
+        ("launch", "u8"),  # host address of LAUNCH
+        ("shared", "u8"),  # host address of this CTA's shared window, offset 0 (bytes below SHARED_START are invalid)
+        ("shared_end", "u4"),  # one past its last valid offset
+        ("rank", "u4"),  # %cluster_ctarank
+        ("peers", "u8"),  # host address of 16 uint64: the shared windows of the cluster's CTAs by rank, 0 = none
+        ("id", "u4", 3),  # %ctaid
+        ("cluster_id", "u4", 3),  # %clusterid
+        ("cluster_cta_id", "u4", 3),  # %cluster_ctaid
+        ("smid", "u4"),
+        ("local", "u8"),  # host address of local memory: thread t of the CTA has [t * local_bytes, + local_bytes)
+        ("local_bytes", "u4"),
+    ],
+    align=True,
+)
+
+WARP = np.dtype(
+    [
+        ("pc", "i4", LANES),  # the block at which each lane stands
+        ("status", "i4", LANES),
+        ("cta", "u8"),  # host address of CTA
+        ("registers", "u8"),  # host address of the register file
+        ("fuel", "i4"),  # blocks still to be executed before coming back with FUEL
+        ("mask", "u4"),  # the lanes that the exit code speaks of, as are the next three
+        ("site", "i4"),
+        ("members", "u4"),
+        ("fault_kind", "i4"),
+        ("fault_lane", "i4"),
+        ("fault_address", "u8"),
+        ("retired", "u8"),  # thread-instructions executed
+        ("issued", "u8"),  # warp-instructions executed
+        ("index", "u4"),  # %warpid within the CTA
+        ("tid", "u4", (3, LANES)),  # %tid
+    ],
+    align=True,
+)
+
+# Addresses as PTX code sees them.
+GLOBAL_BASE = 0x7000_0000_0000  # global memory, module variables, constants, kernel parameters: regions from here
+GRANULE_SHIFT = 12
+SHARED_WINDOW = 0x7E00_0000_0000  # generic address of shared address 0
+LOCAL_WINDOW = 0x7D00_0000_0000  # generic address of local address 0
+# A shared address is (CTA rank in the cluster) << RANK_SHIFT | offset, for .shared::cta and .shared::cluster alike, as
+# the card has it. The first KiB of a CTA is the system's, as on the card since sm_90.
+RANK_SHIFT = 24
+SHARED_START = 0x400
+
+
+def offset(record: np.dtype, name: str) -> int:
+    """The byte offset of a field of one of the records above."""
+    fields = record.fields
+    assert fields is not None
+    return int(fields[name][1])
