@@ -6,7 +6,7 @@ instruction's opcode is the one that runs it. The lanes that execute it together
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -28,7 +28,9 @@ class Group(Protocol):
     ``read`` gives 32 values, those of inactive lanes unspecified; ``write`` writes the active lanes alone. type is a PTX
     type without dot: ``u32``/``s32``/``b32``/``f32``/``pred`` (bool) … ``b16``/``f16`` give uint16, ``b8`` uint8, ``b128``
     an array (32, 2) of uint64. The operand of a read may be a Register (special ones too), Immediate, Symbol (its
-    address), Address (the address itself, uint64) or Not.
+    address), Address (the address itself, uint64) or Not. ``read_many`` and ``write_many`` do the same for a sequence of
+    operands at once, as an array (operands, 32): for instructions with up to 128 registers, gathered from the register
+    file in one step. A group may be kept after its handler: an agent reads and writes the lanes' registers later.
     """
 
     machine: Machine
@@ -40,6 +42,8 @@ class Group(Protocol):
 
     def read(self, operand: Operand, type: str) -> npt.NDArray[np.generic]: ...
     def write(self, operand: Operand, values: npt.ArrayLike, type: str) -> None: ...
+    def read_many(self, operands: Sequence[Operand], type: str) -> npt.NDArray[np.generic]: ...
+    def write_many(self, operands: Sequence[Operand], values: npt.ArrayLike, type: str) -> None: ...
     def uniform(self, operand: Operand, type: str) -> int:
         """The value that all active lanes have; a fault names the operand where they differ."""
         ...
