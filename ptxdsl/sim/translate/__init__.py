@@ -1,0 +1,1 @@
+"""PTX to host code: one function a kernel, that runs one warp."""
