@@ -11,9 +11,14 @@ What an ``Emit`` must keep to:
   integer goes through ``llvm.fptosi.sat``, and no ``nsw``/``nuw``/``exact``/fast-math flags or ``afn`` are used.
 * ``write`` masks: a guarded instruction, or one in a divergent group, changes the active lanes alone.
 * No instruction that becomes a call of a compiler runtime library on some host (``half`` arithmetic and conversions,
-  ``frem``, ``i128`` division, ``llvm.sin`` …); ``llvm.fma``, ``llvm.sqrt``, ``llvm.ctpop``, ``llvm.fshl`` and the like are fine.
+  ``frem``, ``i128`` division, ``llvm.sin`` …); ``llvm.fma``, ``llvm.sqrt``, ``llvm.ctpop``, ``llvm.fshl`` are fine.
 * No branches: an instruction is straight-line code. What needs a loop or is long is a function of its own (``define``).
-* What is not supported raises ``Unsupported`` with a clause that completes "<opcode>: "; all are reported before execution.
+* What is not supported raises ``Unsupported`` with a clause that completes "<opcode>: "; all such are reported at once,
+  before execution.
+
+The table is ``ops_table.LANE_OPS: dict[str, Emit]``, by the opcode's first part (``add``, ``cvt``). ``mov`` (whose packing
+and unpacking is what ``read`` and ``write`` of a Vector do), memory, control flow and cross-lane instructions are the
+frame's own.
 """
 
 from __future__ import annotations
@@ -59,13 +64,13 @@ class Emitter(Protocol):
         """The operand's lanes as a vector of ``ELEMENTS[type]``.
 
         Register (special ones too; a wider register gives its low bits), Immediate (also a float one for an integer
-        type: its bits), Symbol (its address), Not, and Vector (its items packed, the first lowest: ``mov.b32 %r, {%h0, %h1}``).
+        type: its bits), Symbol (its address), Not, and Vector (its items packed, the first lowest).
         """
         ...
 
     def write(self, operand: Operand, value: str, type: str) -> None:
-        """Sets a Register (a wider one: extended by its sign for ``s8``/``s16``/``s32``, else by zeros), or a Vector's items
-        (unpacked). A Sink takes anything."""
+        """Sets a Register (a wider one: extended by its sign for ``s8``/``s16``/``s32``, else by zeros), or a Vector's
+        items (unpacked). A Sink takes anything."""
         ...
 
     def read128(self, operand: Operand) -> tuple[str, str]:
