@@ -25,12 +25,13 @@ Lanes = npt.NDArray[np.bool_]
 class Group(Protocol):
     """The lanes of one warp that stand before one host instruction. (The class itself is in ``machine``'s layer.)
 
-    ``read`` gives 32 values, those of inactive lanes unspecified; ``write`` writes the active lanes alone. type is a PTX
-    type without dot: ``u32``/``s32``/``b32``/``f32``/``pred`` (bool) … ``b16``/``f16`` give uint16, ``b8`` uint8, ``b128``
-    an array (32, 2) of uint64. The operand of a read may be a Register (special ones too), Immediate, Symbol (its
-    address), Address (the address itself, uint64) or Not. ``read_many`` and ``write_many`` do the same for a sequence of
-    operands at once, as an array (operands, 32): for instructions with up to 128 registers, gathered from the register
-    file in one step. A group may be kept after its handler: an agent reads and writes the lanes' registers later.
+    ``read`` gives 32 values, those of inactive lanes unspecified; ``write`` writes the active lanes alone. type is a
+    PTX type without dot: ``u32``/``s32``/``b32``/``f32``/``pred`` (bool) … ``b16``/``f16`` give uint16, ``b8`` uint8,
+    ``b128`` an array (32, 2) of uint64. The operand of a read may be a Register (special ones too), Immediate, Symbol
+    (its address), Address (the address itself, uint64) or Not. ``read_many`` and ``write_many`` do the same for a
+    sequence of operands at once, as an array (operands, 32): for instructions with up to 128 registers, gathered from
+    the register file in one step. A group may be kept after its handler: an agent reads and writes the lanes'
+    registers later.
     """
 
     machine: Machine
@@ -53,7 +54,29 @@ class Group(Protocol):
         ...
 
     def require_whole_warp(self) -> None:
-        """For ``.aligned`` instructions: waits for, or faults on, lanes of the warp that are elsewhere."""
+        """For ``.aligned`` instructions: waits for, or faults on, lanes of the warp that are elsewhere.
+
+        It may leave the handler by an exception and have it called again: call it before any side effect."""
+        ...
+
+    def polled(self, wait: Wait) -> None:
+        """To be called by an instruction that only looked and did not find what it asks for (``mbarrier.test_wait``
+        that gives false): the call changed nothing. If the program asks again and again and nothing else changes
+        either, its lanes count as waiting for this ``wait`` (``ready`` and ``describe`` are used)."""
+        ...
+
+    def touch(self, key: object) -> None:
+        """Remembers that these lanes arrived on (or otherwise served) the barrier ``key``: a deadlock report tells of
+        those who wait for it which warps could still come, and why they do not."""
+        ...
+
+    @property
+    def time(self) -> int:
+        """The warp's clock, cycles under the cost model of ``timeline``."""
+        ...
+
+    def after(self, time: int) -> None:
+        """What this instruction found done was done at ``time``: the warp's clock is at least that."""
         ...
 
 
@@ -62,13 +85,17 @@ class WaitsFor:
     """What a blocked group or agent says of itself in a deadlock report.
 
     what: ``mbarrier``, ``bar.sync``, ``cluster barrier``, ``wgmma group``, … place: names it (``full[1] at shared+8``).
-    parity: of an mbarrier wait. state: pending arrivals, bytes, phase in words.
+    parity: of an mbarrier wait. state: pending arrivals, bytes, phase in words. key: what is waited for, the object
+    given to ``Group.touch``. by: the warps and agents that still have to do something, where that is known (of a named
+    barrier the warps that have not arrived); without it, those that have touched ``key``.
     """
 
     what: str
     place: str
     state: str = ""
     parity: int | None = None
+    key: object = None
+    by: tuple[Warp | Agent, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,13 +104,15 @@ class Wait:
 
     ready: asked by the scheduler; no side effects. then: called with the group once ready; without it the whole
     instruction is executed again. describe: for reports. timed: a ``try_wait``, that may also come back without
-    success; ``give_up`` then is called when nothing else in the machine can move.
+    success; ``give_up`` then is called when nothing else in the machine can move. at: the time (cycles) at which what
+    it waits for was done, for the cost model; without it, the clock of whoever made it ready.
     """
 
     ready: Callable[[], bool]
     describe: Callable[[], WaitsFor]
     then: Callable[[Group], Wait | None] | None = None
     give_up: Callable[[Group], None] | None = None
+    at: Callable[[], int] | None = None
 
 
 Handler = Callable[[Group], "Wait | None"]
@@ -119,12 +148,16 @@ class Agent(Protocol):
     """Asynchronous work under way (a bulk copy, a wgmma, a tcgen05 pipe): scheduled like a warp.
 
     unit: what ``--schedule slow:…`` names (``tma``, ``cp.async``, ``wgmma``, ``tcgen05``). origin: the instruction.
-    ``step`` does the next part of the work and says whether all is done; it is called only when ``ready``.
+    ``step`` does the next part of the work and says whether all is done; it is called only when ``ready``. cycles: what
+    the whole work takes under the cost model (``timeline.copy_cycles``), counted from its start, or from when it
+    became ready. time: set by the machine before every step: the clock at which that step is done.
     """
 
     unit: str
     cta: Cta
     origin: Instruction
+    cycles: int
+    time: int
 
     def ready(self) -> bool: ...
     def step(self) -> bool: ...

@@ -90,6 +90,8 @@ WARP = np.dtype(
 # Addresses as PTX code sees them.
 GLOBAL_BASE = 0x7000_0000_0000  # global memory, module variables, constants, kernel parameters: regions from here
 GRANULE_SHIFT = 12
+PARAMETERS = GLOBAL_BASE + (1 << GRANULE_SHIFT)  # the kernel's parameters (read-only): at most 32764 bytes
+VARIABLES = GLOBAL_BASE + (16 << GRANULE_SHIFT)  # module variables (``symbols``), then the launch's arrays
 SHARED_WINDOW = 0x7E00_0000_0000  # generic address of shared address 0
 LOCAL_WINDOW = 0x7D00_0000_0000  # generic address of local address 0
 # A shared address is (CTA rank in the cluster) << RANK_SHIFT | offset, for .shared::cta and .shared::cluster alike, as
