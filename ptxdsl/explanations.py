@@ -870,6 +870,34 @@ the output would overwrite the source
 
 `-o` names the very file that is compiled, perhaps by another path or a link. It is left as it is; name another file.
 """,
+    "E1013": """
+an --arg that cannot be read
+
+`--arg NAME=SPEC`, where NAME is the parameter's name (or its position from 0) and SPEC one of:
+
+- a number or `True`/`False`, with a type before it where it matters: `300`, `f32:1.5`
+- an array: `zeros ones full nan arange rand randn randint`, then type and shape, then options:
+  `randn:f32:1024x64:seed=3`, `full:u8:16:value=255`, `arange:i32:8:start=5:step=2`
+- an array from a file: `weights.npy`
+- the raw bytes of a parameter: `bytes:0a0b0c0d`
+""",
+    "E1014": """
+one argument given twice
+
+Each parameter of the kernel is given once, by its name or by its position.
+""",
+    "E1015": """
+an argument's array cannot be made
+
+The file cannot be read as a .npy array of a known element type, or the generator cannot make such values.
+""",
+    "E1016": """
+an --expect that cannot be evaluated
+
+`--expect 'res == a + b'` is a Python expression over the arguments' names, `np`, `math` and `functools`. The left side
+of `==` is taken from what the kernel left behind, the right one from what it was given; both are numbers, and the right
+side has the shape of the left one or can be broadcast to it.
+""",
     "E1090": """
 a damaged installation
 

@@ -72,6 +72,17 @@ class Packer:
 
     def pack(self, arguments: Sequence[Any]) -> Packed:
         """Raises LaunchError with one diagnostic for every argument that is wrong."""
+        leaves, arrays = self.leaves(arguments)
+        image = bytearray(max(self.size, 1))
+        for offset, data in zip(self.offsets, leaves, strict=True):
+            image[offset : offset + len(data)] = data
+        buffer = ctypes.create_string_buffer(bytes(image), len(image))
+        base = ctypes.addressof(buffer)
+        pointers = (ctypes.c_void_p * len(leaves))(*(base + offset for offset in self.offsets)) if leaves else None
+        return Packed(buffer, pointers, arrays)
+
+    def leaves(self, arguments: Sequence[Any]) -> tuple[list[Any], list[tuple[str, ArrayView]]]:
+        """What each leaf of the parameters gets, in their order, and the arrays. Raises as ``pack`` does."""
         params = self.signature.params
         if len(arguments) != len(params):
             wanted = ", ".join(f"{p.name}: {type_text(p)}" for p in params)
@@ -80,7 +91,7 @@ class Packer:
                 f"kernel '{self.signature.name}' takes {_count(len(params), 'argument')} ({wanted}), "
                 f"got {len(arguments)}",
             )
-        leaves: list[bytes] = []
+        leaves: list[Any] = []
         arrays: list[tuple[str, ArrayView]] = []
         problems: list[LaunchError] = []
         for param, value in zip(params, arguments, strict=True):
@@ -90,13 +101,7 @@ class Packer:
                 problems.append(problem)
         if problems:
             raise LaunchError(d for p in problems for d in p.diagnostics)
-        image = bytearray(max(self.size, 1))
-        for offset, data in zip(self.offsets, leaves, strict=True):
-            image[offset : offset + len(data)] = data
-        buffer = ctypes.create_string_buffer(bytes(image), len(image))
-        base = ctypes.addressof(buffer)
-        pointers = (ctypes.c_void_p * len(leaves))(*(base + offset for offset in self.offsets)) if leaves else None
-        return Packed(buffer, pointers, arrays)
+        return leaves, arrays
 
     def check_device(self, packed: Packed, device: Device, driver: Driver) -> None:
         """Every array must lie on the device that the kernel will run on."""
@@ -116,14 +121,14 @@ class Packer:
                 )
 
     def _leaf(
-        self, param: Param, path: str, value: Any, leaves: list[bytes], arrays: list[tuple[str, ArrayView]]
+        self, param: Param, path: str, value: Any, leaves: list[Any], arrays: list[tuple[str, ArrayView]]
     ) -> None:
         if isinstance(param, StructParam):
             for field, item in zip(param.fields, self._fields(param, path, value), strict=True):
                 self._leaf(field, f"{path}.{field.name}", item, leaves, arrays)
         elif isinstance(param, PointerParam):
-            array = self._array(param, path, value)
-            leaves.append(array.address.to_bytes(8, "little"))
+            array, leaf = self._pointer(param, path, value)
+            leaves.append(leaf)
             arrays.append((path, array))
         elif isinstance(param, TensorMapParam):
             leaves.append(self._tensor_map(path, value))
@@ -150,6 +155,20 @@ class Packer:
             f"give its fields as a tuple or a dict: {{{', '.join(f'{n!r}: …' for n in names)}}}",
         )
 
+    def _pointer(self, param: PointerParam, path: str, value: Any) -> tuple[ArrayView, Any]:
+        """The array and what its parameter gets: its address."""
+        array = self._array(param, path, value)
+        if array.host:
+            raise self._error(
+                "E0905",
+                path,
+                f"is in host memory ({array.owner}, {array.dtype})",
+                "copy it to the GPU first: torch.from_numpy(a).cuda() or cupy.asarray(a)",
+            )
+        self._check_elements(param, path, array)
+        self._check_memory(param, path, array)
+        return array, array.address.to_bytes(8, "little")
+
     def _array(self, param: PointerParam, path: str, value: Any) -> ArrayView:
         try:
             array = view(value)
@@ -159,14 +178,9 @@ class Packer:
         if array is None:
             instead = "allocate an empty array" if value is None else "give a PyTorch, CuPy or Numba array"
             raise self._error("E0904", path, f"is a {wanted}; got {_describe(value)}", instead)
-        if array.host:
-            raise self._error(
-                "E0905",
-                path,
-                f"is in host memory ({array.owner}, {array.dtype})",
-                "copy it to the GPU first: torch.from_numpy(a).cuda() or cupy.asarray(a)",
-            )
-        self._check_elements(param, path, array)
+        return array
+
+    def _check_memory(self, param: PointerParam, path: str, array: ArrayView) -> None:
         if not array.contiguous:
             raise self._error("E0906", path, f"is not contiguous (shape {array.shape})", "pass a contiguous copy of it")
         if array.readonly and param.mutable:
@@ -180,7 +194,6 @@ class Packer:
                 f"starts at address {array.address:#x}, which is not a multiple of {param.align} bytes",
                 "the array is probably a slice of another: pass a copy",
             )
-        return array
 
     def _check_elements(self, param: PointerParam, path: str, array: ArrayView) -> None:
         known = {"int": "int64", "uint": "uint64"}.get(param.dtype, param.dtype)

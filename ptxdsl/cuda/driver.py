@@ -159,6 +159,23 @@ class CudaDriver:
         """``parameters``: address of an array with one pointer a kernel parameter, or 0."""
         self._call("cuLaunchKernel", function.handle, *grid, *block, shared, stream, parameters, 0)
 
+    def allocate(self, size: int) -> int:
+        """The address of ``size`` bytes of device memory; free them with ``free``."""
+        return int(self._call("cuMemAlloc", size))
+
+    def free(self, address: int) -> None:
+        self._call("cuMemFree", address)
+
+    def copy_in(self, device: int, host: int, size: int) -> None:
+        self._call("cuMemcpyHtoD", device, host, size)
+
+    def copy_out(self, host: int, device: int, size: int) -> None:
+        self._call("cuMemcpyDtoH", host, device, size)
+
+    def synchronise(self) -> None:
+        """Waits for all work of the current context; what failed in it comes back as this call's result."""
+        self._call("cuCtxSynchronize")
+
 
 _lock = threading.Lock()
 _driver: CudaDriver | None = None

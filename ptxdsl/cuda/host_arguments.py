@@ -1,0 +1,66 @@
+"""Arguments of a simulated launch: the same checks as for the card, with arrays in host memory, used in place."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.cuda.arguments import Packer
+from ptxdsl.cuda.arrays import ArrayView
+from ptxdsl.signature import PointerParam
+
+# Element types that NumPy has no dtype for; arrays of their bits are taken for them.
+STORAGE = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+
+
+class HostPacker(Packer):
+    """``bind`` gives the simulator one value a parameter: an array, or the bytes of a scalar or tensor map."""
+
+    def bind(self, arguments: Sequence[Any]) -> list[npt.NDArray[Any] | bytes | Any]:
+        """Raises LaunchError with one diagnostic for every argument that is wrong."""
+        return self.leaves(arguments)[0]
+
+    def _pointer(self, param: PointerParam, path: str, value: Any) -> tuple[ArrayView, npt.NDArray[Any]]:
+        memory = host_memory(value)
+        if memory is None:
+            array = self._array(param, path, value)
+            where = f"is in device memory ({array.owner}, {array.dtype}), out of the simulator's reach"
+            raise self._error("E0905", path, where, "give a NumPy array or a CPU tensor, or launch with target='gpu'")
+        array = ArrayView(
+            memory.ctypes.data, memory.dtype.name, memory.itemsize, memory.shape,
+            memory.flags.c_contiguous, not memory.flags.writeable, None, "numpy", host=True,
+        )  # fmt: skip
+        named = str(getattr(value, "dtype", array.dtype)).removeprefix("torch.")
+        if memory.dtype.name != STORAGE.get(param.dtype) or named not in (param.dtype, memory.dtype.name):
+            self._check_elements(param, path, array)
+        self._check_memory(param, path, array)
+        return array, memory
+
+    def _tensor_map(self, path: str, value: Any) -> Any:
+        from ptxdsl.sim.tensor_map import TensorMap
+
+        return value if isinstance(value, TensorMap) else super()._tensor_map(path, value)
+
+
+def host_memory(value: Any) -> npt.NDArray[Any] | None:
+    """The array behind a NumPy array or a CPU tensor, sharing its memory; None for what is neither."""
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        return value.view(STORAGE.get(value.dtype.name) or value.dtype)
+    kind = type(value)
+    if hasattr(kind, "data_ptr") and hasattr(kind, "is_contiguous") and value.device.type == "cpu":
+        return _tensor_memory(value)
+    return None
+
+
+def _tensor_memory(tensor: Any) -> npt.NDArray[Any]:
+    # not through tensor.numpy(): it lacks bfloat16 and float8, and refuses tensors that want gradients
+    dtype = np.dtype(STORAGE.get(name := str(tensor.dtype).removeprefix("torch."), name))
+    strides = tuple(step * dtype.itemsize for step in tensor.stride())
+    last = sum((length - 1) * step for length, step in zip(tensor.shape, strides, strict=True))
+    size = last + dtype.itemsize if tensor.numel() else 0
+    buffer: Any = (ctypes.c_char * size).from_address(tensor.data_ptr()) if size else b""
+    return np.lib.stride_tricks.as_strided(np.frombuffer(buffer, dtype), tuple(tensor.shape), strides)
