@@ -744,6 +744,46 @@ LLVM IR that LLVM does not take
 The .ll file is not valid for this version of LLVM, or uses something that the target does not have. LLVM's words are
 in the message.
 """,
+    "E0810": """
+PTX text that is not understood
+
+A statement, operand or directive is not PTX as the PTX ISA describes its syntax, or the text ends too early. `ptxas` on
+the same text says what it thinks of it.
+""",
+    "E0811": """
+a directive that is not known, or not here
+
+The directive is new, misspelt, or stands where PTX does not allow it (in a function's body, at module scope, in a
+declaration).
+""",
+    "E0812": """
+a name that PTX text does not declare
+
+Every register, variable, function, label and prototype must be declared. A register of a range is declared with it:
+`.reg .b32 %r<4>;` gives %r0 to %r3. A label is seen in its own `{ }` and in those inside it.
+""",
+    "E0813": """
+a name declared twice in PTX text
+
+In one `{ }` a name stands for one register, variable or label; in a module for one variable or function.
+""",
+    "E0814": """
+a number or constant expression that is not understood
+
+Integers are decimal, octal (`017`), hexadecimal (`0x1F`) or binary (`0b11`) of at most 64 bits, with `U` if unsigned;
+floats are decimal or bits (`0f3F800000`, `0d…`). Constant expressions have C's operators.
+""",
+    "E0815": """
+the head of a PTX text is wrong
+
+PTX starts with `.version 8.7`, `.target sm_90a` and `.address_size 64`; 32-bit addresses are not supported.
+""",
+    "E0816": """
+a declaration in PTX text that is not understood
+
+A variable has a state space, a type, an alignment that is a power of two, at most one open dimension (the first), and
+as many initial values as elements.
+""",
     "E0901": """
 a CUDA driver call failed
 

@@ -1,0 +1,319 @@
+"""The body of a function: one regular expression a statement, scopes made flat.
+
+Source: PTX ISA, "Syntax": statements, labels, guard predicates, ``{ }`` scopes; ``.loc``, ``.branchtargets``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ptxdsl.ptx.module import Arguments, Function, Instruction, Label, Location, Operand, Register, Symbol
+from ptxdsl.ptx.reader_operands import Operands, Scope, split
+from ptxdsl.ptx.reader_text import Errors, Refused
+from ptxdsl.ptx.reader_variables import TYPE_BYTES, declaration, declarators, variable
+
+_STATEMENT = re.compile(
+    r"""\s*(?:
+      ([A-Za-z_$%][\w$]*)\s*:(?!:)                                               # 1 label
+    | \.([a-z]\w*)                                                               # 2 directive
+    | (\{)                                                                       # 3
+    | (\})                                                                       # 4
+    | (?:@\s*(!?\s*[A-Za-z_$%][\w$.]*)\s+)?([a-z]\w*(?:(?:\.|::)\w+)*)\s*([^;]*);  # 5 guard, 6 opcode, 7 operands
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+LOC = re.compile(
+    r"\.loc\s+(\d+)\s+(\d+)(?:[ \t]+(\d+))?"
+    r"(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?)?(?:\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?",
+    re.ASCII,
+)
+TO_SEMICOLON = re.compile(r"[^;]*;")
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(%?[A-Za-z_$]*)<(\d+)>\s*;", re.ASCII)
+_BRANCHES = frozenset(("bra", "bra.uni", "brx.idx", "brx.idx.uni"))
+_CALLS = frozenset(("call", "call.uni"))
+_VARIABLE_SPACES = frozenset(("global", "const", "shared", "local", "param", "tex"))
+_STATEMENT_END = re.compile(r"[;{}]|\Z")
+MAX_SCOPES = 1000  # open at once
+
+
+class BodyReader:
+    """Reads one function's body into ``function``; ``read`` gives the position behind its closing brace."""
+
+    def __init__(self, code: str, errors: Errors, files: dict[str, str], opcodes: dict[str, str]) -> None:
+        self.code = code
+        self.errors = errors
+        self.files = files
+        self.opcodes = opcodes  # one string an opcode in the whole module
+        self.locations: dict[str, Location | None] = {}
+
+    def read(self, function: Function, scope: Scope, position: int, line: int) -> tuple[int, int]:
+        """position: behind the opening brace; line: there. Gives the same of the closing one. Errors are recorded."""
+        self.function = function
+        self.operands = operands = Operands()
+        self.root = self.scope = scope
+        self.scopes = 0
+        self.depth = 1
+        self.pending: list[tuple[Instruction, Scope, int, int]] = []
+        self.tables: list[tuple[str, list[str], Scope, int, int]] = []
+        body = function.body
+        code = self.code
+        match_statement = _STATEMENT.match
+        one = operands.one
+        opcodes = self.opcodes
+        guards: dict[str, tuple[Register, bool]] = {}
+        location: Location | None = None
+        counted = position  # `line` is that of this position
+        while True:
+            match = match_statement(code, position)
+            if match is None:
+                position = self.not_understood(position)
+                continue
+            kind = match.lastindex
+            position = match.end()
+            if kind == 7:
+                guard_text, opcode, text = match.group(5, 6, 7)
+                at = match.start(6)
+                line += code.count("\n", counted, at)
+                counted = at
+                operands.statement = (at, position)
+                cache = self.scope.cache
+                try:
+                    if opcode in _BRANCHES or opcode in _CALLS:
+                        instruction = Instruction(opcode, (), None, line, location)
+                        self.jump(instruction, text, at, position)
+                    else:
+                        if "{" in text or "(" in text:
+                            values = operands.all(text, self.scope)
+                        elif text:
+                            found = []
+                            for piece in text.split(","):
+                                piece = piece.strip()
+                                value = cache.get(piece)
+                                found.append(one(piece, self.scope) if value is None else value)
+                            values = tuple(found)
+                        else:
+                            values = ()
+                        instruction = Instruction(opcodes.setdefault(opcode, opcode), values, None, line, location)
+                    if guard_text is not None:
+                        if self.scope is scope and guard_text in guards:
+                            instruction.guard = guards[guard_text]
+                        else:
+                            instruction.guard = self.guard(guard_text)
+                            if self.scope is scope:
+                                guards[guard_text] = instruction.guard
+                    body.append(instruction)
+                except Refused as refused:
+                    self.errors.add(refused, match.start(5) if guard_text else at, position)
+            elif kind == 1:
+                at = match.start(1)
+                line += code.count("\n", counted, at)
+                counted = at
+                name = match[1]
+                if name in self.scope.labels:
+                    self.errors.add(
+                        Refused("E0813", f"label {name} stands here for the second time", name), at, position
+                    )
+                self.scope.labels.add(name)
+                body.append(Label(name + self.scope.suffix, line))
+            elif kind == 2:
+                at = match.start(2) - 1
+                if match[2] == "loc":
+                    position, location = self.loc(at)
+                else:
+                    line += code.count("\n", counted, at)
+                    counted = at
+                    position = self.directive(match[2], at, line)
+            elif kind == 3:
+                self.scopes += 1
+                self.depth += 1
+                if self.depth > MAX_SCOPES:
+                    self.errors.fatal(Refused("E0810", "braces nested too deeply"), match.start(3), position)
+                self.scope = Scope(self.scope, f"#{self.scopes}")
+            else:
+                self.depth -= 1
+                if not self.depth:
+                    break
+                assert self.scope.parent is not None
+                self.scope = self.scope.parent
+        line += code.count("\n", counted, position)
+        self.resolve_labels()
+        function.registers = operands.registers
+        return position, line
+
+    def not_understood(self, position: int) -> int:
+        """Records the error and gives the position after the statement; ends the run at the end of the text."""
+        code = self.code
+        rest = len(code) - len(code[position:].lstrip())
+        if rest == len(code):
+            message = f"the text ends inside {self.function.name}: '}}' is missing"
+            self.errors.fatal(Refused("E0810", message), max(len(code.rstrip()) - 1, 0), len(code.rstrip()))
+        end = _STATEMENT_END.search(code, rest)
+        assert end is not None
+        stop = end.end()
+        if code.find(";", rest) < 0:
+            self.errors.fatal(Refused("E0810", "a statement that does not end: ';' is missing"), rest, len(code))
+        self.errors.add(Refused("E0810", "a statement that is not understood"), rest, max(stop, rest + 1))
+        return max(stop, rest + 1)
+
+    def guard(self, text: str) -> tuple[Register, bool]:
+        negated = text[0] == "!"
+        name = text[1:].strip() if negated else text
+        register = self.operands.one(name, self.scope)
+        if not isinstance(register, Register):
+            raise Refused("E0810", "a guard is a predicate register", name)
+        if self.operands.registers.get(register.name, "pred") != "pred":
+            type = self.operands.registers[register.name]
+            raise Refused("E0810", f"a guard is a predicate register, and {name} is .{type}", name)
+        return register, negated
+
+    # branches and calls: their labels may stand further down
+
+    def jump(self, instruction: Instruction, text: str, start: int, end: int) -> None:
+        if instruction.opcode in _CALLS:
+            instruction.operands = self.call(split(text), start, end)
+            instruction.opcode = self.opcodes.setdefault(instruction.opcode, instruction.opcode)
+            last = instruction.operands[-1]
+            if len(instruction.operands) < 3 or not isinstance(last, Symbol) or last is instruction.operands[0]:
+                return
+            self.pending.append((instruction, self.scope, start, end))
+            return
+        pieces = [piece.strip() for piece in text.split(",")]
+        if len(pieces) != (2 if instruction.opcode.startswith("brx") else 1) or not pieces[-1]:
+            raise Refused("E0810", f"{instruction.opcode} has other operands")
+        index = [self.operands.one(pieces[0], self.scope)] if len(pieces) == 2 else []
+        instruction.operands = (*index, Symbol(pieces[-1]))
+        self.pending.append((instruction, self.scope, start, end))
+
+    def call(self, pieces: list[str], start: int, end: int) -> tuple[Operand, ...]:
+        """``(results), function, (arguments), prototype``: all but the function may be absent."""
+        result: list[Operand] = []
+        seen_function = False
+        for piece in (piece.strip() for piece in pieces):
+            if piece.startswith("("):
+                result.append(self.operands.arguments(piece, self.scope))
+            elif not seen_function:
+                seen_function = True
+                result.append(self.operands.one(piece, self.scope))
+            else:
+                result.append(Symbol(piece))
+        if not seen_function:
+            raise Refused("E0810", "a call names a function")
+        return tuple(result)
+
+    def resolve_labels(self) -> None:
+        tables = {}
+        for name, labels, scope, start, end in self.tables:
+            found = [self.label(label, scope) for label in labels]
+            for label, unique in zip(labels, found, strict=True):
+                if unique is None:
+                    self.errors.add(Refused("E0812", f"label {label} is not in this function", label), start, end)
+            tables[name] = tuple(unique for unique in found if unique is not None)
+        self.function.branch_targets = tables
+        for instruction, scope, start, end in self.pending:
+            target = instruction.operands[-1]
+            assert isinstance(target, Symbol)
+            unique = self.label(target.name, scope)
+            if unique is None:
+                what = "label" if instruction.opcode.startswith("br") else "prototype"
+                message = f"{what} {target.name} is not in this function"
+                self.errors.add(Refused("E0812", message, target.name), start, end)
+            elif unique is not target.name:
+                instruction.operands = (*instruction.operands[:-1], Symbol(unique))
+
+    def label(self, name: str, scope: Scope | None) -> str | None:
+        """The unique name of the label that a scope sees."""
+        while scope is not None:
+            if name in scope.labels:
+                return name + scope.suffix
+            scope = scope.parent
+        return None
+
+    # directives
+
+    def loc(self, start: int) -> tuple[int, Location | None]:
+        match = LOC.match(self.code, start)
+        if match is None:
+            end = self.code.find("\n", start)
+            end = len(self.code) if end < 0 else end
+            self.errors.add(Refused("E0810", "a .loc has a file number, a line and a column"), start, end)
+            return end, None
+        key = match[0]
+        if key not in self.locations:
+            file, line, column = match.group(1, 2, 3)
+            name = self.files.get(file)
+            known = name is not None and len(line) < 10 and len(column or "0") < 10
+            self.locations[key] = Location(name or "", int(line), int(column or 0)) if known and int(line) else None
+        return match.end(), self.locations[key]
+
+    def directive(self, name: str, start: int, line: int) -> int:
+        """A directive at ``start`` (its dot); gives the position after it."""
+        match = TO_SEMICOLON.match(self.code, start)
+        if match is None:
+            self.errors.fatal(Refused("E0810", f"a .{name} that does not end: ';' is missing"), start, len(self.code))
+        end = match.end()
+        text = self.code[start : end - 1]
+        try:
+            if name == "reg":
+                self.registers(text, start, end)
+            elif name in _VARIABLE_SPACES:
+                self.variables(text, line)
+            elif name in ("branchtargets", "calltargets", "callprototype"):
+                self.table(name, text, start, end)
+            elif name != "pragma":
+                raise Refused("E0811", f".{name} is no directive of a function's body", f".{name}")
+        except Refused as refused:
+            self.errors.add(refused, start, end)
+        return end
+
+    def registers(self, text: str, start: int, end: int) -> None:
+        quick = _REGISTERS.match(self.code, start)
+        if quick is not None and quick[1] in TYPE_BYTES and quick.end() == end and len(quick[3]) < 12:
+            self.scope.declare_range(quick[2], int(quick[3]), quick[1])
+            return
+        of = declaration(text)
+        for one in declarators(of.rest):
+            if one.dimensions or one.initial is not None:
+                raise Refused("E0816", "a register is no array and has no initial value", one.name)
+            if one.count is not None:
+                if of.elements:
+                    raise Refused("E0816", "a range of vector registers", one.name)
+                self.scope.declare_range(one.name, one.count, of.type)
+            else:
+                self.scope.declare_register(one.name, of.type, of.elements)
+
+    def variables(self, text: str, line: int) -> None:
+        of = declaration(text)
+        for one in declarators(of.rest):
+            made = variable(of, one, "", line)
+            made.name = self.scope.declare_variable(one.name)
+            self.function.variables += (made,)
+
+    def table(self, name: str, text: str, start: int, end: int) -> None:
+        """``.branchtargets`` and the like: the label before it is the table's name, and no place in the code."""
+        body = self.function.body
+        label = body[-1] if body else None
+        if not isinstance(label, Label):
+            raise Refused("E0810", f".{name} stands behind a label")
+        body.pop()
+        if name == "branchtargets":
+            labels = [piece.strip() for piece in text.partition(name)[2].split(",")]
+            self.tables.append((label.name, labels, self.scope, start, end))
+        else:
+            self.function.prototypes |= {label.name}
+
+
+def arguments_of(instruction: Instruction) -> tuple[Arguments | None, Operand, Arguments | None]:
+    """Of a call: the results, the function and the arguments."""
+    results: Arguments | None = None
+    arguments: Arguments | None = None
+    function: Operand | None = None
+    for operand in instruction.operands:
+        if isinstance(operand, Arguments):
+            if function is None:
+                results = operand
+            else:
+                arguments = operand
+        elif function is None:
+            function = operand
+    assert function is not None  # the reader refuses a call without one
+    return results, function, arguments
