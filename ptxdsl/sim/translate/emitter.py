@@ -16,7 +16,7 @@ What an ``Emit`` must keep to:
 * What is not supported raises ``Unsupported`` with a clause that completes "<opcode>: "; all such are reported at once,
   before execution.
 
-The table is ``ops_table.LANE_OPS: dict[str, Emit]``, by the opcode's first part (``add``, ``cvt``). ``mov`` (its packing
+The table is ``ops_table.LANE_OPS: dict[str, Emit]``, by the first part of an opcode (``add``). ``mov`` (its packing
 and unpacking is what ``read`` and ``write`` of a Vector do), memory, control flow and cross-lane instructions are the
 frame's own.
 """
