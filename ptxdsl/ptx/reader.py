@@ -15,23 +15,25 @@ from ptxdsl.ptx.reader_operands import Scope, split
 from ptxdsl.ptx.reader_text import Errors, Refused, blank_comments, decode
 from ptxdsl.ptx.reader_variables import declaration, declarators, variable
 
-_WORD = re.compile(r"\s*(?:\.([a-z]\w*)|(@@DWARF[^\n]*)|(;))", re.ASCII)
-_FILE = re.compile(r'\.file\s+(\d+)\s+"([^"\n]*)"(?:\s*,\s*\d+\s*,\s*\d+)?', re.ASCII)
-_SECTION = re.compile(r"\.section\s+[.\w]+\s*(?:,[^{]*)?\{[^{}]*\}", re.ASCII)
-_VERSION = re.compile(r"\.version\s+(\d{1,4})\.(\d{1,4})", re.ASCII)
-_TARGET = re.compile(r"\.target\s+(\w+(?:\s*,\s*\w+)*)", re.ASCII)
-_ADDRESS_SIZE = re.compile(r"\.address_size\s+(\d{1,4})", re.ASCII)
-_FUNCTION_NAME = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*", re.ASCII)
-_OPEN = re.compile(r"\s*\(")
+# Possessive throughout (`*+`): no text makes the time more than linear.
+_WORD = re.compile(r"\s*+(?:\.([a-z]\w*+)|(@@DWARF[^\n]*+)|(;))", re.ASCII)
+_FILE = re.compile(r'\.file\s++(\d++)\s++"([^"\n]*+)"(?:\s*+,\s*+\d++\s*+,\s*+\d++)?', re.ASCII)
+_SECTION = re.compile(r"\.section\s++[.\w]++\s*+(?:,[^{]*+)?\{[^{}]*+\}", re.ASCII)
+_VERSION = re.compile(r"\.version\s++(\d{1,4})\.(\d{1,4})", re.ASCII)
+_TARGET = re.compile(r"\.target\s++(\w++(?:\s*+,\s*+\w++)*+)", re.ASCII)
+_ADDRESS_SIZE = re.compile(r"\.address_size\s++(\d{1,4})", re.ASCII)
+_FUNCTION_NAME = re.compile(r"\s*+([A-Za-z_$%][\w$]*+)\s*+", re.ASCII)
+_OPEN = re.compile(r"\s*+\(")
+_BODY = re.compile(r"\s*+([;{])")
 _PARENTHESIS = re.compile(r"[()]")
 _TUNING = re.compile(
-    r"\s*\.(?:(reqntid|maxntid|minnctapersm|maxnctapersm|maxnreg|reqnctapercluster|maxclusterrank|abi_preserve"
-    r"|abi_preserve_control)\s+(\d+(?:\s*,\s*\d+)*)|(noreturn|explicitcluster|blocksareclusters)\b"
-    r"|(pragma)\s[^;{]*;|(attribute)\s*\((?:[^()]|\([^()]*\))*\))",
+    r"\s*+\.(?:(reqntid|maxntid|minnctapersm|maxnctapersm|maxnreg|reqnctapercluster|maxclusterrank|abi_preserve"
+    r"|abi_preserve_control)\s++(\d++(?:\s*+,\s*+\d++)*+)|(noreturn|explicitcluster|blocksareclusters)\b"
+    r"|(pragma)\s[^;{]*+;|(attribute)\s*+\((?:[^()]|\([^()]*+\))*+\))",
     re.ASCII,
 )
-_ALIAS = re.compile(r"\.alias\s+([A-Za-z_$%][\w$]*)\s*,\s*([A-Za-z_$%][\w$]*)\s*;", re.ASCII)
-_NEXT_DIRECTIVE = re.compile(r"\n\s*\.(?=[a-z])")
+_ALIAS = re.compile(r"\.alias\s++([A-Za-z_$%][\w$]*+)\s*+,\s*+([A-Za-z_$%][\w$]*+)\s*+;", re.ASCII)
+_NEXT_DIRECTIVE = re.compile(r"\n\s*+\.(?=[a-z])")
 _LINKAGE = ("extern", "visible", "weak", "common")
 _SPACES = ("global", "const", "shared", "local", "tex")
 
@@ -194,25 +196,21 @@ class _ModuleReader:
         if (opened := _OPEN.match(code, position)) is not None:
             made.parameters, position = self.parameters(opened.end(), scope)
         position = self.tuning(made, position)
-        rest = code[position : position + 1] if not code[position : position + 1].isspace() else ""
-        while not rest and position < len(code):
-            position += 1
-            rest = code[position : position + 1].strip()
+        opened = _BODY.match(code, position)
+        if opened is None:
+            raise Refused("E0810", f"the body of {made.name} or ';' is wanted", made.name)
+        position = opened.end()
         known = self.module.functions.get(made.name)
-        if rest == ";":
+        if opened[1] == ";":
             made.extern = True
             if known is None:
                 self.module.functions[made.name] = made
-            return position + 1
-        if rest != "{":
-            raise Refused("E0810", f"the body of {made.name} or ';' is wanted", made.name)
+            return position
         if known is not None and not known.extern:
-            self.errors.add(
-                Refused("E0813", f"{made.name} is defined twice", made.name), start, self.end_of_line(start)
-            )
+            self.errors.add(Refused("E0813", f"{made.name} is defined twice", made.name), start, position)
         self.module.functions[made.name] = made
-        line = self.line_at(position + 1)
-        position, self.line = self.body.read(made, scope, position + 1, line)
+        line = self.line_at(position)
+        position, self.line = self.body.read(made, scope, position, line)
         self.counted = position
         self.unknown += [(name, *place) for name, place in self.body.operands.unknown.items()]
         for parameter in (*made.parameters, *made.returns):

@@ -7,31 +7,46 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.ptx.module import Arguments, Function, Instruction, Label, Location, Operand, Register, Symbol
+from ptxdsl.ptx.module import (
+    Arguments,
+    Function,
+    Instruction,
+    Label,
+    Location,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+)
 from ptxdsl.ptx.reader_operands import Operands, Scope, split
 from ptxdsl.ptx.reader_text import Errors, Refused
 from ptxdsl.ptx.reader_variables import TYPE_BYTES, declaration, declarators, variable
 
+# Possessive throughout (`*+`): no text makes the time more than linear.
 _STATEMENT = re.compile(
-    r"""\s*(?:
-      ([A-Za-z_$%][\w$]*)\s*:(?!:)                                               # 1 label
-    | \.([a-z]\w*)                                                               # 2 directive
-    | (\{)                                                                       # 3
-    | (\})                                                                       # 4
-    | (?:@\s*(!?\s*[A-Za-z_$%][\w$.]*)\s+)?([a-z]\w*(?:(?:\.|::)\w+)*)\s*([^;]*);  # 5 guard, 6 opcode, 7 operands
+    r"""\s*+(?:
+      ([A-Za-z_$%][\w$]*+)\s*+:(?!:)                      # 1 label
+    | \.([a-z]\w*+)                                       # 2 directive
+    | (\{)                                                # 3
+    | (\})                                                # 4
+    | (?:@\s*+((?:!\s*+)?[A-Za-z_$%][\w$.]*+)\s++)?       # 5 guard
+      ([a-z]\w*+(?:(?:\.|::)\w++)*+)\s*+([^;]*+);         # 6 opcode, 7 operands
     )""",
     re.VERBOSE | re.ASCII,
 )
 LOC = re.compile(
-    r"\.loc\s+(\d+)\s+(\d+)(?:[ \t]+(\d+))?"
-    r"(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?)?(?:\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?",
+    r"\.loc\s++(\d++)\s++(\d++)(?:[ \t]++(\d++))?"
+    r"(?:\s*+,\s*+function_name\s++[\w$]++(?:\s*+\+\s*+\d++)?)?(?:\s*+,\s*+inlined_at\s++\d++\s++\d++\s++\d++)?",
     re.ASCII,
 )
-TO_SEMICOLON = re.compile(r"[^;]*;")
-_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(%?[A-Za-z_$]*)<(\d+)>\s*;", re.ASCII)
-_BRANCHES = frozenset(("bra", "bra.uni", "brx.idx", "brx.idx.uni"))
+TO_SEMICOLON = re.compile(r"[^;]*+;")
+_REGISTERS = re.compile(r"\.reg\s++\.(\w++)\s++(%?[A-Za-z_$]*+)<(\d++)>\s*+;", re.ASCII)
+# Branches, and what their last operand names.
+_TARGETS = {"bra": "label", "bra.uni": "label", "brx.idx": ".branchtargets", "brx.idx.uni": ".branchtargets"}
 _CALLS = frozenset(("call", "call.uni"))
 _VARIABLE_SPACES = frozenset(("global", "const", "shared", "local", "param", "tex"))
+_TABLES = {"branchtargets": ".branchtargets", "callprototype": ".callprototype", "calltargets": ".callprototype"}
+_OUTSIDE = frozenset(("visible", "extern", "weak", "common", "entry", "func", "version", "section", "file"))
 _STATEMENT_END = re.compile(r"[;{}]|\Z")
 MAX_SCOPES = 1000  # open at once
 
@@ -55,6 +70,8 @@ class BodyReader:
         self.depth = 1
         self.pending: list[tuple[Instruction, Scope, int, int]] = []
         self.tables: list[tuple[str, list[str], Scope, int, int]] = []
+        self.variables: list[Variable] = []
+        self.prototypes: set[str] = set()
         body = function.body
         code = self.code
         match_statement = _STATEMENT.match
@@ -78,7 +95,7 @@ class BodyReader:
                 operands.statement = (at, position)
                 cache = self.scope.cache
                 try:
-                    if opcode in _BRANCHES or opcode in _CALLS:
+                    if opcode in _TARGETS or opcode in _CALLS:
                         instruction = Instruction(opcode, (), None, line, location)
                         self.jump(instruction, text, at, position)
                     else:
@@ -103,17 +120,16 @@ class BodyReader:
                                 guards[guard_text] = instruction.guard
                     body.append(instruction)
                 except Refused as refused:
-                    self.errors.add(refused, match.start(5) if guard_text else at, position)
+                    position = self.refused(refused, text, match.start(5) if guard_text else at, position)
             elif kind == 1:
                 at = match.start(1)
                 line += code.count("\n", counted, at)
                 counted = at
                 name = match[1]
                 if name in self.scope.labels:
-                    self.errors.add(
-                        Refused("E0813", f"label {name} stands here for the second time", name), at, position
-                    )
-                self.scope.labels.add(name)
+                    twice = Refused("E0813", f"label {name} stands here for the second time", name)
+                    self.errors.add(twice, at, position)
+                self.scope.labels[name] = "label"
                 body.append(Label(name + self.scope.suffix, line))
             elif kind == 2:
                 at = match.start(2) - 1
@@ -138,6 +154,8 @@ class BodyReader:
         line += code.count("\n", counted, position)
         self.resolve_labels()
         function.registers = operands.registers
+        function.variables = tuple(self.variables)
+        function.prototypes = frozenset(self.prototypes)
         return position, line
 
     def not_understood(self, position: int) -> int:
@@ -154,6 +172,17 @@ class BodyReader:
             self.errors.fatal(Refused("E0810", "a statement that does not end: ';' is missing"), rest, len(code))
         self.errors.add(Refused("E0810", "a statement that is not understood"), rest, max(stop, rest + 1))
         return max(stop, rest + 1)
+
+    def refused(self, refused: Refused, text: str, start: int, end: int) -> int:
+        """Records the error of an instruction and gives the place to go on: behind it, or where it runs on too far."""
+        first, newline, _ = text.partition("\n")
+        if newline and first.strip() and not first.rstrip().endswith(",") and refused.code == "E0810":
+            stop = end - 1 - len(text) + len(first)
+            problem = Refused("E0810", "a statement that is not understood; is ';' missing at the end of the line?")
+            self.errors.add(problem, start, stop)
+            return stop
+        self.errors.add(refused, start, end)
+        return end
 
     def guard(self, text: str) -> tuple[Register, bool]:
         negated = text[0] == "!"
@@ -203,7 +232,7 @@ class BodyReader:
     def resolve_labels(self) -> None:
         tables = {}
         for name, labels, scope, start, end in self.tables:
-            found = [self.label(label, scope) for label in labels]
+            found = [self.label(label, "label", scope) for label in labels]
             for label, unique in zip(labels, found, strict=True):
                 if unique is None:
                     self.errors.add(Refused("E0812", f"label {label} is not in this function", label), start, end)
@@ -212,19 +241,19 @@ class BodyReader:
         for instruction, scope, start, end in self.pending:
             target = instruction.operands[-1]
             assert isinstance(target, Symbol)
-            unique = self.label(target.name, scope)
+            what = _TARGETS.get(instruction.opcode, ".callprototype")
+            unique = self.label(target.name, what, scope)
             if unique is None:
-                what = "label" if instruction.opcode.startswith("br") else "prototype"
                 message = f"{what} {target.name} is not in this function"
                 self.errors.add(Refused("E0812", message, target.name), start, end)
             elif unique is not target.name:
                 instruction.operands = (*instruction.operands[:-1], Symbol(unique))
 
-    def label(self, name: str, scope: Scope | None) -> str | None:
-        """The unique name of the label that a scope sees."""
+    def label(self, name: str, what: str, scope: Scope | None) -> str | None:
+        """The unique name of the label that a scope sees. what: a label, or the name of a table (``Scope.labels``)."""
         while scope is not None:
             if name in scope.labels:
-                return name + scope.suffix
+                return name + scope.suffix if scope.labels[name] == what else None
             scope = scope.parent
         return None
 
@@ -253,11 +282,14 @@ class BodyReader:
         end = match.end()
         text = self.code[start : end - 1]
         try:
+            if name in _OUTSIDE:
+                message = f"{self.function.name} does not end: '}}' is missing before .{name}"
+                self.errors.fatal(Refused("E0810", message, f".{name}"), start, end)
             if name == "reg":
                 self.registers(text, start, end)
             elif name in _VARIABLE_SPACES:
-                self.variables(text, line)
-            elif name in ("branchtargets", "calltargets", "callprototype"):
+                self.declared(text, line)
+            elif name in _TABLES:
                 self.table(name, text, start, end)
             elif name != "pragma":
                 raise Refused("E0811", f".{name} is no directive of a function's body", f".{name}")
@@ -281,12 +313,12 @@ class BodyReader:
             else:
                 self.scope.declare_register(one.name, of.type, of.elements)
 
-    def variables(self, text: str, line: int) -> None:
+    def declared(self, text: str, line: int) -> None:
         of = declaration(text)
         for one in declarators(of.rest):
             made = variable(of, one, "", line)
             made.name = self.scope.declare_variable(one.name)
-            self.function.variables += (made,)
+            self.variables.append(made)
 
     def table(self, name: str, text: str, start: int, end: int) -> None:
         """``.branchtargets`` and the like: the label before it is the table's name, and no place in the code."""
@@ -295,11 +327,12 @@ class BodyReader:
         if not isinstance(label, Label):
             raise Refused("E0810", f".{name} stands behind a label")
         body.pop()
+        self.scope.labels[label.name.removesuffix(self.scope.suffix)] = _TABLES[name]
         if name == "branchtargets":
             labels = [piece.strip() for piece in text.partition(name)[2].split(",")]
             self.tables.append((label.name, labels, self.scope, start, end))
         else:
-            self.function.prototypes |= {label.name}
+            self.prototypes.add(label.name)
 
 
 def arguments_of(instruction: Instruction) -> tuple[Arguments | None, Operand, Arguments | None]:

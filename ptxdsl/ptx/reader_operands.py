@@ -23,9 +23,9 @@ from ptxdsl.ptx.module import (
 from ptxdsl.ptx.reader_constants import WARP_SIZE, immediate, integer
 from ptxdsl.ptx.reader_text import Refused
 
-_NAME = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
-_NAME_AND_REST = re.compile(r"([A-Za-z_$%][\w$]*)(\.\w+)?\s*(?:([+-])\s*(.+))?", re.ASCII | re.DOTALL)
-_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d*)", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_$%][\w$]*+", re.ASCII)
+_NAME_AND_REST = re.compile(r"([A-Za-z_$%][\w$]*+)(\.\w++)?\s*+(?:([+-])\s*+(.+))?", re.ASCII | re.DOTALL)
+_DIGITS = "0123456789"
 _BRACKET = re.compile(r"[,()\[\]{}]")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _MAX_NESTING = 50
@@ -56,7 +56,7 @@ class Scope:
         self.names: dict[str, Operand] = {}
         self.types: dict[str, str] = {}
         self.ranges: dict[str, tuple[int, str]] = {}
-        self.labels: set[str] = set()
+        self.labels: dict[str, str] = {}  # what it names: "label", ".branchtargets", ".callprototype"
         self.cache: dict[str, Operand] = {}
 
     def declare_register(self, name: str, type: str, elements: int) -> None:
@@ -80,6 +80,15 @@ class Scope:
         self._free(name)
         self.names[name] = Symbol(name + self.suffix)
         return name + self.suffix
+
+    def ranged(self, stem: str, digits: str) -> str | None:
+        """The type of a register of one of this scope's ranges. The prefix of a range may end in digits too."""
+        for length in range(len(digits) if len(digits) < 12 else 0):
+            counted = self.ranges.get(stem + digits[:length])
+            number = digits[length:]
+            if counted is not None and (number[0] != "0" or number == "0") and int(number) < counted[0]:
+                return counted[1]
+        return None
 
     def _free(self, name: str) -> None:
         if name in self.names:
@@ -172,19 +181,20 @@ class Operands:
 
     def resolve(self, name: str, component: str | None, scope: Scope | None) -> Operand:
         """What a name stands for in a scope. Raises Refused."""
-        numbered = _NUMBERED.fullmatch(name)
+        stem = name.rstrip(_DIGITS)
+        digits = name[len(stem) :]
         at = scope
         while at is not None:
             found = at.names.get(name)
             if found is not None:
                 return self._component(name, found, component, at)
-            if numbered is not None:
-                counted = at.ranges.get(numbered[1])
-                if counted is not None and len(numbered[2]) < 12 and int(numbered[2]) < counted[0]:
+            if digits:
+                type = at.ranged(stem, digits)
+                if type is not None:
                     if component is not None:
                         raise Refused("E0812", f"{name} has no component {component}", name + component)
                     unique = name + at.suffix
-                    self.registers[unique] = counted[1]
+                    self.registers[unique] = type
                     return Register(unique)
             at = at.parent
         full = name if component is None else name + component

@@ -24,7 +24,7 @@ class Refused(Exception):
     def __init__(self, code: str, message: str, fragment: str = "", help: str | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = message if len(message) < 300 else message[:140] + " … " + message[-140:]
         self.fragment = fragment
         self.help = help
 
@@ -64,11 +64,12 @@ class Errors:
     def fatal(self, refused: Refused, start: int, end: int) -> NoReturn:
         """An error after which the rest of the text cannot be understood."""
         self.add(refused, start, end)
-        raise CompileError(self.found)
+        self.raise_found()
+        raise AssertionError
 
     def raise_found(self) -> None:
         if self.found:
-            raise CompileError(self.found)
+            raise CompileError(sorted(self.found, key=lambda d: d.span.start if d.span else 0))
 
 
 def decode(text: str | bytes, name: str) -> str:

@@ -21,21 +21,22 @@ TYPE_BYTES = {
 }  # fmt: skip
 SPACES = ("global", "const", "shared", "local", "param", "reg", "tex")
 MAX_VARIABLE = 1 << 40  # bytes; no card has more
-MAX_INITIAL = 1 << 28
+MAX_INITIAL = 1 << 26
+_MAX_DIMENSIONS = 16
 
 _PART = re.compile(
-    r"\s*\.(?:align\s+(?P<align>\d+)|attribute\s*(?P<attribute>\((?:[^()]|\([^()]*\))*\))|(?P<word>\w+)"
-    r"(?:\s*\[\s*\d+\s*\])?)",
+    r"\s*+\.(?:align\s++(?P<align>\d++)|attribute\s*+\((?:[^()]|\([^()]*+\))*+\)|(?P<word>\w++))",
     re.ASCII,
 )
 _DECLARATOR = re.compile(
-    r"\s*([A-Za-z_$%][\w$]*)\s*(?:<\s*(\d+)\s*>)?\s*((?:\[[^\[\]]*\]\s*)*)(?:=\s*(.*))?", re.ASCII | re.DOTALL
+    r"\s*+([A-Za-z_$%][\w$]*+)\s*+(?:<\s*+(\d++)\s*+>\s*+)?((?:\[[^\[\]]*+\]\s*+)*+)(?:=\s*+(.*))?",
+    re.ASCII | re.DOTALL,
 )
 _DIMENSION = re.compile(r"\[([^\[\]]*)\]")
 _PLAIN = re.compile(r"[-\d,\s]+", re.ASCII)
 _OCTAL = re.compile(r"(?<!\d)0\d", re.ASCII)
 _ADDRESS = re.compile(
-    r"(?:(generic)\s*\(|(0[xX][0-9a-fA-F]+|\d+)\s*\()?\s*([A-Za-z_$%][\w$]*)\s*([+-]\s*[^()]+)?(\))?\s*([+-].*)?",
+    r"(?:(generic)\s*+\(|(0[xX][0-9a-fA-F]++|\d++)\s*+\()?\s*+([A-Za-z_$%][\w$]*+)\s*+([+-][^()]++)?(\))?\s*+([+-].*)?",
     re.ASCII | re.DOTALL,
 )
 
@@ -99,6 +100,8 @@ def declarators(text: str) -> list[Declarator]:
         if match is None:
             raise Refused("E0816", "a name is wanted here", piece.strip()[:60])
         dimensions = tuple(_dimension(d) for d in _DIMENSION.findall(match[3]))
+        if len(dimensions) > _MAX_DIMENSIONS:
+            raise Refused("E0816", f"more than {_MAX_DIMENSIONS} dimensions", match[1])
         count = None if match[2] is None else integer(match[2])
         result.append(Declarator(match[1], count, dimensions, match[4]))
     return result
