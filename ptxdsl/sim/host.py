@@ -80,6 +80,20 @@ class Group(Protocol):
         ...
 
 
+class Fault(Exception):
+    """An error of the simulated program, raised where no group is at hand: in an agent, or a function that knows none.
+
+    The machine makes the diagnostic of it, at the place of the group whose handler was called, or of the agent's
+    ``origin``. ``Group.fault`` is for what a handler finds itself.
+    """
+
+    def __init__(self, code: str, message: str, help: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.help = help
+
+
 @dataclass(frozen=True)
 class WaitsFor:
     """What a blocked group or agent says of itself in a deadlock report.
