@@ -37,13 +37,15 @@ OPERATIONS = {
     "cp_async_arrive": "cp.async.mbarrier.arrive.shared::cta.b64 [bar]; nanosleep.u32 5000;",
 }
 SEQUENCES = [
-    "init 5, arrive 1, arrive 2, test_parity 0, test_parity 1, arrive 2, test_parity 0, test_parity 1, arrive 5, inval 0",
+    "init 5, arrive 1, arrive 2, test_parity 0, test_parity 1, arrive 2, test_parity 0, test_parity 1, arrive 5, "
+    "inval 0",
     "init 1, expect_tx 100, arrive 1, complete_tx 60, complete_tx 40, expect_tx 1048575, complete_tx 1048575, "
     "arrive_expect_tx 16, complete_tx 16, complete_tx 32, arrive_expect_tx 32, complete_tx 1, arrive 1, expect_tx 1",
     "init 1048575, arrive 1048574, arrive 1, arrive_drop 1048570, arrive 5, arrive 5",
-    "init 4, arrive_no_complete 2, pending_count 0, arrive 2, pending_count 0, arrive_drop 1, pending_count 0, arrive 3, "
-    "arrive 3",
+    "init 4, arrive_no_complete 2, pending_count 0, arrive 2, pending_count 0, arrive_drop 1, pending_count 0, "
+    "arrive 3, arrive 3",
     "init 3, cp_async_arrive 0, noinc 0, arrive 2",
+    "init 1, complete_tx 8, arrive 1, test_parity 0, expect_tx 8, test_parity 0",
     "init 2, expect_tx 8, arrive 2, complete_tx 8, init 7, arrive 3, init 7",
     # misuse from here on: what the card does, for curiosity
     "init 2, arrive 3, arrive 1, arrive 1",
