@@ -171,9 +171,15 @@ def copies(kind: str, first: int = 0) -> list[dict[str, Any]]:
             results.append(run(card, case))
         except RuntimeError as problem:
             results.append(case | {"result": str(problem)})
-            rest = subprocess.run([sys.executable, __file__, kind, str(number + 1)], capture_output=True, check=True)
-            return results + json.loads(rest.stdout)
+            return results + copies_in_process(kind, number + 1)
     return results
+
+
+def copies_in_process(kind: str, first: int = 0) -> list[dict[str, Any]]:
+    """The same in a process of its own: a context that a copy has ended is of no use afterwards."""
+    command = [sys.executable, __file__, kind, str(first)]
+    found: list[dict[str, Any]] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return found
 
 
 def main() -> None:
@@ -186,7 +192,7 @@ def main() -> None:
         status, data = encode(card, parameters)
         encoded.append(parameters | {"result": status, "bytes": data.hex()})
     whole = {"device": card.name, "driver": card.driver_version, "encodings": encoded}
-    json.dump(whole | {kind: copies(kind) for kind in COPIES}, sys.stdout, indent=0)
+    json.dump(whole | {kind: copies_in_process(kind) for kind in COPIES}, sys.stdout, indent=0)
 
 
 if __name__ == "__main__":
