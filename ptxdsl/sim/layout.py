@@ -83,6 +83,11 @@ WARP = np.dtype(
         ("issued", "u8"),  # warp-instructions executed
         ("index", "u4"),  # %warpid within the CTA
         ("tid", "u4", (3, LANES)),  # %tid
+        # Compiled code's own: what it keeps from one call to the next, and room for what does not fit into registers.
+        # The machine sets it to zero when it makes the record, and never looks at it.
+        ("issued_before", "u8"),
+        ("own", "u4", 64),
+        ("wide", "u8", 128),
     ],
     align=True,
 )
