@@ -1,0 +1,281 @@
+"""Bit-exact conversions between the floating-point formats of PTX, as NumPy functions.
+
+A *code* is the bit pattern of a value of a format, in the low bits of an unsigned integer. ``decode`` gives the values
+of codes, exactly; ``encode`` rounds values once. NaN payloads are those that the card gives: conversions to a format of
+at most 32 bits give the format's canonical NaN, whose sign is clear.
+
+Source: PTX ISA, "Data Movement and Conversion Instructions: cvt", "Alternate Floating-Point Data Formats"; OCP
+Microscaling Formats (e2m3, e3m2, e2m1, ue8m0).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.record import dataclass
+
+Codes = npt.NDArray[Any]  # unsigned integers
+Values = npt.NDArray[Any]  # float32 or float64
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format. largest: code of the largest finite number; nan: what conversions of NaN give.
+
+    infinity None: the format has no infinities. A format without NaN has its largest number as ``nan``, which is what
+    conversions give. zeros: low bits of a code that are always zero (tf32 lies in a 32-bit word as f32 does).
+    """
+
+    name: str
+    exponent_bits: int
+    mantissa_bits: int
+    largest: int
+    infinity: int | None
+    nan: int
+    storage: type[np.unsignedinteger[Any]]
+    zeros: int = 0
+
+    @property
+    def bias(self) -> int:
+        return int((1 << (self.exponent_bits - 1)) - 1)
+
+    @property
+    def sign(self) -> int:
+        """The code of -0."""
+        return 1 << (self.exponent_bits + self.mantissa_bits)
+
+    @property
+    def has_nan(self) -> bool:
+        return self.nan != self.largest
+
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("f64", 11, 52, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF, np.uint64),
+        Format("f32", 8, 23, 0x7F7F_FFFF, 0x7F80_0000, 0x7FFF_FFFF, np.uint32),
+        Format("tf32", 8, 10, 0x7F7F_E000 >> 13, 0x7F80_0000 >> 13, 0x7FFF_E000 >> 13, np.uint32, zeros=13),
+        Format("f16", 5, 10, 0x7BFF, 0x7C00, 0x7FFF, np.uint16),
+        Format("bf16", 8, 7, 0x7F7F, 0x7F80, 0x7FFF, np.uint16),
+        Format("e5m2", 5, 2, 0x7B, 0x7C, 0x7F, np.uint8),
+        Format("e4m3", 4, 3, 0x7E, None, 0x7F, np.uint8),
+        Format("e3m2", 3, 2, 0x1F, None, 0x1F, np.uint8),
+        Format("e2m3", 2, 3, 0x1F, None, 0x1F, np.uint8),
+        Format("e2m1", 2, 1, 0x07, None, 0x07, np.uint8),
+    )
+}
+
+UE8M0_NAN, UE8M0_LARGEST = 0xFF, 0xFE
+
+# Beyond this many discarded bits a number of 24 bits is zero whatever 16 random bits are added to it.
+_NOTHING_LEFT = 40
+
+
+def decode(codes: npt.ArrayLike, name: str) -> Values:
+    """The values of codes, exact: float64 for ``f64``, else float32. Bits above a small format are ignored."""
+    if name == "ue8m0":
+        return _table(name)[np.asarray(codes).astype(np.uint8)]
+    form = FORMATS[name]
+    bits = np.ascontiguousarray(np.asarray(codes).astype(form.storage))
+    if name == "f64":
+        return bits.view(np.float64)
+    if name == "f32":
+        return bits.view(np.float32)
+    if name == "tf32":
+        return (bits & np.uint32(0xFFFF_E000)).view(np.float32)
+    if name == "bf16":
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    if name == "f16":
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes quiet
+            return bits.view(np.float16).astype(np.float32)
+    return _table(name)[bits & np.uint8(2 * form.sign - 1)]
+
+
+@functools.cache
+def _table(name: str) -> Values:
+    """The values of all codes of a format of at most 8 bits."""
+    codes = np.arange(256, dtype=np.int32)
+    if name == "ue8m0":
+        values = np.ldexp(np.float64(1), codes - 127)
+        values[UE8M0_NAN] = np.nan
+        return values.astype(np.float32)
+    form = FORMATS[name]
+    magnitude = codes & (form.sign - 1)
+    exponent = magnitude >> form.mantissa_bits
+    significand = (magnitude & ((1 << form.mantissa_bits) - 1)) + np.where(exponent > 0, 1 << form.mantissa_bits, 0)
+    values = np.ldexp(significand.astype(np.float64), np.maximum(exponent, 1) - form.bias - form.mantissa_bits)
+    values[magnitude > form.largest] = np.nan
+    if form.infinity is not None:
+        values[magnitude == form.infinity] = np.inf
+    return np.where(codes & form.sign, -values, values).astype(np.float32)
+
+
+def encode(
+    values: npt.ArrayLike,
+    name: str,
+    rounding: str = "rn",
+    *,
+    saturate: bool = False,
+    relu: bool = False,
+    random: npt.ArrayLike | None = None,
+    random_bits: int = 16,
+) -> Codes:
+    """The codes of float32 or float64 values, rounded once.
+
+    rounding: ``rn``, ``rna`` (ties away from zero), ``rz``, ``rm``, ``rp``, or ``rs``: the carry of adding ``random``
+    (that many bits) to the top of the discarded bits; float32 values only. saturate: ``.satfinite``, what is beyond the
+    largest number becomes it. A format without infinities always saturates. relu: negative values, -0 among them, give
+    +0; NaN stays NaN.
+    """
+    array = np.ascontiguousarray(values)
+    if array.dtype != np.float64:
+        array = array.astype(np.float32)
+    if name == "ue8m0":
+        return _encode_exponent(array, rounding, saturate)
+    form = FORMATS[name]
+    if name == "f64":
+        with np.errstate(invalid="ignore"):
+            array = array.astype(np.float64)
+    source = FORMATS["f64" if array.dtype == np.float64 else "f32"]
+    bits = array.view(source.storage)
+    sign = (bits & source.storage(source.sign)) != 0
+    magnitude = (bits & source.storage(source.sign - 1)).astype(np.uint64)
+    if form is source:
+        code = magnitude
+    else:
+        code = _round(magnitude, sign, source, form, rounding, random, random_bits)
+    limit = form.largest if saturate or form.infinity is None else form.infinity
+    infinite = magnitude == source.infinity
+    overflow = code > form.largest
+    if rounding == "rz":
+        code = np.where(overflow & ~infinite, form.largest, code)
+    elif rounding in ("rm", "rp"):
+        code = np.where(overflow & ~infinite & (sign == (rounding == "rp")), form.largest, code)
+    code = np.where((overflow & (code > form.largest)) | infinite, np.uint64(limit), code)
+    code = np.where(sign, np.uint64(0) if relu else code | np.uint64(form.sign), code)
+    code = np.where(np.isnan(array), np.uint64(form.nan), code)
+    return (code << np.uint64(form.zeros)).astype(form.storage)
+
+
+def _round(
+    magnitude: Codes,
+    negative: npt.NDArray[np.bool_],
+    source: Format,
+    form: Format,
+    rounding: str,
+    random: npt.ArrayLike | None,
+    random_bits: int,
+) -> Codes:
+    """The code of a finite magnitude, beyond ``form.largest`` where it overflows."""
+    exponent = magnitude >> np.uint64(source.mantissa_bits)
+    fraction = magnitude & np.uint64((1 << source.mantissa_bits) - 1)
+    significand = fraction + np.where(exponent > 0, np.uint64(1 << source.mantissa_bits), np.uint64(0))
+    rebased = np.maximum(exponent, 1).astype(np.int64) + (form.bias - source.bias)  # 1 and up: a normal number
+    dropped = source.mantissa_bits - form.mantissa_bits
+    most = _NOTHING_LEFT if rounding == "rs" else source.mantissa_bits + 3
+    shift = np.minimum(dropped + np.maximum(1 - rebased, 0), most).astype(np.uint64)
+    one = np.uint64(1)
+    if rounding == "rn":
+        addend = (one << (shift - one)) - one + ((significand >> shift) & one)
+    elif rounding == "rna":
+        addend = one << (shift - one)
+    elif rounding == "rs":
+        assert source.name == "f32" and random is not None
+        addend = np.asarray(random).astype(np.uint64) << (shift - np.uint64(random_bits))
+    elif rounding == "rz":
+        addend = np.zeros_like(shift)
+    else:
+        away = negative if rounding == "rm" else ~negative
+        addend = np.where(away, (one << shift) - one, np.uint64(0))
+    # The significand's leading bit, where it has one, adds 1 to the exponent field.
+    field = np.maximum(rebased - 1, 0).astype(np.uint64) << np.uint64(form.mantissa_bits)
+    return ((significand + addend) >> shift) + field
+
+
+def _encode_exponent(values: Values, rounding: str, saturate: bool) -> Codes:
+    """To ue8m0: the exponent of the magnitude, rounded down (``rz``) or up (``rp``); at least -127."""
+    assert rounding in ("rz", "rp"), rounding
+    mantissa, exponent = np.frexp(np.abs(values.astype(np.float64)))
+    power = exponent - 1 + 127 + np.where((rounding == "rp") & (mantissa > 0.5), 1, 0)
+    over = (power > UE8M0_LARGEST) | np.isinf(values)
+    power = np.where(over, UE8M0_LARGEST if saturate else UE8M0_NAN, np.maximum(power, 0))
+    power = np.where(values == 0, 0, power)
+    return np.where(np.isnan(values), UE8M0_NAN, power).astype(np.uint8)
+
+
+def convert(codes: npt.ArrayLike, source: str, target: str, rounding: str = "rn", *, saturate: bool = False) -> Codes:
+    """Codes of one format as codes of another, rounded once."""
+    return encode(decode(codes, source), target, rounding, saturate=saturate)
+
+
+def unpack_nibbles(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The 4-bit codes in bytes, along the last axis, the low half of a byte first."""
+    return np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1).reshape(*data.shape[:-1], -1)
+
+
+def pack_nibbles(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The inverse of ``unpack_nibbles``; the last axis has an even length."""
+    pairs = codes.reshape(*codes.shape[:-1], -1, 2)
+    return (pairs[..., 0] | (pairs[..., 1] << np.uint8(4))).astype(np.uint8)
+
+
+def unpack_six_bits(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The 6-bit codes in bytes without gaps, along the last axis, from the lowest bit on: four in three bytes."""
+    groups = data.reshape(*data.shape[:-1], -1, 3).astype(np.uint32)
+    word = groups[..., 0] | (groups[..., 1] << 8) | (groups[..., 2] << 16)
+    codes = np.stack([(word >> shift) & 63 for shift in (0, 6, 12, 18)], axis=-1)
+    return codes.reshape(*data.shape[:-1], -1).astype(np.uint8)
+
+
+def flush_subnormals(values: Values) -> Values:
+    """``.ftz``: subnormal numbers become zeros of their sign."""
+    tiny = np.abs(values) < np.finfo(values.dtype).smallest_normal
+    return np.where(tiny, np.copysign(values.dtype.type(0), values), values)
+
+
+def add(a: npt.ArrayLike, b: npt.ArrayLike, name: str, *, flush: bool = False) -> Codes:
+    """The codes of the sums, rounded to nearest: what reductions in memory (``red``, ``cp.reduce``) compute."""
+    with np.errstate(all="ignore"):
+        left, right = decode(a, name), decode(b, name)
+        if flush:
+            left, right = flush_subnormals(left), flush_subnormals(right)
+        # Exact enough: float32 has more than twice the bits of f16 and bf16, so rounding its sum again is innocuous.
+        total = left + right
+        if flush:
+            total = flush_subnormals(total)
+        if name == "f64":
+            return _payload(decode(b, name), decode(a, name), total)
+        return encode(total, name)
+
+
+def minimum(a: npt.ArrayLike, b: npt.ArrayLike, name: str, *, nan: bool = False) -> Codes:
+    """The codes of the smaller values, -0 below +0; of a number and a NaN the number, or NaN if ``nan``."""
+    return _extreme(a, b, name, nan, smaller=True)
+
+
+def maximum(a: npt.ArrayLike, b: npt.ArrayLike, name: str, *, nan: bool = False) -> Codes:
+    """As ``minimum``, of the larger values."""
+    return _extreme(a, b, name, nan, smaller=False)
+
+
+def _extreme(a: npt.ArrayLike, b: npt.ArrayLike, name: str, nan: bool, smaller: bool) -> Codes:
+    form = FORMATS[name]
+    left, right = np.asarray(a).astype(form.storage), np.asarray(b).astype(form.storage)
+    x, y = decode(left, name), decode(right, name)
+    with np.errstate(invalid="ignore"):
+        first = np.where(x == y, np.signbit(x), x < y) == smaller
+    result = np.where(np.isnan(y) | (first & ~np.isnan(x)), left, right)
+    none = (np.isnan(x) | np.isnan(y)) if nan else (np.isnan(x) & np.isnan(y))
+    return np.where(none, form.storage(form.nan), result).astype(form.storage)
+
+
+def _payload(first: Values, second: Values, result: Values) -> Codes:
+    """f64 codes of a result: where it is NaN, the quiet NaN operand's payload (``first`` before ``second``)."""
+    quiet = np.uint64(0x0008_0000_0000_0000)
+    bits = np.where(np.isnan(result), np.uint64(0xFFF8_0000_0000_0000), result.view(np.uint64))
+    bits = np.where(np.isnan(second), second.view(np.uint64) | quiet, bits)
+    return np.where(np.isnan(first), first.view(np.uint64) | quiet, bits)
