@@ -86,7 +86,7 @@ WARP = np.dtype(
         # Compiled code's own: what it keeps from one call to the next, and room for what does not fit into registers.
         # The machine sets it to zero when it makes the record, and never looks at it.
         ("issued_before", "u8"),
-        ("own", "u4", 64),
+        ("own", "u4", 128),
         ("wide", "u8", 128),
     ],
     align=True,
