@@ -16,6 +16,7 @@ class Format:
 
     storage: str
     exact: bool = True
+    ptx: str = ""  # the simulator's name of a type that NumPy does not know
 
 
 FORMATS: dict[str, Format] = {
@@ -24,9 +25,9 @@ FORMATS: dict[str, Format] = {
     "float16": Format("float16"),
     "float32": Format("float32"),
     "float64": Format("float64"),
-    "bfloat16": Format("uint16", exact=False),
-    "float8_e4m3fn": Format("uint8", exact=False),
-    "float8_e5m2": Format("uint8", exact=False),
+    "bfloat16": Format("uint16", False, "bf16"),
+    "float8_e4m3fn": Format("uint8", False, "e4m3"),
+    "float8_e5m2": Format("uint8", False, "e5m2"),
 }
 SHORT_NAMES = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
@@ -43,15 +44,15 @@ def from_values(values: npt.ArrayLike, dtype: str) -> Array:
     if FORMATS[dtype].exact:
         with np.errstate(over="ignore", invalid="ignore"):
             return numbers.astype(FORMATS[dtype].storage)
-    from ptxdsl.sim import numbers as bits
+    from ptxdsl.sim.numbers import encode
 
-    return np.asarray(bits.encode(numbers.astype(np.float64), dtype)).astype(FORMATS[dtype].storage)
+    return encode(numbers.astype(np.float64), FORMATS[dtype].ptx).astype(FORMATS[dtype].storage)
 
 
 def to_values(storage: Array, dtype: str) -> Array:
     """Numbers that NumPy can compute with: the array itself, or float32 of the types that it does not know."""
     if FORMATS[dtype].exact:
         return storage
-    from ptxdsl.sim import numbers as bits
+    from ptxdsl.sim.numbers import decode
 
-    return np.asarray(bits.decode(storage, dtype)).astype(np.float32)
+    return decode(storage, FORMATS[dtype].ptx).astype(np.float32)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.run.formats import to_values
 from ptxdsl.run.generate import generate
 from ptxdsl.run.specification import ArraySpec, BytesSpec, ScalarSpec, arguments
 
@@ -56,6 +57,13 @@ def test_generators_give_what_their_names_say():
 def test_the_same_text_gives_the_same_bytes_and_another_seed_others():
     assert np.array_equal(array("randn:f32:64:seed=3"), array("randn:f32:64:seed=3"))
     assert not np.array_equal(array("randn:f32:64:seed=3"), array("randn:f32:64:seed=4"))
+
+
+def test_types_that_numpy_lacks_are_their_bits():
+    assert array("arange:bf16:3").tolist() == [0, 0x3F80, 0x4000]
+    assert array("full:e4m3:2:value=-1.5").tolist() == [0xBC, 0xBC]
+    assert to_values(array("arange:e5m2:4"), "float8_e5m2").tolist() == [0, 1, 2, 3]
+    assert to_values(array("nan:bf16:1"), "bfloat16").dtype == np.float32
 
 
 def test_files(tmp_path):
