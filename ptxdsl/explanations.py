@@ -947,8 +947,9 @@ missing: install it again.
     "E1141": """
 warps of a warpgroup that do not execute the same wgmma
 
-The four warps of a warpgroup execute every `wgmma.mma_async` together: the same instruction, in the same order, with the
-same matrix descriptors and the same scale-d. A warp took another branch, or computed a descriptor from its own ids.
+The four warps of a warpgroup execute every `wgmma.mma_async` together: the same instruction, in the same order, with
+the same matrix descriptors and the same scale-d. A warp took another branch, or computed a descriptor from its own
+ids.
 """,
     "E1142": """
 wgmma in a warpgroup of fewer than four warps
@@ -959,8 +960,8 @@ for the last one: launch a multiple of 128 threads, and let whole warpgroups exe
     "E1143": """
 wgmma.mma_async without a wgmma.fence before it
 
-`wgmma.fence.sync.aligned` orders what a warp did to its registers before the products that read or write them. It stands
-before the first `wgmma.mma_async` of a warpgroup, and again wherever those registers were used in between.
+`wgmma.fence.sync.aligned` orders what a warp did to its registers before the products that read or write them. It
+stands before the first `wgmma.mma_async` of a warpgroup, and again wherever those registers were used in between.
 """,
     "E1144": """
 a matrix that is not in shared memory
@@ -971,8 +972,8 @@ a matrix that is not in shared memory
 a scale selector that does not exist
 
 The byte and thread selectors of an `mma` with block scaling choose which bytes of which lanes hold the scale factors.
-With one factor a row the byte is 0 to 3, with two it is 0 or 2, with four it is 0; the thread is 0 or 1 for A and 0 to 3
-for B.
+With one factor a row the byte is 0 to 3, with two it is 0 or 2, with four it is 0; the thread is 0 or 1 for A and 0
+to 3 for B.
 """,
     "W0802": """
 a warning of ptxas
