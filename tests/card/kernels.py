@@ -1,4 +1,4 @@
-"""The kernels that are run on a card and in the simulator from one PTX: rows of instructions, and files of ``kernels/``.
+"""What is run on a card and in the simulator from one PTX: kernels of rows, and the files of ``kernels/``.
 
 A file's head says how it is launched, with arguments as ``ptxdsl run`` takes them:
 

@@ -10,11 +10,28 @@ from rows import GROUPS, Row
 LANES = 256  # elements of a row: one CTA of as many threads
 SIZES = {"b16": 2, "f16": 2, "bf16": 2, "b64": 8, "f64": 8}  # bytes; of all others 4
 
-_SPECIAL_32 = (0, 1, 2, 3, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFF, 0x10000, 0x8000, 0x7FFF, 0xFF, 0x80)
+_SPECIAL_32 = (
+    0,
+    1,
+    2,
+    3,
+    0x7FFFFFFF,
+    0x80000000,
+    0x80000001,
+    0xFFFFFFFF,
+    0xFFFFFFFE,
+    0xFFFF,
+    0x10000,
+    0x8000,
+    0x7FFF,
+    0xFF,
+    0x80,
+)
 _FLOATS = (
-    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -0.3, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-40, 1.1754944e-38, -1.1754942e-38,
-    3.4028235e38, -3.4028235e38, 65504.0, 65520.0, 65536.0, 1e-8, 6e-8, 6.1e-5, 448.0, 464.0, 480.0, 57344.0, 61440.0, 2147483648.0, -2147483648.0,
-    2147483520.0, 4294967296.0, 4294967040.0, 9.223372e18, 1.8446744e19, 255.5, 127.5, -128.5, 32767.5, 8388607.5, 16777216.0, 1e10, -1e20,
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -0.3, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-40,
+    1.1754944e-38, -1.1754942e-38, 3.4028235e38, -3.4028235e38, 65504.0, 65520.0, 65536.0, 1e-8, 6e-8, 6.1e-5,
+    448.0, 464.0, 480.0, 57344.0, 61440.0, 2147483648.0, -2147483648.0, 2147483520.0, 4294967296.0, 4294967040.0,
+    9.223372e18, 1.8446744e19, 255.5, 127.5, -128.5, 32767.5, 8388607.5, 16777216.0, 1e10, -1e20,
 )  # fmt: skip
 
 
@@ -41,16 +58,24 @@ def _values(kind: str, rng: np.random.Generator) -> np.ndarray:
         made = np.concatenate([rng.choice(np.array(special, np.uint64), 50), short, wide])
         return rng.permutation(made).astype(f"u{width // 8}")
     if kind == "near":  # about one, and a little apart: where rounding decides
-        return (rng.choice([1.0, -1.0], n) * (1 + rng.integers(0, 2**23, n) * 2.0**-23)).astype(np.float32).view(np.uint32)
+        return (
+            (rng.choice([1.0, -1.0], n) * (1 + rng.integers(0, 2**23, n) * 2.0**-23)).astype(np.float32).view(np.uint32)
+        )
     if kind == "moderate":
-        return np.concatenate([rng.uniform(-30, 30, n - 32), rng.uniform(-140, 120, 28), [0.0, -0.0, 1.0, -1.0]]).astype(np.float32).view(np.uint32)
+        return (
+            np.concatenate([rng.uniform(-30, 30, n - 32), rng.uniform(-140, 120, 28), [0.0, -0.0, 1.0, -1.0]])
+            .astype(np.float32)
+            .view(np.uint32)
+        )
     if kind == "positive":
         return np.exp(rng.uniform(-40, 40, n)).astype(np.float32).view(np.uint32)
     if kind == "angle":
         return rng.uniform(-np.pi, np.pi, n).astype(np.float32).view(np.uint32)
     if kind == "f64":
         bits = rng.integers(0, 2**64, n, dtype=np.uint64)
-        special = np.array([*_FLOATS, 5e-324, 1e-310, 1.7976931348623157e308, 2.0**63, -(2.0**63), 2.0**64, 2.0**31 - 0.5, 1 / 3])
+        special = np.array(
+            [*_FLOATS, 5e-324, 1e-310, 1.7976931348623157e308, 2.0**63, -(2.0**63), 2.0**64, 2.0**31 - 0.5, 1 / 3]
+        )
         ordinary = rng.standard_normal(n) * 10.0 ** rng.integers(-5, 6, n)
         return rng.permutation(np.concatenate([special.view(np.uint64), bits[:60], ordinary.view(np.uint64)])[:n])
     return _floats(kind, rng)
@@ -84,11 +109,17 @@ def row_ptx(row: Row, index: int) -> str:
     declared = " ".join(f".reg .b{8 * size} {name};" for name, size in registers.items())
     lines.append(f"{{ .reg .pred %p; {declared}")
     for name, place in zip(names, offsets(row), strict=True):
-        lines.append(f"  mad.lo.u32 %i, %t, {names[name]}, {place}; cvt.u64.u32 %w, %i; add.u64 %w, %w, %in; ld.global.b{8 * names[name]} {name}, [%w];")
+        size = names[name]
+        lines.append(f"  {_address(size, place, '%in')} ld.global.b{8 * size} {name}, [%w];")
     size = SIZES.get(row.result, 4)
     lines.append(f"  {row.text}")
-    lines.append(f"  mad.lo.u32 %i, %t, {size}, {index * LANES * 8}; cvt.u64.u32 %w, %i; add.u64 %w, %w, %out; st.global.b{8 * size} [%w], %r; }}")
+    lines.append(f"  {_address(size, index * LANES * 8, '%out')} st.global.b{8 * size} [%w], %r; }}")
     return "\n".join(lines)
+
+
+def _address(size: int, place: int, base: str) -> str:
+    """%w: the thread's element of an array at a byte offset from a base."""
+    return f"mad.lo.u32 %i, %t, {size}, {place}; cvt.u64.u32 %w, %i; add.u64 %w, %w, {base};"
 
 
 _POOLS: dict[tuple[str, int], int] = {}

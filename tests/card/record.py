@@ -1,13 +1,15 @@
 """Runs every kernel on the card and keeps what came out, for the comparison where there is no card.
 
-    python tests/card/record.py            needs an NVIDIA GPU of compute capability 9.0; writes tests/data/card.npz
-    python tests/card/record.py OUT NAME…  some kernels alone, to another file
+python tests/card/record.py            needs an NVIDIA GPU of compute capability 9.0; writes tests/data/card.npz
+python tests/card/record.py OUT NAME…  some kernels alone, to another file
 """
 
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,18 +41,32 @@ def on_card(case: Kernel, driver: CudaDriver) -> dict[int, np.ndarray]:
     return {i: arrays[i].to_host() for i in case.compared}
 
 
+def recorded(name: str) -> dict[str, np.ndarray] | str:
+    """By the names in the file; or what went wrong, after which this process's context is of no use."""
+    try:
+        return {f"{name}.{i}": array for i, array in on_card(kernel(name), current_driver()).items()}
+    except Exception as problem:
+        return f"{type(problem).__name__}: {problem}"
+
+
 def main() -> int:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    driver = current_driver()
-    print(driver.context(None)[1], "driver", driver.version())
+    context = multiprocessing.get_context("spawn")
+    worker, failed = ProcessPoolExecutor(1, context), 0
     found: dict[str, np.ndarray] = {}
     for name in sys.argv[2:] or NAMES:
-        for i, array in on_card(kernel(name), driver).items():
-            found[f"{name}.{i}"] = array
-        print(name, flush=True)
+        result = worker.submit(recorded, name).result()
+        if isinstance(result, str):
+            print(f"{name}: {result}")
+            failed += 1
+            worker.shutdown()
+            worker = ProcessPoolExecutor(1, context)
+        else:
+            found.update(result)
+    worker.shutdown()
     np.savez_compressed(target, **found)
-    print(f"{len(found)} arrays, {target.stat().st_size} bytes in {target}")
-    return 0
+    print(f"{len(found)} arrays of {current_driver().context(None)[1]}, {failed} kernels failed; {target}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 A row is written ``result | instruction | operands``: the operands' types name the pools that fill ``%a %b %c %d`` (of a
 type given twice, the second is the pool in another order), and ``%r`` is the result. ``GROUPS`` are kernels.
 """
+# ruff: noqa: E501 (a table)
 
 from __future__ import annotations
 
