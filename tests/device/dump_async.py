@@ -25,7 +25,6 @@ HEADER = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 # An operation is a name and a number, the result goes to d. What each one is in PTX:
 OPERATIONS = {
     "init": "mbarrier.init.shared::cta.b64 [bar], {0};",
-    "inval": "mbarrier.inval.shared::cta.b64 [bar];",
     "arrive": "mbarrier.arrive.shared::cta.b64 d, [bar], {0};",
     "arrive_no_complete": "mbarrier.arrive.noComplete.shared::cta.b64 d, [bar], {0};",
     "arrive_drop": "mbarrier.arrive_drop.shared::cta.b64 d, [bar], {0};",
@@ -38,8 +37,7 @@ OPERATIONS = {
     "cp_async_arrive": "cp.async.mbarrier.arrive.shared::cta.b64 [bar]; nanosleep.u32 5000;",
 }
 SEQUENCES = [
-    "init 5, arrive 1, arrive 2, test_parity 0, test_parity 1, arrive 2, test_parity 0, test_parity 1, arrive 5, "
-    "inval 0",
+    "init 5, arrive 1, arrive 2, test_parity 0, test_parity 1, arrive 2, test_parity 0, test_parity 1, arrive 5",
     "init 1, expect_tx 100, arrive 1, complete_tx 60, complete_tx 40, expect_tx 1048575, complete_tx 1048575, "
     "arrive_expect_tx 16, complete_tx 16, complete_tx 32, arrive_expect_tx 32, complete_tx 1, arrive 1, expect_tx 1",
     "init 1048575, arrive 1048574, arrive 1, arrive_drop 1048570, arrive 5, arrive 5",
@@ -57,18 +55,20 @@ SEQUENCES = [
 ]
 
 
-def barrier_kernel(sequence: str) -> str:
+def barrier_kernel(operations: list[str]) -> str:
+    """Executes them and writes the last one's result, and the word that is in memory once the barrier is invalidated:
+    a live one is kept elsewhere."""
     steps = []
-    for number, operation in enumerate(sequence.split(", ")):
+    for operation in operations:
         name, value = operation.split()
-        steps.append(f"{OPERATIONS[name].format(value)} ld.volatile.shared.b64 e, [bar];")
-        steps.append(f"st.global.b64 [o+{16 * number}], e; st.global.b64 [o+{16 * number + 8}], d;")
+        steps.append(OPERATIONS[name].format(value))
     return (
         HEADER
         + ".visible .entry barrier(.param .u64 out) {\n.reg .b64 o, d, e; .reg .b32 w; .reg .pred p;\n"
         + ".shared .align 8 .b64 bar;\nld.param.u64 o, [out]; mov.u64 d, 0;\n"
         + "\n".join(steps)
-        + "\nret;\n}\n"
+        + "\nst.global.b64 [o+8], d;\nmbarrier.inval.shared::cta.b64 [bar];\n"
+        + "ld.volatile.shared.b64 e, [bar]; st.global.b64 [o], e;\nret;\n}\n"
     )
 
 
@@ -84,21 +84,21 @@ def barriers_here(first: int) -> list[list[dict[str, str]]]:
     """The sequences from ``first`` on, up to one that the card ends."""
     card, results = Card(16384), []
     for sequence in SEQUENCES[first:]:
-        try:
-            results.append(run_barrier(card, sequence))
-        except RuntimeError as problem:
-            return [*results, [{"operation": sequence, "result": str(problem)}]]
+        operations = sequence.split(", ")
+        results.append([])
+        for number in range(len(operations)):
+            try:
+                results[-1].append(run_barrier(card, operations[: number + 1]))
+            except RuntimeError as problem:
+                results[-1].append({"operation": operations[number], "result": str(problem)})
+                return results
     return results
 
 
-def run_barrier(card: Card, sequence: str) -> list[dict[str, str]]:
-    operations = sequence.split(", ")
-    card.launch(card.kernel(barrier_kernel(sequence), "barrier"), [card.memory], 0, threads=1)
-    words = card.read(card.memory, 16 * len(operations)).view(np.uint64).reshape(-1, 2)
-    return [
-        {"operation": operation, "word": f"{int(word):016x}", "result": f"{int(result):016x}"}
-        for operation, (word, result) in zip(operations, words, strict=True)
-    ]
+def run_barrier(card: Card, operations: list[str]) -> dict[str, str]:
+    card.launch(card.kernel(barrier_kernel(operations), "barrier"), [card.memory], 0, threads=1)
+    word, result = card.read(card.memory, 16).view(np.uint64)
+    return {"operation": operations[-1], "word": f"{int(word):016x}", "result": f"{int(result):016x}"}
 
 
 REDUCE = """

@@ -33,19 +33,19 @@ HEADER = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align
 LOAD = """
 .visible .entry load(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 offset, .param .align 4 .b8 at[20])
 {{
-.reg .b32 t, i, a, base, bar, w, c<5>; .reg .b64 o, m, d; .reg .pred p;
+.reg .b32 t, i, a, base, bar, w, c<5>; .reg .b64 o, m, d; .reg .pred p, others;
 .shared .align 8 .b64 barrier;
 mov.u32 t, %tid.x; mov.u32 base, tile; add.u32 base, base, 1023; and.b32 base, base, 0xfffffc00;
 mov.u32 bar, barrier; ld.param.u64 o, [out]; cvta.to.global.u64 o, o;
 mov.u32 i, t;
 FILL: shl.b32 a, i, 2; add.u32 a, a, base; st.shared.u32 [a], 0xeeeeeeee;
 add.u32 i, i, 128; setp.lt.u32 p, i, 4096; @p bra FILL;
-setp.ne.u32 p, t, 0;
-@p bra FILLED;
+setp.ne.u32 others, t, 0;
+@others bra FILLED;
 mbarrier.init.shared::cta.b64 [bar], 1;
 fence.mbarrier_init.release.cluster;
 FILLED: fence.proxy.async; bar.sync 0;
-@p bra DONE;
+@others bra DONE;
 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 524288;
 mov.u64 m, map; cvta.param.u64 m, m; ld.param.u32 a, [offset]; add.u32 a, a, base;
 {coordinates}
@@ -54,10 +54,12 @@ mov.u32 i, 0;
 WAIT: nanosleep.u32 1000; add.u32 i, i, 1; setp.lt.u32 p, i, 300; @p bra WAIT;
 fence.proxy.async;
 DONE: bar.sync 0;
+@!others mbarrier.inval.shared::cta.b64 [bar];
+bar.sync 0;
 mov.u32 i, t;
 DUMP: shl.b32 a, i, 2; add.u32 w, a, base; cvt.u64.u32 d, a; add.u64 d, d, o; ld.shared.u32 w, [w];
 st.global.u32 [d], w; add.u32 i, i, 128; setp.lt.u32 p, i, 4096; @p bra DUMP;
-setp.ne.u32 p, t, 0; @p bra END;
+@others bra END;
 ld.shared.b64 d, [bar]; st.global.b64 [o+16384], d;
 END: ret;
 }}
@@ -97,7 +99,7 @@ def encode(card: Card, parameters: dict[str, Any], base: int = 0) -> tuple[str, 
         rank,
         base + parameters["address"],
         [cu.cuuint64_t(v) for v in parameters["dims"]],
-        [cu.cuuint64_t(v) for v in parameters["strides"]],
+        [cu.cuuint64_t(v) for v in parameters["strides"] or [0]],  # rank 1: not looked at, but must be there
         [cu.cuuint32_t(v) for v in parameters["box"]],
         [cu.cuuint32_t(v) for v in parameters["element_strides"]],
         cu.CUtensorMapInterleave(INTERLEAVES.index(parameters["interleave"])),
