@@ -266,6 +266,8 @@ def stores() -> list[dict[str, Any]]:
     add(tensor("u16", [10, 5, 4], [8, 16, 2], [512, 4096], interleave="32B", swizzle="32B"), [1, 1, 1])
     add(tensor("u16", [40], [16]), [32])
     add(tensor("u16", [40, 6, 5], [16, 3, 2]), [32, 4, -1])
+    for data_type in ("tf32", "f32.ftz"):  # are elements converted on their way out?
+        add(tensor(data_type, [32, 6], [8, 3]), [8, 2])
     for operation in ("add", "min", "max", "inc", "dec", "and", "or", "xor"):
         add(tensor("u32", [32, 6], [8, 3]), [4, 4], 0, operation)
     add(tensor("s32", [32, 6], [8, 3]), [4, 2], 0, "min")
