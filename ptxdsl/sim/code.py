@@ -29,6 +29,11 @@ class ProgramView(Protocol):
     def blocks(self) -> Sequence[BlockView]: ...
     @property
     def symbols(self) -> Symbols: ...
+    @property
+    def clock_registers(self) -> frozenset[str]:
+        """Those whose value derives from a clock, whatever the path: two turns of a loop that differ in them alone are
+        the same."""
+        ...
 
 
 class SlotView(Protocol):
@@ -53,11 +58,7 @@ class SiteView(Protocol):
 
 
 class WarpCodeView(Protocol):
-    """run: the host function, called with the address of a warp's record; gives one of layout's exit codes.
-
-    clock_registers: those whose value derives from ``%clock``, ``%clock64``, ``%globaltimer`` or the like (a
-    flow-insensitive closure): two turns of a loop that differ in them alone are the same.
-    """
+    """run: the host function, called with the address of a warp's record; gives one of layout's exit codes."""
 
     @property
     def program(self) -> ProgramView: ...
@@ -67,7 +68,5 @@ class WarpCodeView(Protocol):
     def register_bytes(self) -> int: ...
     @property
     def sites(self) -> Sequence[SiteView]: ...
-    @property
-    def clock_registers(self) -> frozenset[str]: ...
     @property
     def run(self) -> Callable[[int], int]: ...

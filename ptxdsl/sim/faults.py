@@ -1,0 +1,130 @@
+"""Diagnostics of a simulated program: where in the PTX text and in its source, in which CTA, warp and lanes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.ptx.module import Instruction, Location, Module
+from ptxdsl.sim import layout
+from ptxdsl.sim.waits import lanes_text
+from ptxdsl.source import Source, Span
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import Cta, Warp
+
+Note = tuple[Span, str]
+
+# The codes of accesses that memory refuses, by layout's fault_kind.
+ACCESS_CODES = {
+    layout.BAD_ADDRESS: "E1120",
+    layout.MISALIGNED: "E1121",
+    layout.READ_ONLY: "E1122",
+    layout.WRONG_SPACE: "E1123",
+    layout.BAD_MEMBERS: "E1124",
+}
+NOT_UNIFORM = "E1115"
+BARRIER_MISUSE, CLUSTER_MISUSE, REGISTERS_MISUSE = "E1116", "E1117", "E1118"
+TRAP, ASSERTION, HEAP = "E1125", "E1126", "E1127"
+DIVERGENT = "E1180"
+STEP_LIMIT, MEMORY_LIMIT, INTERRUPTED = "E1185", "E1186", "E1187"
+DEADLOCK = "E1190"
+IN_FLIGHT = "W1191"  # a warning
+
+_LARGEST_SOURCE = 1 << 24  # bytes of a file that .loc names
+
+
+class SimulationFault(Exception):
+    """Ends a simulation: what the program did wrong."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+class Places:
+    """Spans of instructions. line_map: by PTX line (index 0 is line 1) the span of the source, where known."""
+
+    def __init__(self, module: Module, kernel: str, line_map: Sequence[Span | None] | None) -> None:
+        self.kernel = kernel
+        self.source = Source(module.text_name, module.text)
+        self.line_map = line_map or ()
+        self._files: dict[str, Source | None] = {}
+
+    def ptx_span(self, instruction: Instruction) -> Span:
+        return self.line_span(self.source, instruction.line)
+
+    def line_span(self, source: Source, line: int, column: int = 0) -> Span:
+        starts = source.line_starts
+        line = max(1, min(line, len(starts)))
+        text = source.line(line)
+        start = column - 1 if column else len(text) - len(text.lstrip())
+        return Span(source, starts[line - 1] + min(start, len(text)), starts[line - 1] + len(text.rstrip()))
+
+    def source_span(self, instruction: Instruction) -> Span | None:
+        """The place in the text that was compiled, by the line map or by ``.loc`` where its file can be read."""
+        index = instruction.line - 1
+        if 0 <= index < len(self.line_map) and self.line_map[index] is not None:
+            return self.line_map[index]
+        where = instruction.location
+        source = self._file(where.file) if where is not None and where.line > 0 else None
+        if where is None or source is None or where.line > len(source.line_starts):
+            return None
+        return self.line_span(source, where.line, where.column)
+
+    def span(self, instruction: Instruction) -> Span:
+        """The best place to show."""
+        return self.source_span(instruction) or self.ptx_span(instruction)
+
+    def notes(self, instruction: Instruction) -> tuple[Note, ...]:
+        """The PTX line, where the diagnostic itself stands at the source; the file of a ``.loc`` that is not there."""
+        if self.source_span(instruction) is not None:
+            return ((self.ptx_span(instruction), "the PTX instruction"),)
+        if instruction.location is not None:
+            return ((self.ptx_span(instruction), f"compiled from {location_text(instruction.location)}"),)
+        return ()
+
+    def line_text(self, instruction: Instruction) -> str:
+        """``a.pdsl:12`` or ``a.ptx:30``."""
+        span = self.span(instruction)
+        return f"{span.source.name}:{span.line}"
+
+    def _file(self, name: str) -> Source | None:
+        if name not in self._files:
+            found = None
+            try:
+                if os.path.isfile(name) and os.path.getsize(name) <= _LARGEST_SOURCE:
+                    with open(name, encoding="utf-8") as file:
+                        found = Source(name, file.read())
+            except (OSError, ValueError):
+                pass
+            self._files[name] = found
+        return self._files[name]
+
+    def who(self, warp: Warp, mask: int) -> str:
+        return f"{cta_text(warp.cta)}, warp {warp.index}, {lanes_text(mask)} of kernel '{self.kernel}'"
+
+    def diagnostic(
+        self,
+        code: str,
+        message: str,
+        instruction: Instruction,
+        warp: Warp | None = None,
+        mask: int = 0,
+        help: str | None = None,
+        notes: tuple[Note, ...] = (),
+    ) -> Diagnostic:
+        """An error at an instruction that lanes of a warp execute."""
+        if warp is not None:
+            message = f"{message} ({self.who(warp, mask)})"
+        return Diagnostic(code, message, self.span(instruction), self.notes(instruction) + notes, help)
+
+
+def cta_text(cta: Cta) -> str:
+    return f"CTA ({', '.join(map(str, cta.id))})"
+
+
+def location_text(location: Location) -> str:
+    return f"{location.file}:{location.line}" + (f":{location.column}" if location.column else "")
