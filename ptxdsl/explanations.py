@@ -975,6 +975,57 @@ The byte and thread selectors of an `mma` with block scaling choose which bytes 
 With one factor a row the byte is 0 to 3, with two it is 0 or 2, with four it is 0; the thread is 0 or 1 for A and 0
 to 3 for B.
 """,
+    "E1160": """
+tensor memory allocated or deallocated wrongly
+
+`tcgen05.alloc` gives 32, 64, 128, 256 or 512 columns, never more than the allocation of the CTA before it, and none
+after `tcgen05.relinquish_alloc_permit`. `tcgen05.dealloc` takes back exactly what an alloc has given: the same address,
+the same number of columns. With `.cta_group::2` one warp of each CTA of the pair does this together with the other.
+""",
+    "E1161": """
+an address of tensor memory that is not allocated, or not there
+
+A CTA has 128 lanes and 512 columns, and may touch the columns that `tcgen05.alloc` has given it. An address has the
+lane in its high 16 bits and the column in its low 16 bits. Some operands begin at certain lanes only.
+""",
+    "E1162": """
+lanes of tensor memory that a warp does not reach
+
+Of four warps, the first of which has a number divisible by four, each reaches 32 lanes by `tcgen05.ld` and
+`tcgen05.st`: lanes 0-31, 32-63, 64-95, 96-127. The lane in the address (its high 16 bits) is the first of the access.
+""",
+    "E1163": """
+a shared-memory descriptor of tcgen05 that means nothing
+
+It has 0b001 in bits 46-48 (descriptors of wgmma do not), the swizzling mode in bits 61-63, and addresses and strides in
+units of 16 bytes. Transposed operands of 32-bit elements need 128-byte swizzling with 32-byte atoms; others must not
+have it.
+""",
+    "E1164": """
+an instruction descriptor of tcgen05.mma that means nothing
+
+Types, M, N, scale factor ids and the sparsity bit must fit the instruction's kind and its `.cta_group`, `.ws`, `.sp`
+and `.scale_vec`. The message names the field.
+""",
+    "E1165": """
+tensor memory touched while something else is under way in it
+
+`tcgen05.ld` and `tcgen05.st` are asynchronous until `tcgen05.wait::ld` and `tcgen05.wait::st`; `mma`, `cp` and `shift`
+are until a `tcgen05.commit` that was issued after them arrives at its mbarrier. What touches the same lanes and columns
+before that, and one of the two writes, is a race; `cp` and `mma` of one CTA are in order among themselves.
+""",
+    "E1166": """
+tensor memory that is never deallocated
+
+All columns that a kernel allocates must be deallocated before its CTA exits. On the card the next CTA on the same SM
+waits for them, and the launch hangs.
+""",
+    "E1167": """
+a pair of CTAs that is not there
+
+`.cta_group::2` is work of two CTAs of a cluster whose ranks differ in the last bit: the cluster has an even number of
+CTAs, and neither exits before the work is done. All tcgen05 instructions of a kernel have the same `.cta_group`.
+""",
     "W0802": """
 a warning of ptxas
 
@@ -991,5 +1042,12 @@ what a kernel uses
 
 Registers of a thread, static shared memory of a block, and bytes of registers spilled to memory (stores and loads),
 as ptxas counts them. Spills cost time: use fewer values at once, or allow more registers.
+""",
+    "W1141": """
+registers of a wgmma.mma_async that are used before it is waited for
+
+Accumulators hold their results, and the registers of A may be changed, after a `wgmma.wait_group` that covers the
+instruction. ptxas sees most such uses, copies of accumulators that a compiler put there among them, and then makes
+every product wait for its result ("wgmma.mma_async instructions are serialized"); the simulator does the same.
 """,
 }

@@ -11,23 +11,27 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Immediate, Instruction
+from ptxdsl.record import replace
 from ptxdsl.sim import matrix_arithmetic
 from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mma import registers_of
 from ptxdsl.sim.wgmma_descriptor import decode, elements, tile
 from ptxdsl.sim.wgmma_form import Form, parse, unsupported
+from ptxdsl.sim.wgmma_hazards import touched_early
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
     from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.program import Block
 
 Array = npt.NDArray[Any]
 
@@ -133,8 +137,8 @@ class Warpgroup:
         self.groups: list[deque[Product | None]] = [deque() for _ in range(WARPS)]
         self.fenced = [False] * WARPS
 
-    def issue(self, rank: int, group: Group, product: Product) -> None:
-        """A warp executes its part of a product."""
+    def issue(self, rank: int, group: Group, product: Product) -> Product:
+        """A warp executes its part of a product, which is the one that is given back."""
         place = self.issued[rank] - self.carried_out
         if place == len(self.pending):
             self.pending.append(product)
@@ -144,6 +148,7 @@ class Warpgroup:
         product.groups[rank] = group
         self.last[rank] = product
         self.issued[rank] += 1
+        return product
 
     def _common(self, group: Group, mine: Product, theirs: Product) -> Product:
         """The product that other warps have executed their parts of; a fault if it is not this one."""
@@ -224,7 +229,7 @@ def warpgroup_of(group: Group) -> tuple[Warpgroup, int]:
 
 
 @handles("wgmma.mma_async", check=unsupported)
-def execute_mma(group: Group) -> None:
+def execute_mma(group: Group) -> Wait | None:
     group.require_whole_warp()
     instruction = group.instruction
     form = parse(instruction.opcode)
@@ -247,7 +252,31 @@ def execute_mma(group: Group) -> None:
         bool(group.uniform(scale_d, "pred")),
         signs.count(-1) == 1,
     )
-    warpgroup.issue(rank, group, product)
+    product = warpgroup.issue(rank, group, product)
+    if not _serialised(group):
+        return None
+    return Wait(lambda: product.done, product.describe, then=lambda group: None, at=lambda: product.time)
+
+
+def _serialised(group: Group) -> bool:
+    """Whether the program touches the product's registers before it waits; warned of when first asked."""
+    machine, instruction = group.machine, group.instruction
+    known: dict[Instruction, bool] = machine.state(machine, "wgmma hazards", dict)
+    found = known.get(instruction)
+    if found is None:
+        early = touched_early(cast("Sequence[Block]", machine.program.blocks), instruction)
+        found = known[instruction] = early is not None
+        if early is not None:
+            warning = machine.places.diagnostic(
+                "W1141",
+                f"{early.opcode} uses registers of this wgmma.mma_async on a way on which it is not waited for",
+                instruction,
+                help="ptxas makes such instructions wait for their results at once, which is slow: place a "
+                "wgmma.wait_group before the first use",
+                notes=((machine.places.span(early), "the use"),),
+            )
+            machine.warnings.append(replace(warning, severity="warning"))
+    return found
 
 
 @handles("wgmma.fence")
