@@ -51,6 +51,11 @@ class ArraySpec:
     options: dict[str, str] = field(default_factory=dict)
     text: str = ""
 
+    @property
+    def is_map(self) -> bool:
+        """Whether a tensor map of the array is asked for."""
+        return "box" in self.options
+
 
 Spec = ScalarSpec | BytesSpec | ArraySpec
 

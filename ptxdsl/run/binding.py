@@ -1,0 +1,118 @@
+"""Specifications to the values of a kernel's parameters: by name, by position, struct fields by ``name.field``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ptxdsl.cuda.arguments import type_text
+from ptxdsl.cuda.scalars import SCALARS
+from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.record import dataclass, field
+from ptxdsl.run.formats import Array
+from ptxdsl.run.generate import generate
+from ptxdsl.run.specification import MAP_OPTIONS, ArraySpec, BytesSpec, ScalarSpec, Spec
+from ptxdsl.run.subject import Subject
+from ptxdsl.signature import Param, ScalarParam, StructParam, TensorMapParam
+
+
+@dataclass
+class Bound:
+    """values: one a parameter, in their order; structs are tuples of their fields. arrays: storage and element type by
+    the argument's name. numbers: the scalars by name, for expectations. maps: the names of the arrays' tensor maps."""
+
+    values: list[Any] = field(default_factory=list)
+    arrays: dict[str, tuple[Array, str]] = field(default_factory=dict)
+    numbers: dict[str, int | float | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A tensor map still to be made, where the array is: options as in the specification."""
+
+    array: Array
+    dtype: str
+    options: Mapping[str, str]
+
+
+def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
+    """Raises E1018 with one diagnostic for every argument that is missing, unknown or of another kind."""
+    bound = Bound()
+    left = dict(specs)
+    problems: list[Diagnostic] = []
+    for index, param in enumerate(subject.signature.params):
+        if str(index) in left:
+            left[param.name] = left.pop(str(index))
+        try:
+            bound.values.append(_value(param, param.name, left, bound))
+        except CompileError as problem:
+            problems.extend(problem.diagnostics)
+    known = [p.name for p in subject.signature.params]
+    for name in left:
+        close = get_close_matches(name, known, n=1)
+        help = f"did you mean '{close[0]}'?" if close else f"its parameters: {', '.join(known) or 'none'}"
+        what = f"--arg {name}: kernel '{subject.signature.name}' has no parameter '{name}'"
+        problems += error("E1018", what, None, help=help).diagnostics
+    if problems:
+        raise CompileError(problems)
+    return bound
+
+
+def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
+    if isinstance(param, StructParam):
+        return tuple(_value(f, f"{path}.{f.name}", left, bound) for f in param.fields)
+    spec = left.pop(path, None)
+    if spec is None:
+        raise error("E1018", f"parameter '{path}: {type_text(param)}' is given no value", None, help=_example(param, path))
+    if isinstance(spec, BytesSpec):
+        return _bytes(param, path, spec)
+    if isinstance(param, ScalarParam):
+        if not isinstance(spec, ScalarSpec):
+            raise _kind(param, path, "an array")
+        return _number(param, path, spec, bound)
+    if isinstance(spec, ScalarSpec):
+        raise _kind(param, path, "a number")
+    array, dtype = bound.arrays[path] = generate(path, spec)
+    options = {name: value for name, value in spec.options.items() if name in MAP_OPTIONS}
+    if isinstance(param, TensorMapParam):
+        return MapOf(array, dtype, options)
+    if options:
+        raise error("E1018", f"parameter '{path}: {type_text(param)}' is no TensorMap", None, help=f"leave out {', '.join(options)}")
+    return array
+
+
+def _number(param: ScalarParam, path: str, spec: ScalarSpec, bound: Bound) -> int | float | bool:
+    kind = SCALARS[param.dtype].kind
+    value = spec.value
+    if spec.dtype is not None and spec.dtype != {"int": "int64", "uint": "uint64"}.get(param.dtype, param.dtype):
+        raise _kind(param, path, f"a number of type {spec.dtype}")
+    if isinstance(value, float) and kind in ("int", "uint") and value.is_integer():
+        value = int(value)  # 1e6
+    bound.numbers[path] = value
+    return value
+
+
+def _bytes(param: Param, path: str, spec: BytesSpec) -> Any:
+    """A parameter's raw bytes; of a scalar as the number that they are."""
+    if isinstance(param, TensorMapParam):
+        return spec.data
+    if isinstance(param, ScalarParam) and SCALARS[param.dtype].kind in ("int", "uint"):
+        form = SCALARS[param.dtype]
+        if len(spec.data) != form.size:
+            raise error("E1018", f"parameter '{path}' has {form.size} bytes, --arg gives {len(spec.data)}", None)
+        return int.from_bytes(spec.data, "little", signed=form.kind == "int")
+    raise _kind(param, path, "raw bytes")
+
+
+def _kind(param: Param, path: str, given: str) -> CompileError:
+    return error("E1018", f"parameter '{path}: {type_text(param)}' cannot be {given}", None, help=_example(param, path))
+
+
+def _example(param: Param, path: str) -> str:
+    if isinstance(param, ScalarParam):
+        return f"for example --arg {path}={'True' if param.dtype == 'bool' else 1}"
+    if isinstance(param, TensorMapParam):
+        return f"an array with a box: --arg {path}=randn:bf16:256x64:box=64x64:swizzle=128B"
+    dtype = getattr(param, "dtype", "")
+    return f"for example --arg {path}=zeros:{dtype if dtype in SCALARS and dtype not in ('int', 'uint') else 'u8'}:1024"

@@ -1,0 +1,232 @@
+"""The command ``ptxdsl run``: from its arguments to what it prints and its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.command_line import Arguments
+from ptxdsl.cuda.errors import LaunchError
+from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.options import Options
+from ptxdsl.record import dataclass, field
+from ptxdsl.run import specification
+from ptxdsl.run.binding import Bound, bind
+from ptxdsl.run.expectation import Expectation, Tolerance
+from ptxdsl.run.formats import Array, to_values
+from ptxdsl.run.places import Shape, in_simulator, on_gpu
+from ptxdsl.run.subject import Subject, compiled_subject, ptx_subject
+from ptxdsl.sim.launch import Report
+from ptxdsl.sim.limits import Limits
+from ptxdsl.sim.schedule import Schedule, parse_schedule
+from ptxdsl.source import Source
+from ptxdsl.targets import target_of_ptx
+
+_SHOWN = 6  # elements of an array's first row
+DEFAULT_ARCH = "sm_90a"
+
+
+@dataclass
+class Ran:
+    """lines: for standard output. diagnostics: for standard error. good: whether the kernel ended and all
+    expectations hold."""
+
+    lines: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    good: bool = True
+
+
+def run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
+    """Raises CompileError for what is wrong with the arguments, the text or the launch."""
+    try:
+        return _run(arguments, source, constants)
+    except LaunchError as problem:
+        raise CompileError(problem.diagnostics) from None
+
+
+def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
+    specs = specification.arguments(arguments.args or ())
+    expectations = [Expectation(text) for text in arguments.expect or ()]
+    saves = _saves(arguments.save or ())
+    gpu = _on_gpu(arguments)
+    schedule = _schedule(arguments.schedule)
+    if gpu and (arguments.trace or arguments.timeline or schedule):
+        raise error("E1019", "--schedule, --trace and --timeline are the simulator's", None, help="add --target sim")
+    arch = arguments.arch or (_device_arch() if gpu else None)
+    if source.name.endswith(".ptx"):
+        subject = ptx_subject(source, arguments.kernel, specs, arch or target_of_ptx(source.text) or DEFAULT_ARCH)
+    else:
+        options = Options(
+            arch or DEFAULT_ARCH,
+            wait=arguments.wait,
+            contract=not arguments.no_contract,
+            ring_unroll=not arguments.no_ring_unroll,
+        )
+        subject = compiled_subject(source, arguments.kernel, constants, options)
+    bound = bind(subject, specs)
+    for name in saves:
+        if name not in bound.arrays:
+            raise error("E1018", f"--save {name}: no argument of that name is an array", None)
+    shape = _shape(arguments, subject)
+    before = {**bound.numbers, **{name: to_values(a.copy(), t) for name, (a, t) in bound.arrays.items()}}
+    ran = Ran(diagnostics=list(subject.warnings))
+    if gpu:
+        seconds = on_gpu(subject, bound, shape)
+        ran.lines.append(f"{_headline(subject, shape)} on the GPU: {seconds * 1e3:.3g} ms with the copies back")
+    else:
+        _simulate(arguments, subject, bound, shape, schedule, ran)
+    _results(bound, before, expectations, arguments, ran)
+    for name, path in saves.items():
+        _save(path, bound.arrays[name][0])
+    return ran
+
+
+def _simulate(
+    arguments: Arguments, subject: Subject, bound: Bound, shape: Shape, schedule: Schedule | None, ran: Ran
+) -> None:
+    from ptxdsl.run.progress import progress_bar
+
+    limits = Limits() if arguments.steps is None else Limits(steps=arguments.steps)
+    traced = bool(arguments.trace or arguments.timeline)
+    with progress_bar(sys.stderr) as progress:
+        report = in_simulator(subject, bound, shape, schedule, limits, traced, progress)
+    ran.diagnostics.extend(report.diagnostics)
+    ran.good = report.status == "finished"
+    counts = report.statistics
+    target = subject.compiled.options.arch
+    ran.lines.append(
+        f"{_headline(subject, shape)} in the simulator ({target}): {report.status}, "
+        f"{counts.thread_instructions:,} thread-instructions, {counts.cycles:,} cycles of the model"
+    )
+    _write_traces(arguments, report, subject)
+
+
+def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> None:
+    if arguments.trace:
+        from ptxdsl.run.chrome_trace import chrome_trace
+
+        _save_text(arguments.trace, chrome_trace(report, subject.compiled.line_map))
+    if arguments.timeline:
+        from ptxdsl.run.timeline_page import timeline_page
+
+        _save_text(arguments.timeline, timeline_page(report, subject.compiled.line_map, subject.signature.name))
+
+
+def _results(
+    bound: Bound, before: dict[str, Any], expectations: Sequence[Expectation], arguments: Arguments, ran: Ran
+) -> None:
+    after = {**before, **{name: to_values(array, dtype) for name, (array, dtype) in bound.arrays.items()}}
+    for name, (_, dtype) in bound.arrays.items():
+        if not _same(before[name], after[name]):
+            ran.lines.append(f"{name}: {dtype}{list(after[name].shape)} = {_text(after[name])}")
+    tolerance = Tolerance(arguments.rtol, arguments.atol)
+    for expectation in expectations:
+        outcome = expectation.judge(before, after, tolerance)
+        ran.lines.append(f"{'ok' if outcome.holds else 'FAILED'}  {outcome.text}")
+        ran.good = ran.good and outcome.holds
+
+
+# ------------------------------------------------------------------------------------------------------- arguments
+
+
+def _on_gpu(arguments: Arguments) -> bool:
+    if arguments.target != "auto":
+        return arguments.target == "gpu"
+    if arguments.schedule or arguments.trace or arguments.timeline or arguments.steps is not None:
+        return False
+    from ptxdsl.cuda.driver import current_driver
+
+    try:
+        current_driver()
+    except LaunchError:
+        return False
+    return True
+
+
+def _device_arch() -> str:
+    from ptxdsl.api import device_arch
+    from ptxdsl.cuda.driver import current_driver
+
+    return device_arch(current_driver().context(None)[1])
+
+
+def _schedule(text: str | None) -> Schedule | None:
+    if text is None:
+        return None
+    if os.path.isfile(text):
+        from ptxdsl.text_files import read_bytes
+
+        return parse_schedule(read_bytes(text).decode("utf-8", "replace"))
+    return parse_schedule(text)
+
+
+def _shape(arguments: Arguments, subject: Subject) -> Shape:
+    block = arguments.block or subject.signature.threads
+    if block is None:
+        name = subject.signature.name
+        help = "add --block N, or declare @kernel(threads=N)"
+        raise error("E1020", f"kernel '{name}' says nothing of its block's size", None, help=help)
+    smem = arguments.smem
+    if smem is None and subject.signature.dynamic_shared:
+        help = "give its size in bytes with --smem"
+        raise error("E1020", f"kernel '{subject.signature.name}' uses dynamic shared memory", None, help=help)
+    return Shape(arguments.grid, block, arguments.cluster or subject.signature.cluster, smem or 0)
+
+
+def _saves(entries: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not (name and equals and path.endswith(".npy")):
+            raise error("E1013", f"--save {entry}: expected NAME=FILE.npy", None)
+        found[name] = path
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------- output
+
+
+def _headline(subject: Subject, shape: Shape) -> str:
+    cluster = f", cluster {_dims(shape.cluster)}" if shape.cluster else ""
+    return f"kernel '{subject.signature.name}', grid {_dims(shape.grid)}, block {_dims(shape.block)}{cluster}"
+
+
+def _dims(dims: tuple[int, int, int]) -> str:
+    x, y, z = dims
+    return str(x) if (y, z) == (1, 1) else f"{x}x{y}" if z == 1 else f"{x}x{y}x{z}"
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a.tobytes() == b.tobytes()
+
+
+def _text(array: Array) -> str:
+    flat = array.reshape(-1)
+    shown = " ".join(f"{value:.6g}" if array.dtype.kind == "f" else str(value) for value in flat[:_SHOWN])
+    return f"{shown}{' …' if flat.size > _SHOWN else ''}"
+
+
+def _save(path: str, array: Array) -> None:
+    _written(path, lambda file: np.save(file, array, allow_pickle=False))
+
+
+def _save_text(path: str, text: str) -> None:
+    _written(path, lambda file: file.write(text.encode()))
+
+
+def _written(path: str, write: Callable[[Any], Any]) -> None:
+    """The whole file or none of it. Raises E1007."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            write(file)
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise error("E1007", f"cannot write '{path}': {problem.strerror}", None) from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

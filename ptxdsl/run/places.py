@@ -1,0 +1,116 @@
+"""Where a kernel runs: the simulator or this machine's GPU. Both leave what the kernel wrote in the host's arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.diagnostics import error
+from ptxdsl.record import dataclass
+from ptxdsl.run.binding import Bound, MapOf
+from ptxdsl.run.subject import Subject
+from ptxdsl.sim.launch import Report, simulate
+from ptxdsl.sim.limits import Limits, Progress
+from ptxdsl.sim.schedule import Schedule
+from ptxdsl.sim.tensor_map import TensorMap
+
+Dim3 = tuple[int, int, int]
+
+# The simulator's names of element types, for the arrays of a tensor map that NumPy has no dtype for.
+_MAP_TYPES = {"bfloat16": "bf16", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3 | None
+    smem: int
+
+
+def in_simulator(
+    subject: Subject,
+    bound: Bound,
+    shape: Shape,
+    schedule: Schedule | None,
+    limits: Limits,
+    trace: bool,
+    progress: Callable[[Progress], None] | None,
+) -> Report:
+    """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
+    from ptxdsl.cuda.host_arguments import HostPacker
+
+    values = [_map(value) if isinstance(value, MapOf) else value for value in bound.values]
+    arguments = HostPacker(subject.signature, subject.spans).bind(values)
+    return simulate(
+        subject.compiled.ptx,
+        subject.signature.name,
+        grid=shape.grid,
+        block=shape.block,
+        cluster=shape.cluster,
+        shared_bytes=shape.smem,
+        arguments=arguments,
+        schedule=schedule,
+        limits=limits,
+        line_map=subject.compiled.line_map,
+        trace=trace,
+        progress=progress,
+    )
+
+
+def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
+    """Seconds of the launch as the host sees them, the loading apart. Raises LaunchError."""
+    from ptxdsl.cuda.device_array import DeviceArray
+    from ptxdsl.cuda.driver import current_driver
+    from ptxdsl.cuda.launch import LoadedKernel
+
+    if shape.cluster is not None and shape.cluster != subject.signature.cluster:
+        help = f"write @kernel(cluster={shape.cluster}), or run it with --target sim"
+        raise error("E1018", "a cluster's shape on the GPU is that of the kernel itself", None, help=help)
+    driver = current_driver()
+    device = driver.context(None)[1]
+    copies = {name: DeviceArray(array, dtype) for name, (array, dtype) in bound.arrays.items()}
+    by_array = {id(array): copies[name] for name, (array, _) in bound.arrays.items()}
+    values = [_on_device(value, by_array) for value in bound.values]
+    kernel = LoadedKernel(driver, device, subject.compiled, subject.signature, subject.spans)
+    start = time.perf_counter()
+    kernel.launch(shape.grid, shape.block, values, shape.smem, None)
+    for name, copy in copies.items():
+        bound.arrays[name][0][...] = copy.to_host()
+    return time.perf_counter() - start
+
+
+def _map(spec: MapOf, address: int | None = None) -> Any:
+    """The tensor map of an array; with an address, its 128 bytes for an array that lies there."""
+    options = spec.options
+    if "box" not in options:
+        raise error("E1018", "a TensorMap wants a box", None, help="for example randn:bf16:256x64:box=64x64")
+    made = TensorMap(
+        spec.array,
+        _sizes(options["box"]),
+        _sizes(options["strides"]) if "strides" in options else None,
+        options.get("interleave", "none"),
+        options.get("swizzle", "none"),
+        options.get("l2", "none"),
+        options.get("fill", "zero"),
+        data_type=_MAP_TYPES.get(spec.dtype),
+    )
+    return made if address is None else made.encode(address)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, text.split("x")))
+    except ValueError:
+        raise error("E1013", f"'{text}' is no shape", None, help="for example box=64x64") from None
+
+
+def _on_device(value: Any, copies: dict[int, Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_on_device(item, copies) for item in value)
+    if isinstance(value, MapOf):
+        return _map(value, copies[id(value.array)].address)
+    return copies[id(value)] if isinstance(value, np.ndarray) else value

@@ -1,0 +1,99 @@
+"""What is run: one kernel of a .pdsl, .mojo or .ptx file, with the signature that its arguments are checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ptxdsl.artifact import Compiled
+from ptxdsl.diagnostics import Diagnostic, error
+from ptxdsl.imports import parse_once
+from ptxdsl.options import Options
+from ptxdsl.ptx.module import Function, Variable
+from ptxdsl.record import dataclass
+from ptxdsl.run.specification import ArraySpec, BytesSpec, ScalarSpec, Spec
+from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, TensorMapParam
+from ptxdsl.source import Source, Span
+from ptxdsl.syntax import ast
+
+T = TypeVar("T", Function, KernelSignature)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """compiled: the PTX with its line map, made from a file of PTX too. spans: where the parameters are declared."""
+
+    compiled: Compiled
+    signature: KernelSignature
+    spans: Mapping[str, Span]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def compiled_subject(source: Source, kernel: str | None, constants: Mapping[str, str], options: Options) -> Subject:
+    """Raises CompileError; E1017 where the file has several kernels and none is named."""
+    from ptxdsl.driver import compile_source
+
+    compiled = compile_source(source, kernel=kernel, constants=constants, options=options)
+    assert isinstance(compiled, Compiled)
+    signature = _only(source, compiled.signatures)
+    definitions = {d.name: d for d in parse_once(source).body if isinstance(d, ast.FunctionDef)}
+    definition = definitions.get(signature.source_name or signature.name)
+    spans = {a.name: a.span for a in definition.args} if definition else {}
+    return Subject(compiled, signature, spans, compiled.warnings)
+
+
+def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], arch: str) -> Subject:
+    """A kernel of PTX text: its parameters have sizes and no types, so their types are those of the arguments."""
+    from ptxdsl.ptx.reader import read
+
+    module = read(source.text, source.name)
+    kernels = module.kernels
+    if kernel is not None and kernel not in kernels:
+        names = ", ".join(kernels) or "none"
+        raise error("E1017", f"'{source.name}' has no kernel '{kernel}'", None, help=f"its kernels: {names}")
+    function = kernels[kernel] if kernel is not None else _only(source, kernels)
+    params = tuple(_param(p, specs.get(p.name) or specs.get(str(i))) for i, p in enumerate(function.parameters))
+    signature = KernelSignature(
+        function.name, params, 0, any(v.size is None and v.space == "shared" for v in module.variables.values()),
+        _dims(function.reqnctapercluster), _dims(function.reqntid), _dims(function.maxntid),
+    )  # fmt: skip
+    lines = _line_spans(source)
+    spans = {p.name: lines[p.line - 1] for p in function.parameters if 0 < p.line <= len(lines)}
+    compiled = Compiled({function.name: signature}, source.text, lines, Options(arch), "")
+    return Subject(compiled, signature, spans)
+
+
+def _only(source: Source, kernels: Mapping[str, T]) -> T:
+    if len(kernels) == 1:
+        return next(iter(kernels.values()))
+    names = ", ".join(kernels)
+    what = f"has several kernels: {names}" if kernels else "has no kernel"
+    raise error("E1017", f"'{source.name}' {what}", None, help="name one with --kernel" if kernels else None)
+
+
+def _dims(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:
+    if numbers is None:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _param(variable: Variable, spec: Spec | None) -> Param:
+    size = variable.size or 8
+    if isinstance(spec, ArraySpec) and not spec.is_map:
+        return PointerParam(variable.name, spec.dtype or "", 1, 1, mutable=True)
+    if isinstance(spec, ArraySpec) or (isinstance(spec, BytesSpec) and len(spec.data) == 128 == size):
+        return TensorMapParam(variable.name)
+    floating = variable.type.startswith("f") or (isinstance(spec, ScalarSpec) and isinstance(spec.value, float))
+    kind = spec.dtype if isinstance(spec, ScalarSpec) and spec.dtype else f"{'float' if floating else 'uint'}{8 * size}"
+    return ScalarParam(variable.name, kind)
+
+
+def _line_spans(source: Source) -> tuple[Span, ...]:
+    spans, start = [], 0
+    for line in source.text.split("\n"):
+        stripped = line.strip()
+        begin = start + (line.find(stripped) if stripped else 0)
+        spans.append(Span(source, begin, begin + max(len(stripped), 1 if begin < len(source.text) else 0)))
+        start += len(line) + 1
+    return tuple(spans)

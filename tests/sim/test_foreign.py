@@ -1,0 +1,61 @@
+"""PTX that we did not write: CUDA C++ compiled by nvcc, run in the simulator, compared with NumPy.
+
+Each file's head says how it is launched, with what, and what must come out, as ``ptxdsl run`` takes it.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ptxdsl.run.binding import bind
+from ptxdsl.run.expectation import Expectation, Tolerance
+from ptxdsl.run.formats import to_values
+from ptxdsl.run.places import Shape, in_simulator
+from ptxdsl.run.specification import arguments
+from ptxdsl.run.subject import ptx_subject
+from ptxdsl.sim.limits import Limits
+from ptxdsl.sim.schedule import parse_schedule
+from ptxdsl.source import Source
+
+FILES = sorted((Path(__file__).parent / "foreign").glob("*.cu"))
+
+
+def shape(text):
+    return (*map(int, text.split("x")), 1, 1)[:3]
+
+
+def test_enough_kernels():
+    assert len(FILES) >= 20
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_cuda(path, tmp_path):
+    head = dict(re.findall(r"^// (\w+): (.*)$", path.read_text(), re.MULTILINE))
+    output = tmp_path / f"{path.stem}.ptx"
+    command = ["nvcc", "-ptx", "-std=c++17", f"-arch={head['arch']}", "-o", str(output), str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    launch = dict(part.split(maxsplit=1) for part in head["launch"].split(", "))
+    specs = arguments(head["args"].split("; "))
+    names = list(specs)
+    by_position = {str(i): spec for i, spec in enumerate(specs.values())}
+    tolerance = Tolerance(*map(float, re.findall(r"\S+e-\d+", head.get("tolerance", ""))))
+    for schedule in ("round-robin", "random:3"):
+        subject = ptx_subject(Source(output.name, output.read_text()), path.stem, by_position, head["arch"])
+        bound = bind(subject, by_position)
+        given = dict(zip((p.name for p in subject.signature.params), names, strict=True))
+        before = {given[name]: to_values(array.copy(), dtype) for name, (array, dtype) in bound.arrays.items()}
+        where = Shape(
+            shape(launch["grid"]),
+            shape(launch["block"]),
+            shape(launch["cluster"]) if "cluster" in launch else None,
+            0,
+        )
+        report = in_simulator(subject, bound, where, parse_schedule(schedule), Limits(steps=10**8), False, None)
+        assert report.status == "finished", "\n".join(d.render() for d in report.diagnostics)
+        after = {given[name]: to_values(array, dtype) for name, (array, dtype) in bound.arrays.items()}
+        outcome = Expectation(head["expect"]).judge(before, after, tolerance)
+        assert outcome.holds, outcome.text
