@@ -1,0 +1,204 @@
+"""``tcgen05.alloc``, ``.dealloc``, ``.relinquish_alloc_permit``: which columns of tensor memory a CTA has.
+
+With ``.cta_group::2`` a warp of each CTA of the pair does the same together: both get the same columns, and both wait
+until the other has come. (The card may also let the first one go on in ``dealloc``; a program must not rely on that.)
+Whoever deallocates need not be the warp that allocated.
+
+Source: PTX ISA, "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit", "Issue Granularity".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxdsl.ptx.module import Instruction
+from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.tcgen05_sync import ctas_of
+from ptxdsl.sim.tensor_memory import (
+    BAD_ALLOCATION,
+    NOT_RELEASED,
+    TensorMemory,
+    column_of,
+    find_free,
+    lane_of,
+    tensor_memory,
+)
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import Cta, Warp
+
+
+class Keeper:
+    """An agent that comes when a CTA's threads have exited: everything must have been deallocated by then."""
+
+    unit = "tcgen05"
+    harmless_at_exit = True
+
+    def __init__(self, cta: Cta, memory: TensorMemory, origin: Instruction) -> None:
+        self.cta = cta
+        self.memory = memory
+        self.origin = origin
+        self.cycles = 0
+        self.time = 0
+
+    def ready(self) -> bool:
+        return self.cta.exited
+
+    def step(self) -> bool:
+        if self.memory.allocations:
+            left = self.memory.allocations[0]
+            self.origin = left.origin
+            raise Fault(
+                NOT_RELEASED,
+                f"the threads of the CTA have exited, and {left.columns} columns of tensor memory are still allocated",
+                "tcgen05.dealloc must come before the exit; the next CTA on the same SM waits for these columns",
+            )
+        return True
+
+    def describe(self) -> WaitsFor:
+        return WaitsFor("exit", f"CTA of rank {self.cta.rank}", self.memory.owned(), by=tuple(self.cta.warps))
+
+
+class Request:
+    """What one warp of a pair asks for. done: both have it."""
+
+    def __init__(self, group: Group, columns: int, act: Callable[[int], None]) -> None:
+        self.warp: Warp = group.warp
+        self.origin: Instruction = group.instruction
+        self.columns = columns
+        self.act = act
+        self.done = False
+
+
+def _memory_of(group: Group) -> TensorMemory:
+    memory = tensor_memory(group.machine, group.cta)
+    if not memory.kept:
+        memory.kept = True
+        group.machine.start(Keeper(group.cta, memory, group.instruction))
+    return memory
+
+
+@handles("tcgen05.alloc")
+def alloc(group: Group) -> Wait | None:
+    group.require_whole_warp()
+    destination, size = group.instruction.operands
+    columns = group.uniform(size, "u32")
+    address = group.uniform(destination, "u64")
+    space = "shared::cta" if "shared::cta" in group.instruction.parts else "generic"
+    ctas = ctas_of(group)
+    memory = _memory_of(group)
+
+    def give(first: int) -> None:
+        memory.reserve(first, columns, group.instruction)
+        word = group.machine.memory.view(group.cta, space, address, 4, write=True, align=4)
+        word.view(np.uint32)[0] = first
+
+    memory.may_allocate(columns)
+    if len(ctas) == 2:
+        return _together(group, ctas, columns, give)
+    first = memory.find(columns)
+    if first is None:
+        return Wait(lambda: memory.find(columns) is not None, partial(_describe, memory, columns))
+    give(first)
+    return None
+
+
+def _describe(memory: TensorMemory, columns: int) -> WaitsFor:
+    return WaitsFor("tcgen05.alloc", f"{columns} columns of tensor memory", memory.owned())
+
+
+@handles("tcgen05.dealloc")
+def dealloc(group: Group) -> Wait | None:
+    group.require_whole_warp()
+    place, size = group.instruction.operands
+    address, columns = group.uniform(place, "u32"), group.uniform(size, "u32")
+    ctas = ctas_of(group)
+    memory = _memory_of(group)
+    if lane_of(address):
+        raise Fault(BAD_ALLOCATION, f"tcgen05.dealloc at lane {lane_of(address)}", "an allocation begins at lane 0")
+    allocation = memory.may_release(column_of(address), columns, group.instruction)
+    if len(ctas) == 1:
+        memory.release(allocation)
+        return None
+    return _together(group, ctas, columns, lambda first: memory.release(allocation))
+
+
+@handles("tcgen05.relinquish_alloc_permit")
+def relinquish(group: Group) -> None:
+    group.require_whole_warp()
+    ctas_of(group, alive=False)
+    memory = _memory_of(group)
+    if memory.relinquished is None:
+        memory.relinquished = group.instruction
+
+
+# Pairs
+
+
+def _requests(group: Group) -> dict[int, Request]:
+    """Of the pair, by rank: who has come and waits for the other."""
+    pair = group.cta.rank >> 1
+    return group.machine.state(group.cta.cluster, ("tcgen05 pair", pair), dict[int, Request])
+
+
+def _together(group: Group, ctas: tuple[Cta, ...], columns: int, act: Callable[[int], None]) -> Wait | None:
+    """Does both CTAs' parts once both have come and, for an allocation, there is room in both."""
+    requests = _requests(group)
+    rank, name = group.cta.rank, ".".join(group.instruction.parts[:2])
+    other = requests.get(rank)
+    if other is not None:
+        raise Fault(
+            BAD_ALLOCATION,
+            f"{name} in warp {group.warp.index} while warp {other.warp.index} of the same CTA waits in "
+            f"{'.'.join(other.origin.parts[:2])}",
+            "one warp of each CTA of the pair allocates and deallocates",
+        )
+    mine = requests[rank] = Request(group, columns, act)
+    memories = [tensor_memory(group.machine, cta) for cta in ctas]
+    if rank ^ 1 in requests:
+        _must_agree(name, mine, requests[rank ^ 1])
+
+    def place() -> int | None:
+        """The columns that both can have, if both have come."""
+        if rank ^ 1 not in requests:
+            return None
+        if name != "tcgen05.alloc":
+            return 0
+        return find_free(memories[0].allocated | memories[1].allocated, columns)
+
+    def attempt(_: Group) -> Wait | None:
+        if mine.done:
+            return None
+        first = place()
+        if first is None:
+            return Wait(lambda: mine.done or place() is not None, describe, then=attempt)
+        for request in (mine, requests[rank ^ 1]):
+            request.act(first)
+            request.done = True
+        requests.clear()
+        return None
+
+    def describe() -> WaitsFor:
+        if rank ^ 1 not in requests:
+            peer = next(cta for cta in ctas if cta.rank != rank)
+            state = f"no warp of the CTA of rank {peer.rank} executes it"
+            return WaitsFor(name, "the other CTA of the pair", state, by=tuple(peer.warps))
+        state = "; ".join(f"rank {cta.rank}: {m.owned()}" for cta, m in zip(ctas, memories, strict=True))
+        return WaitsFor(name, f"{columns} columns of tensor memory in both CTAs of a pair", state)
+
+    return attempt(group)
+
+
+def _must_agree(name: str, mine: Request, theirs: Request) -> None:
+    other = ".".join(theirs.origin.parts[:2])
+    if (name, mine.columns) != (other, theirs.columns):
+        raise Fault(
+            BAD_ALLOCATION,
+            f"{name} of {mine.columns} columns in one CTA of a pair, {other} of {theirs.columns} columns in the other "
+            f"(PTX line {theirs.origin.line})",
+            "the two CTAs of a pair allocate and deallocate the same columns together",
+        )

@@ -1,0 +1,195 @@
+"""What ``tcgen05`` instructions have in common: the pipe that carries them out, CTA pairs, commit, wait, fence.
+
+``mma``, ``cp``, ``shift`` and ``commit`` become ``Work`` in the pipe of the CTA that issues them; it is carried out
+some time later, one piece after the other. The ISA promises an order for some pairs only (``mma`` after ``cp``, say),
+but programs that run on the card rely on it for more: scale factors are overwritten by ``cp`` while earlier ``mma`` may
+still be under way. A commit's arrival comes when its turn has come, so all earlier work is complete.
+
+Source: PTX ISA, "Issue Granularity", "Memory Consistency Model for 5th generation of TensorCore operations",
+"tcgen05.wait", "tcgen05.fence", "tcgen05.commit".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ptxdsl.ptx.module import Instruction
+from ptxdsl.sim.host import Fault, Group, WaitsFor, handles
+from ptxdsl.sim.lane_values import each
+from ptxdsl.sim.layout import RANK_SHIFT
+from ptxdsl.sim.mbarrier import barriers_of, shared_address
+from ptxdsl.sim.tensor_memory import Access, TensorMemory, tensor_memory
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import Cta
+    from ptxdsl.sim.machine import Machine
+
+PAIR = "E1167"
+COMMIT_CYCLES = 1
+
+
+class Work:
+    """One asynchronous operation, an agent. accesses: what it does to which CTA's tensor memory."""
+
+    unit = "tcgen05"
+
+    def __init__(self, group: Group, cycles: int) -> None:
+        self.machine: Machine = group.machine
+        self.cta: Cta = group.cta
+        self.origin: Instruction = group.instruction
+        self.cycles = cycles
+        self.time = 0
+        self.accesses: list[tuple[TensorMemory, Access]] = []
+        self.pipe = pipe_of(self.machine, self.cta)
+
+    def touches(self, cta: Cta, access: Access) -> None:
+        """An access that it will make. Raises Fault where that is a race already."""
+        memory = tensor_memory(self.machine, cta)
+        memory.require(access.region, self.origin.opcode)
+        self.accesses.append((memory, access))
+
+    def issue(self) -> None:
+        """Raises Fault where what it touches is not waited for."""
+        for memory, access in self.accesses:
+            memory.queue(access)
+        self.pipe.append(self)
+        self.machine.start(self)
+
+    def carry_out(self) -> None:
+        raise NotImplementedError
+
+    def ready(self) -> bool:
+        return self.pipe[0] is self
+
+    def step(self) -> bool:
+        self.carry_out()
+        for memory, access in self.accesses:
+            memory.queued.remove(access)
+        self.pipe.popleft()
+        return True
+
+    def describe(self) -> WaitsFor:
+        place = f"the tcgen05 pipe of the CTA of rank {self.cta.rank}"
+        first = self.pipe[0]
+        if first is self:
+            return WaitsFor(".".join(self.origin.parts[:2]), place, "is under way")
+        state = f"comes after the {'.'.join(first.origin.parts[:2])} of PTX line {first.origin.line}"
+        return WaitsFor(".".join(self.origin.parts[:2]), place, state, by=(first,))
+
+
+Pipe = deque[Work]
+
+
+def pipe_of(machine: Machine, cta: Cta) -> Pipe:
+    return machine.state(cta, "tcgen05 pipe", Pipe)
+
+
+# CTA pairs
+
+
+def cta_group(opcode: str) -> int:
+    return 2 if ".cta_group::2" in opcode else 1
+
+
+def ctas_of(group: Group, alive: bool = True) -> tuple[Cta, ...]:
+    """The CTA, or with ``.cta_group::2`` the pair, the even one first. Raises Fault where there is none.
+
+    alive: the peer's threads must not have exited.
+    Faults too where instructions of the kernel differ in ``.cta_group``, which the ISA forbids.
+    """
+    instruction = group.instruction
+    size = cta_group(instruction.opcode)
+    first: Instruction = group.machine.state(group.machine, "tcgen05 cta_group", lambda: instruction)
+    if cta_group(first.opcode) != size:
+        raise Fault(
+            PAIR,
+            f"{instruction.opcode} in a kernel whose {'.'.join(first.parts[:2])} of PTX line {first.line} has "
+            f".cta_group::{cta_group(first.opcode)}",
+            "all tcgen05 instructions of a kernel have the same .cta_group",
+        )
+    if size == 1:
+        return (group.cta,)
+    even = group.cta.rank & ~1
+    peers = group.cta.cluster.ctas[even : even + 2]
+    if len(peers) < 2:
+        raise Fault(
+            PAIR,
+            f"{instruction.opcode} in the CTA of rank {group.cta.rank} of a cluster of {len(group.cta.cluster.ctas)}: "
+            "it has no peer",
+            "a pair is two CTAs of a cluster whose ranks differ in the last bit: launch with clusters of 2, 4, …",
+        )
+    for peer in peers:
+        if alive and peer.exited:
+            raise Fault(
+                PAIR,
+                f"{instruction.opcode}: the threads of the peer CTA, of rank {peer.rank}, have exited",
+                "both CTAs of a pair stay until the work of the pair is complete: put barrier.cluster before the exit",
+            )
+    return tuple(peers)
+
+
+# commit
+
+
+class Commit(Work):
+    """An arrival at mbarriers when the work before it is complete. addresses: shared ones, with the CTA's rank."""
+
+    def __init__(self, group: Group, addresses: list[int]) -> None:
+        super().__init__(group, COMMIT_CYCLES)
+        self.addresses = addresses
+
+    def carry_out(self) -> None:
+        table = barriers_of(self.machine, self.cta)
+        for address in self.addresses:
+            table.find(self.cta, address, "tcgen05.commit").arrive(1, 1, time=self.time)
+
+
+def _commit_unsupported(instruction: Instruction) -> str | None:
+    known = {
+        "tcgen05", "commit", "cta_group::1", "cta_group::2", "mbarrier::arrive::one", "shared::cluster",
+        "multicast::cluster", "b64",
+    }  # fmt: skip
+    other = next((part for part in instruction.parts if part not in known), None)
+    return f"tcgen05.commit with .{other}" if other else None
+
+
+@handles("tcgen05.commit", check=_commit_unsupported)
+def commit(group: Group) -> None:
+    instruction = group.instruction
+    ctas_of(group)
+    space = "shared::cluster" if "shared::cluster" in instruction.parts else ""
+    addresses = each(group, instruction.operands[0], "u64")
+    multicast = "multicast::cluster" in instruction.parts
+    masks = each(group, instruction.operands[1], "u16") if multicast else [0] * len(addresses)
+    table = barriers_of(group.machine, group.cta)
+    size = len(group.cta.cluster.ctas)
+    for address, mask in zip(addresses, masks, strict=True):
+        address = shared_address(space, address)
+        targets = [address]
+        if multicast:
+            if mask >> size:
+                raise group.fault(
+                    PAIR,
+                    f"tcgen05.commit with the CTA mask {mask:#06x} in a cluster of {size}",
+                    "bit i of the mask is the CTA of rank i",
+                )
+            offset = address & (1 << RANK_SHIFT) - 1
+            targets = [rank << RANK_SHIFT | offset for rank in range(size) if mask >> rank & 1]
+        for target in targets:
+            group.touch(table.find(group.cta, target, "tcgen05.commit"))
+        Commit(group, targets).issue()
+
+
+# wait, fence
+
+
+@handles("tcgen05.wait::ld", "tcgen05.wait::st")
+def wait(group: Group) -> None:
+    group.require_whole_warp()
+    tensor_memory(group.machine, group.cta).waited(group.warp, writes=group.instruction.parts[1] == "wait::st")
+
+
+@handles("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
+def fence(group: Group) -> None:
+    """Orders asynchronous work with synchronisation between threads; here everything issued is in order anyway."""
