@@ -70,6 +70,9 @@ class LaneEmitter:
         self.declared: dict[str, str] = {}
         self.count = 0
         self.guard: str | None = None  # of the current instruction: <8 x i1>, or None for all lanes of the mask
+        self.site = 0  # the current instruction's number
+        self.traced = False
+        self.accesses = False  # whether the block has instructions that may fault
 
     # ------------------------------------------------------------------ one block
 
@@ -107,7 +110,7 @@ class LaneEmitter:
         if old is None:
             old = self.do(f"load {type}, ptr {pointer}, align 2")
         blended = self.do(f"select {vector('i1')} {self.mask}, {type} {value}, {type} {old}")
-        self.text.append(f" store {type} {blended}, ptr {pointer}, align 2\n")
+        self.run(f"store {type} {blended}, ptr {pointer}, align 2")
 
     def _pointer(self, slot: Slot, extra: int = 0) -> str:
         bits = min(slot.bits, 64)
@@ -124,13 +127,17 @@ class LaneEmitter:
         self.text.append(f" {name} = {text}\n")
         return name
 
+    def run(self, text: str) -> None:
+        """Appends an instruction without a result."""
+        self.text.append(f" {text}\n")
+
     def call(self, result: str, function: str, *arguments: str) -> str:
         if function not in self.definitions and function not in self.declared and not function.startswith("rt."):
             types = ", ".join(_argument_type(argument) for argument in arguments)
             self.declared[function] = f"declare {result} @{function}({types})\n"
         call = f"call {result} @{function}({', '.join(arguments)})"
         if result == "void":
-            self.text.append(f" {call}\n")
+            self.run(call)
             return ""
         return self.do(call)
 
@@ -376,8 +383,6 @@ class LaneEmitter:
         result = ""
         for i, item in enumerate(operand.items):
             value = splat(f"i{part}", 0) if isinstance(item, Sink) else self.read(item, f"b{part}")
-            if part == 32:  # b32 is an integer here, whatever the register is declared as
-                value = self.read(item, "b32") if not isinstance(item, Sink) else value
             value = self.do(f"zext {vector(f'i{part}')} {value} to {vector(f'i{wanted}')}")
             if i:
                 value = self.do(f"shl {vector(f'i{wanted}')} {value}, {splat(f'i{wanted}', part * i)}")

@@ -1,0 +1,46 @@
+"""LLVM IR text to callable host code, through llvmlite's MCJIT."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import llvmlite.binding as llvm
+
+
+class HostCode:
+    """Compiled code, alive as long as this object is."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def address(self, name: str) -> int:
+        """Host address of a function."""
+        return int(self._engine.get_function_address(name))
+
+
+@functools.cache
+def _target() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple()
+
+
+@functools.cache
+def _host() -> tuple[str, str]:
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def compile_ir(text: str, optimise: int) -> HostCode:
+    """Compiles a module. optimise: of the code generator, 0 to 3; no passes are run over the IR before it.
+
+    Raises RuntimeError for text that is no LLVM IR, which is a bug of the translation.
+    """
+    target = _target()
+    context = llvm.create_context()
+    module = llvm.parse_assembly(text, context)
+    cpu, features = _host()
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=optimise, jit=True)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return HostCode(engine)

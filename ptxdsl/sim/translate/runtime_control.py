@@ -1,0 +1,458 @@
+"""The runtime's control flow: which lanes run next, and why compiled code comes back to the machine.
+
+A *group* is the lanes that run together. Normally it is the runnable lanes with the least block number, so that lanes
+that parted meet again as soon as they can. ``others`` is the least block number of the remaining runnable lanes: as long
+as the group stays below it, it goes on without asking. A group that keeps others waiting for ``TURN`` blocks gives way
+to the next one (a lane that spins on a lock that another lane of its warp holds must not do so for ever).
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from ptxdsl.sim.layout import (
+    ALL_STOPPED,
+    BAD_ADDRESS,
+    BAD_MEMBERS,
+    CTA,
+    EXITED,
+    FAULT,
+    FUEL,
+    GATHER,
+    HOST,
+    LAUNCH,
+    REGION,
+    TRAPPED,
+    WARP,
+    offset,
+)
+from ptxdsl.sim.translate.emitter import WIDTH
+
+TURN = 2048  # blocks
+NOBODY = 0x7FFFFFFF  # `others` where there are none
+DISPATCH = -1  # what a part of a kernel returns when the next group is to be chosen
+
+# The words of WARP's `own`, by name.
+_OWN = {
+    "group": 0,  # lanes
+    "runnable": 1,  # lanes
+    "others": 2,  # block
+    "waiting": 3,  # lanes that stand before a collective whose members are not all there
+    "at_barrier": 4,  # those of them that stand before a bar.warp.sync
+    "count": 5,  # of lanes in the group
+    "slice": 6,  # blocks until `renew`
+    "given": 7,  # what `slice` was
+    "turn": 8,  # blocks until others have their turn
+    "favoured": 9,  # 0, or 1 + the block from which on a group is looked for first
+    "wait_members": 16,  # of each waiting lane
+    "wait_site": 48,
+}
+
+
+def own(name: str) -> int:
+    """The byte offset of one of compiled code's own words in a warp's record."""
+    return offset(WARP, "own") + 4 * _OWN[name]
+
+
+def place(name: str) -> tuple[str, int]:
+    """The record (``warp``, ``cta``, ``launch``, ``region``) and byte offset of a field by its name in the IR below."""
+    if name in _OWN:
+        return "warp", own(name)
+    record, _, field = name.partition("_")
+    kinds = {"warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION}
+    return record, offset(kinds[record], field)
+
+
+def load(name: str, type: str = "i32", result: str = "") -> str:
+    """IR that loads a field into ``%name``."""
+    record, byte = place(name)
+    result = result or name
+    return f"%{result}.at = getelementptr i8, ptr %{record}, i64 {byte}\n  %{result} = load {type}, ptr %{result}.at, align 4"
+
+
+_fresh = 0
+
+
+def store(name: str, value: str, type: str = "i32") -> str:
+    """IR that stores a value into a field."""
+    global _fresh
+    _fresh += 1
+    record, byte = place(name)
+    return f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 4"
+
+
+def set_lanes(name: str, lanes: str, value: str, key: str) -> str:
+    """IR that sets a per-lane field to an i32 in the given lanes. key: makes the names."""
+    record, byte = place(name)
+    return textwrap.dedent(f"""\
+        %{key}.at = getelementptr i8, ptr %{record}, i64 {byte}
+          %{key}.old = load <32 x i32>, ptr %{key}.at, align 4
+          %{key}.in = insertelement <32 x i32> poison, i32 {value}, i64 0
+          %{key}.all = shufflevector <32 x i32> %{key}.in, <32 x i32> poison, <32 x i32> zeroinitializer
+          %{key}.lanes = bitcast i32 {lanes} to <32 x i1>
+          %{key}.new = select <32 x i1> %{key}.lanes, <32 x i32> %{key}.all, <32 x i32> %{key}.old
+          store <32 x i32> %{key}.new, ptr %{key}.at, align 4""")
+
+
+def splat32(result: str, value: str) -> str:
+    return (
+        f"%{result}.in = insertelement <32 x i32> poison, i32 {value}, i64 0\n"
+        f"  %{result} = shufflevector <32 x i32> %{result}.in, <32 x i32> poison, <32 x i32> zeroinitializer"
+    )
+
+
+def _functions() -> dict[str, str]:
+    return {
+        # Called when the machine calls: what is left from last time is forgotten.
+        "enter": f"""
+define void @rt.enter(ptr %warp) {{
+  {store("warp_fault_kind", "0")}
+  {store("waiting", "0")}
+  {store("at_barrier", "0")}
+  {store("slice", "0")}
+  {store("given", "0")}
+  {load("warp_issued", "i64")}
+  {store("warp_issued_before", "%warp_issued", "i64")}
+  {load("turn")}
+  %none = icmp sle i32 %turn, 0
+  %new = select i1 %none, i32 {TURN}, i32 %turn
+  {store("turn", "%new")}
+  ret void
+}}""",
+        # Takes what was used of the slice from the fuel and from the turn.
+        "settle": f"""
+define void @rt.settle(ptr %warp) {{
+  {load("given")}
+  {load("slice")}
+  %used = sub i32 %given, %slice
+  {store("given", "%slice")}
+  {load("warp_fuel")}
+  %left = sub i32 %warp_fuel, %used
+  {store("warp_fuel", "%left")}
+  {load("group")}
+  {load("runnable")}
+  %rest = icmp eq i32 %group, %runnable
+  {load("turn")}
+  %after = sub i32 %turn, %used
+  %new = select i1 %rest, i32 {TURN}, i32 %after
+  {store("turn", "%new")}
+  ret void
+}}""",
+        # The block of the next group, or -1 - exit code.
+        "dispatch": f"""
+define i32 @rt.dispatch(ptr %warp) {{
+  call void @rt.settle(ptr %warp)
+  {load("warp_status", "<32 x i32>")}
+  %run.v = icmp eq <32 x i32> %warp_status, zeroinitializer
+  %runnable = bitcast <32 x i1> %run.v to i32
+  {store("runnable", "%runnable")}
+  %stopped = icmp eq i32 %runnable, 0
+  br i1 %stopped, label %stop, label %some
+stop:
+  ret i32 {-1 - ALL_STOPPED}
+some:
+  {load("waiting")}
+  %still = and i32 %waiting, %runnable
+  %free = xor i32 %still, -1
+  %pick = and i32 %runnable, %free
+  {load("warp_pc", "<32 x i32>")}
+  %all_wait = icmp eq i32 %pick, 0
+  br i1 %all_wait, label %gather, label %choose
+gather:
+  %first = call i32 @llvm.cttz.i32(i32 %still, i1 false)
+  %m.base = getelementptr i8, ptr %warp, i64 {own("wait_members")}
+  %m.at = getelementptr i32, ptr %m.base, i32 %first
+  %m = load i32, ptr %m.at
+  %s.base = getelementptr i8, ptr %warp, i64 {own("wait_site")}
+  %s.at = getelementptr i32, ptr %s.base, i32 %first
+  %s = load i32, ptr %s.at
+  {load("wait_site", "<32 x i32>")}
+  {load("wait_members", "<32 x i32>")}
+  {splat32("m.v", "%m")}
+  {splat32("s.v", "%s")}
+  %eq.m = icmp eq <32 x i32> %wait_members, %m.v
+  %eq.s = icmp eq <32 x i32> %wait_site, %s.v
+  %eq = and <32 x i1> %eq.m, %eq.s
+  %eq.bits = bitcast <32 x i1> %eq to i32
+  %these = and i32 %eq.bits, %still
+  {store("warp_mask", "%these")}
+  {store("warp_members", "%m")}
+  {store("warp_site", "%s")}
+  ret i32 {-1 - GATHER}
+choose:
+  %pick.v = bitcast i32 %pick to <32 x i1>
+  %cand = select <32 x i1> %pick.v, <32 x i32> %warp_pc, <32 x i32> splat (i32 {NOBODY})
+  %least = call i32 @llvm.vector.reduce.smin.v32i32(<32 x i32> %cand)
+  {load("favoured")}
+  %from = sub i32 %favoured, 1
+  {splat32("from.v", "%from")}
+  %late.v = icmp sge <32 x i32> %cand, %from.v
+  %late = select <32 x i1> %late.v, <32 x i32> %cand, <32 x i32> splat (i32 {NOBODY})
+  %least.late = call i32 @llvm.vector.reduce.smin.v32i32(<32 x i32> %late)
+  %has = icmp ne i32 %least.late, {NOBODY}
+  %pc = select i1 %has, i32 %least.late, i32 %least
+  {splat32("pc.v", "%pc")}
+  %same.v = icmp eq <32 x i32> %warp_pc, %pc.v
+  %same = bitcast <32 x i1> %same.v to i32
+  %group = and i32 %same, %runnable
+  %not.group = xor i32 %group, -1
+  %rest = and i32 %runnable, %not.group
+  %rest.v = bitcast i32 %rest to <32 x i1>
+  %rest.pc = select <32 x i1> %rest.v, <32 x i32> %warp_pc, <32 x i32> splat (i32 {NOBODY})
+  %rest.least = call i32 @llvm.vector.reduce.smin.v32i32(<32 x i32> %rest.pc)
+  %fav = icmp ne i32 %favoured, 0
+  %others = select i1 %fav, i32 {NOBODY}, i32 %rest.least
+  {store("others", "%others")}
+  {store("favoured", "0")}
+  {store("group", "%group")}
+  %count = call i32 @llvm.ctpop.i32(i32 %group)
+  {store("count", "%count")}
+  %wait.left = and i32 %still, %not.group
+  {store("waiting", "%wait.left")}
+  {load("at_barrier")}
+  %bar.left = and i32 %at_barrier, %not.group
+  {store("at_barrier", "%bar.left")}
+  {load("warp_fuel")}
+  {load("turn")}
+  %alone = icmp eq i32 %rest, 0
+  %less = call i32 @llvm.smin.i32(i32 %warp_fuel, i32 %turn)
+  %slice = select i1 %alone, i32 %warp_fuel, i32 %less
+  %slice.ok = call i32 @llvm.smax.i32(i32 %slice, i32 0)
+  {store("slice", "%slice.ok")}
+  {store("given", "%slice.ok")}
+  ret i32 %pc
+}}""",
+        # The slice is used up before block %k.
+        "renew": f"""
+define i32 @rt.renew(ptr %warp, i32 %k) {{
+  call void @rt.settle(ptr %warp)
+  {load("group")}
+  {set_lanes("warp_pc", "%group", "%k", "pc")}
+  {load("turn")}
+  {load("runnable")}
+  {load("others")}
+  {load("warp_fuel")}
+  %here = add i32 %k, 1
+  %next = add i32 %k, 2
+  %over = icmp sle i32 %turn, 0
+  %alone = icmp eq i32 %group, %runnable
+  %nobody = icmp eq i32 %others, {NOBODY}
+  %mine = select i1 %nobody, i32 %here, i32 0
+  %then = select i1 %over, i32 %next, i32 %mine
+  %favoured = select i1 %alone, i32 0, i32 %then
+  {store("favoured", "%favoured")}
+  %turn.new = select i1 %over, i32 {TURN}, i32 %turn
+  {store("turn", "%turn.new")}
+  %empty = icmp sle i32 %warp_fuel, 0
+  br i1 %empty, label %back, label %on
+back:
+  {store("warp_mask", "%group")}
+  ret i32 {FUEL}
+on:
+  ret i32 {DISPATCH}
+}}""",
+        # Lanes %t of the group go to block %there, its other lanes to block %here.
+        "split": f"""
+define void @rt.split(ptr %warp, i32 %t, i32 %there, i32 %here) {{
+  {load("group")}
+  %not.t = xor i32 %t, -1
+  %rest = and i32 %group, %not.t
+  {set_lanes("warp_pc", "%t", "%there", "a")}
+  {set_lanes("warp_pc", "%rest", "%here", "b")}
+  ret void
+}}""",
+        # Lanes %t of the group are done. Gives the rest of the group.
+        "leave": f"""
+define i32 @rt.leave(ptr %warp, i32 %t) {{
+  {set_lanes("warp_status", "%t", str(EXITED), "s")}
+  {load("group")}
+  {load("runnable")}
+  %not.t = xor i32 %t, -1
+  %rest = and i32 %group, %not.t
+  {store("group", "%rest")}
+  %run = and i32 %runnable, %not.t
+  {store("runnable", "%run")}
+  %count = call i32 @llvm.ctpop.i32(i32 %rest)
+  {store("count", "%count")}
+  ret i32 %rest
+}}""",
+        # Lanes %t stand before host instruction %site, alone in block %k; the guard is false in the group's others.
+        "host": f"""
+define i32 @rt.host(ptr %warp, i32 %t, i32 %k, i32 %next, i32 %site) {{
+  call void @rt.split(ptr %warp, i32 %t, i32 %k, i32 %next)
+  call void @rt.settle(ptr %warp)
+  {store("warp_mask", "%t")}
+  {store("warp_site", "%site")}
+  ret i32 {HOST}
+}}""",
+        "trapped": f"""
+define i32 @rt.trapped(ptr %warp, i32 %t, i32 %k, i32 %next, i32 %site) {{
+  %code = call i32 @rt.host(ptr %warp, i32 %t, i32 %k, i32 %next, i32 %site)
+  ret i32 {TRAPPED}
+}}""",
+        "faulted": f"""
+define i32 @rt.faulted(ptr %warp, i32 %k) {{
+  call void @rt.settle(ptr %warp)
+  {load("group")}
+  {set_lanes("warp_pc", "%group", "%k", "pc")}
+  {store("warp_mask", "%group")}
+  ret i32 {FAULT}
+}}""",
+        # The first fault of a run is the one that is told.
+        "fault": f"""
+define void @rt.fault(ptr %warp, i32 %kind, i32 %lane, i64 %address, i32 %site) {{
+  {load("warp_fault_kind")}
+  %first = icmp eq i32 %warp_fault_kind, 0
+  br i1 %first, label %tell, label %done
+tell:
+  {store("warp_fault_kind", "%kind")}
+  {store("warp_fault_lane", "%lane")}
+  {store("warp_fault_address", "%address", "i64")}
+  {store("warp_site", "%site")}
+  br label %done
+done:
+  ret void
+}}""",
+        # The guard of a collective is true in lanes %t of the group alone: its others go on to block %next.
+        "narrow": f"""
+define void @rt.narrow(ptr %warp, i32 %t, i32 %next) {{
+  {load("group")}
+  %not.t = xor i32 %t, -1
+  %rest = and i32 %group, %not.t
+  {set_lanes("warp_pc", "%rest", "%next", "pc")}
+  {store("group", "%t")}
+  %count = call i32 @llvm.ctpop.i32(i32 %t)
+  {store("count", "%count")}
+  {load("others")}
+  %less = call i32 @llvm.smin.i32(i32 %others, i32 %next)
+  {store("others", "%less")}
+  ret void
+}}""",
+        # brx.idx: the active lanes of a chunk go to the blocks that a table has for their indices.
+        "branch_table": f"""
+define void @rt.branch_table(ptr %warp, i64 %first, i{WIDTH} %mask, <{WIDTH} x i32> %index, ptr %table, i32 %n, i32 %site) {{
+entry:
+  %indices = alloca <{WIDTH} x i32>
+  store <{WIDTH} x i32> %index, ptr %indices
+  %wide = zext i{WIDTH} %mask to i64
+  %pcs = getelementptr i8, ptr %warp, i64 {offset(WARP, "pc")}
+  %none = icmp eq i64 %wide, 0
+  br i1 %none, label %done, label %each
+each:
+  %left = phi i64 [ %wide, %entry ], [ %left.next, %next ]
+  %i = call i64 @llvm.cttz.i64(i64 %left, i1 false)
+  %lane = add i64 %first, %i
+  %at = getelementptr i32, ptr %indices, i64 %i
+  %x = load i32, ptr %at
+  %ok = icmp ult i32 %x, %n
+  br i1 %ok, label %go, label %wrong
+wrong:
+  %lane.i = trunc i64 %lane to i32
+  %x.wide = zext i32 %x to i64
+  call void @rt.fault(ptr %warp, i32 {BAD_ADDRESS}, i32 %lane.i, i64 %x.wide, i32 %site)
+  br label %next
+go:
+  %target.at = getelementptr i32, ptr %table, i32 %x
+  %target = load i32, ptr %target.at
+  %pc.at = getelementptr i32, ptr %pcs, i64 %lane
+  store i32 %target, ptr %pc.at
+  br label %next
+next:
+  %less = sub i64 %left, 1
+  %left.next = and i64 %left, %less
+  %more = icmp ne i64 %left.next, 0
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}}""",
+        # The lanes of the group that can execute the collective of block %k now, 0 if members are missing.
+        # %members: of 32 lanes. %barrier: bar.warp.sync, whose members may stand at different ones.
+        "gather": f"""
+define i32 @rt.gather(ptr %warp, i32 %k, i32 %site, ptr %members, i1 %barrier) {{
+entry:
+  {load("group")}
+  {load("warp_status", "<32 x i32>")}
+  %live.v = icmp ne <32 x i32> %warp_status, splat (i32 {EXITED})
+  %live = bitcast <32 x i1> %live.v to i32
+  %all = load <32 x i32>, ptr %members, align 4
+  br label %each
+each:
+  %left = phi i32 [ %group, %entry ], [ %left.next, %more ]
+  %lane = call i32 @llvm.cttz.i32(i32 %left, i1 false)
+  %m.at = getelementptr i32, ptr %members, i32 %lane
+  %m = load i32, ptr %m.at, align 4
+  {splat32("m.v", "%m")}
+  %same.v = icmp eq <32 x i32> %all, %m.v
+  %same.bits = bitcast <32 x i1> %same.v to i32
+  %same = and i32 %same.bits, %group
+  %not.m = xor i32 %m, -1
+  %bad = and i32 %same, %not.m
+  %is.bad = icmp ne i32 %bad, 0
+  br i1 %is.bad, label %wrong, label %fine
+wrong:
+  %bad.lane = call i32 @llvm.cttz.i32(i32 %bad, i1 false)
+  %bad.members = zext i32 %m to i64
+  call void @rt.fault(ptr %warp, i32 {BAD_MEMBERS}, i32 %bad.lane, i64 %bad.members, i32 %site)
+  ret i32 0
+fine:
+  %need = and i32 %m, %live
+  %not.same = xor i32 %same, -1
+  %missing = and i32 %need, %not.same
+  %complete = icmp eq i32 %missing, 0
+  br i1 %complete, label %go, label %elsewhere
+go:
+  ret i32 %same
+elsewhere:
+  {load("at_barrier")}
+  {load("wait_members", "<32 x i32>")}
+  %there.v = icmp eq <32 x i32> %wait_members, %m.v
+  %there.bits = bitcast <32 x i1> %there.v to i32
+  %there.all = and i32 %there.bits, %at_barrier
+  %there = and i32 %there.all, %missing
+  %together = icmp eq i32 %there, %missing
+  %meet = and i1 %together, %barrier
+  br i1 %meet, label %release, label %more
+release:
+  {load("warp_pc", "<32 x i32>")}
+  %after = add <32 x i32> %warp_pc, splat (i32 1)
+  %there.lanes = bitcast i32 %there to <32 x i1>
+  %pc.new = select <32 x i1> %there.lanes, <32 x i32> %after, <32 x i32> %warp_pc
+  {store("warp_pc", "%pc.new", "<32 x i32>")}
+  %gone = xor i32 %there, -1
+  {load("waiting")}
+  %waiting.new = and i32 %waiting, %gone
+  {store("waiting", "%waiting.new")}
+  %bar.new = and i32 %at_barrier, %gone
+  {store("at_barrier", "%bar.new")}
+  ret i32 %same
+more:
+  %left.next = and i32 %left, %not.same
+  %again = icmp ne i32 %left.next, 0
+  br i1 %again, label %each, label %wait
+wait:
+  {set_lanes("warp_pc", "%group", "%k", "stay")}
+  {set_lanes("wait_site", "%group", "%site", "ws")}
+  %group.v = bitcast i32 %group to <32 x i1>
+  {load("wait_members", "<32 x i32>", "wm")}
+  %wm.new = select <32 x i1> %group.v, <32 x i32> %all, <32 x i32> %wm
+  {store("wait_members", "%wm.new", "<32 x i32>")}
+  {load("waiting", "i32", "w")}
+  %w.new = or i32 %w, %group
+  {store("waiting", "%w.new")}
+  {load("at_barrier", "i32", "b")}
+  %b.add = select i1 %barrier, i32 %group, i32 0
+  %b.new = or i32 %b, %b.add
+  {store("at_barrier", "%b.new")}
+  ret i32 0
+}}""",
+    }
+
+
+_table: dict[str, str] = {}
+
+
+def text(name: str) -> str | None:
+    """The IR of a function of this file."""
+    if not _table:
+        _table.update(_functions())
+    return _table.get(name)

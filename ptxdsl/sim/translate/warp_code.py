@@ -1,0 +1,77 @@
+"""A program translated: one host function that runs one warp of the kernel."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from ptxdsl.diagnostics import CompileError
+from ptxdsl.ptx.module import Instruction
+from ptxdsl.record import dataclass
+from ptxdsl.sim.program import Program
+from ptxdsl.sim.translate.emitter import Emit, Unsupported
+from ptxdsl.sim.translate.frame import MEMORY_OPS, SCRATCH, Frame
+from ptxdsl.sim.translate.host_code import HostCode, compile_ir
+from ptxdsl.sim.translate.lanes import Slot, lay_out_slots
+from ptxdsl.sim.translate.runtime import declarations, link
+
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An instruction at which compiled code comes back: its block and the block that follows it."""
+
+    instruction: Instruction
+    block: int
+    next_block: int
+
+
+@dataclass(slots=True, eq=False)
+class WarpCode:
+    """run: the host function, from the address of a warp's record to an exit code of ``layout``.
+
+    slots: the registers that have a place in the register file, which has ``register_bytes`` bytes a warp, zero at the
+    start. sites: by the number that compiled code gives.
+    """
+
+    program: Program
+    slots: dict[str, Slot]
+    register_bytes: int
+    sites: list[Site]
+    clock_registers: frozenset[str]
+    run: Callable[[int], int]
+    code: HostCode  # keeps what `run` points to
+
+
+def operations() -> dict[str, Emit]:
+    """The lane-wise instructions by the first part of their opcodes."""
+    from ptxdsl.sim.translate.ops_table import LANE_OPS
+
+    return {**LANE_OPS, **MEMORY_OPS}
+
+
+def translate(program: Program, *, trace: bool = False, optimise: int | None = None) -> WarpCode:
+    """The host code of a program.
+
+    trace: memory accesses are appended to the launch's access log. optimise: the code generator's level, 0 to 2;
+    without it, by the size of the program. Raises CompileError E1110 with every instruction that is not supported.
+    """
+    try:
+        slots, scratch = lay_out_slots(program.registers, program.liveness.slots)
+    except Unsupported as refused:
+        raise CompileError(program.flat.problem("E1110", str(refused), program.kernel.line)) from None
+    frame = Frame(program, slots, scratch, operations(), trace)
+    text = frame.text()
+    if frame.problems:
+        raise CompileError(frame.problems)
+    text = link(text)
+    if optimise is None:
+        optimise = 0
+    helpers = "".join(frame.e.definitions.values())
+    code = compile_ir(text + declarations(helpers, frame.e.declared), optimise)
+    sites = [
+        Site(instruction, k, k + 1) for k, block in enumerate(program.blocks) for instruction in block.instructions
+    ]
+    run = _RUN(code.address("run"))
+    return WarpCode(program, slots, scratch + 256 * SCRATCH, sites, program.clock_registers, run, code)
