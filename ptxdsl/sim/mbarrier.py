@@ -1,0 +1,354 @@
+"""The mbarrier object: what its 8 bytes of shared memory mean, and what each operation makes of it.
+
+Source: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier" (contents, lifecycle, phase
+completion, arrive-on, expect-tx and complete-tx operations). A phase is complete when no arrivals are pending and its
+tx-count is zero; then the next phase begins with the expected count pending.
+
+The object lives in shared memory, in the card's form as far as it is known, so that data written over a live barrier
+is found: every operation compares the bytes with what the last one left there. A table for each cluster holds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.sim.host import Fault, WaitsFor
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.memory import CLUSTER_LIMIT, SHARED_SPACES
+
+if TYPE_CHECKING:
+    from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.cta import Cta
+    from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.memory import Memory
+
+SIZE = 8
+COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
+
+# Fields of the 64-bit word. Arrival counts are kept negative: a field of zero is a count of none.
+_FIELD = (1 << 20) - 1
+_EXPECTED_SHIFT = 1
+_TX_SHIFT, _TX_FIELD = 21, (1 << 21) - 1
+_PENDING_SHIFT = 43
+_PARITY_SHIFT = 63
+# A state token (what an arrive returns) has parity and pending count where the word has them, and below them the
+# whole number of the phase: a token of a phase long past is told from a good one.
+_TOKEN_PHASE = (1 << _PENDING_SHIFT) - 1
+
+
+def pack(phase: int, pending: int, tx: int, expected: int) -> int:
+    """The word of a barrier."""
+    return (
+        (phase & 1) << _PARITY_SHIFT
+        | (-pending & _FIELD) << _PENDING_SHIFT
+        | (tx & _TX_FIELD) << _TX_SHIFT
+        | (-expected & _FIELD) << _EXPECTED_SHIFT
+    )
+
+
+def token(phase: int, pending: int) -> int:
+    """What an arrive that found this phase and pending count returns."""
+    return (phase & 1) << _PARITY_SHIFT | (-pending & _FIELD) << _PENDING_SHIFT | phase & _TOKEN_PHASE
+
+
+def token_pending(state: int) -> int:
+    """``mbarrier.pending_count``."""
+    return -(state >> _PENDING_SHIFT) & _FIELD
+
+
+class Barrier:
+    """A live mbarrier. Counts are of the phase under way, ``phase`` its number from 0.
+
+    initial: the count it was initialised with, by ``origin``. seen: the newest phase that a wait has found complete,
+    -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
+    """
+
+    __slots__ = (
+        "address", "cell", "done_at", "expected", "initial", "latest", "origin", "pending", "phase", "place", "seen",
+        "table", "tx", "word",
+    )  # fmt: skip
+
+    def __init__(
+        self, table: Barriers, address: int, place: str, cell: memoryview, count: int, origin: Instruction
+    ) -> None:
+        if not 1 <= count <= COUNT_LIMIT:
+            raise Fault(
+                "E1133",
+                f"the mbarrier {place} is initialised with {count} arrivals a phase; a count is 1 to {COUNT_LIMIT}",
+            )
+        self.table = table
+        self.address = address
+        self.place = place
+        self.cell = cell
+        self.initial = self.expected = self.pending = count
+        self.origin = origin
+        self.tx = self.phase = 0
+        self.seen = -1
+        self.latest = self.done_at = 0
+        self.word = 0
+        self._store()
+
+    # Looking
+
+    def completed(self, parity: int) -> bool:
+        """Whether the phase of this parity, the one under way or the one before it, is complete."""
+        return self.phase & 1 != parity
+
+    def completed_token(self, state: int) -> bool:
+        """Whether the phase that a token speaks of is complete. Raises Fault where it is neither of the two last."""
+        age = (self.phase - state) & _TOKEN_PHASE
+        if age > 1:
+            raise Fault(
+                "E1138",
+                f"a wait on the mbarrier {self.place} with the state of phase {state & _TOKEN_PHASE}; the barrier is "
+                f"in phase {self.phase}, and a state is good for its own phase and the next one",
+                "the state must come from an mbarrier.arrive on the same barrier, in this phase or the one before",
+            )
+        return age == 1
+
+    def saw(self) -> None:
+        """A wait has found the phase before this one complete."""
+        self.seen = self.phase - 1
+
+    def state(self) -> str:
+        """The phase under way in words."""
+        if self.cell[0] != self.word:
+            return f"its bytes have been overwritten: {self.cell[0]:#018x} instead of {self.word:#018x}"
+        parts = [f"phase {self.phase} (parity {self.phase & 1})"]
+        if self.pending:
+            parts.append(f"{self.pending} of {_count(self.expected, 'arrival')} pending")
+        else:
+            parts.append("all arrivals have come")
+        if self.tx > 0:
+            parts.append(f"{_count(self.tx, 'byte')} still expected")
+        elif self.tx < 0:
+            parts.append(f"{_count(-self.tx, 'byte')} more have come than were expected")
+        return ", ".join(parts)
+
+    def describe(self, parity: int) -> WaitsFor:
+        return WaitsFor("mbarrier", self.place, self.state(), parity, key=self)
+
+    # Changing
+
+    def arrive(
+        self, lanes: int, count: int, *, complete: bool = True, drop: bool = False, expect: int = 0, time: int = 0
+    ) -> int:
+        """``lanes`` arrive one after another, ``count`` times each. The token of the first; the next ones follow by
+        ``token_step``. expect: bytes that each expects before it arrives. complete: not ``.noComplete``."""
+        if not 1 <= count <= COUNT_LIMIT:
+            raise Fault("E1133", f"an arrival of {count} on the mbarrier {self.place}; a count is 1 to {COUNT_LIMIT}")
+        total = lanes * count
+        if self.seen + 1 < self.phase:
+            self._ahead(lanes, total)
+        if total > self.pending:
+            self._too_many(lanes, count)
+        if drop:
+            if total > self.expected:
+                raise Fault(
+                    "E1134",
+                    f"arrive_drop of {total} on the mbarrier {self.place}, which expects only {self.expected} a phase",
+                )
+            self.expected -= total
+        first = token(self.phase, self.pending)
+        if expect:
+            self._add(lanes * expect)
+        self.pending -= total
+        if time > self.latest:
+            self.latest = time
+        if not self.pending and not self.tx:
+            if not complete:
+                raise Fault("E1137", f"a .noComplete arrival completes phase {self.phase} of the mbarrier {self.place}")
+            self._complete()
+        self._store()
+        return first
+
+    def add_pending(self, lanes: int) -> None:
+        """``cp.async.mbarrier.arrive`` without ``.noinc``: arrivals that will come are added to those pending."""
+        if self.pending + lanes > COUNT_LIMIT:
+            raise Fault(
+                "E1134", f"more than {COUNT_LIMIT} arrivals pending on the mbarrier {self.place}: {self.state()}"
+            )
+        self.pending += lanes
+        self._store()
+
+    def expect_tx(self, size: int, time: int = 0) -> None:
+        self._add(size)
+        self._settle(time)
+
+    def complete_tx(self, size: int, time: int = 0) -> None:
+        self._add(-size)
+        self._settle(time)
+
+    def _settle(self, time: int) -> None:
+        if time > self.latest:
+            self.latest = time
+        if not self.pending and not self.tx and self.expected:
+            self._complete()
+        self._store()
+
+    def _add(self, size: int) -> None:
+        tx = self.tx + size
+        if not -COUNT_LIMIT <= tx <= COUNT_LIMIT:
+            raise Fault(
+                "E1135",
+                f"the tx-count of the mbarrier {self.place} would be {tx}; it holds {-COUNT_LIMIT} to {COUNT_LIMIT} "
+                f"bytes ({self.state()})",
+            )
+        self.tx = tx
+
+    def _complete(self) -> None:
+        self.phase += 1
+        self.pending = self.expected
+        self.done_at = self.latest
+        if self.table.observer is not None:
+            self.table.observer(self)
+
+    def _store(self) -> None:
+        self.word = self.cell[0] = pack(self.phase, self.pending, self.tx, self.expected)
+        self.table.memory.host_writes += 1
+
+    def _too_many(self, lanes: int, count: int) -> None:
+        total = lanes * count
+        who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {total}"
+        if lanes > 1 and count > 1:
+            who = f"{lanes} lanes arrive, each {count} times,"
+        every = f"it was initialised with {_count(self.initial, 'arrival')} a phase"
+        if self.expected != self.initial:
+            every += f", {self.expected} after arrive_drop"
+        raise Fault(
+            "E1134",
+            f"{who} on the mbarrier {self.place}, where {self.pending or 'none'} of the phase's arrivals "
+            f"{'is' if self.pending == 1 else 'are'} pending; {every} ({self.state()})",
+            "let one lane arrive, or initialise the barrier with the number of arrivals a phase gets",
+        )
+
+    def _ahead(self, lanes: int, total: int) -> None:
+        raise Fault(
+            "E1134",
+            f"an arrival in phase {self.phase} of the mbarrier {self.place}, though nobody has waited for phase "
+            f"{self.phase - 1}, which is complete; it was initialised with {_count(self.initial, 'arrival')} a phase",
+            "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
+        )
+
+
+def token_step(count: int) -> int:
+    """What the token of the next lane has more: the pending count of a lane that arrives after one with ``count``."""
+    return count << _PENDING_SHIFT
+
+
+def tokens(first: int, lanes: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.uint64]:
+    """The states of 32 lanes of which the active ones arrived one after another."""
+    order = np.cumsum(lanes) - 1
+    return np.uint64(first) + order.astype(np.uint64) * np.uint64(token_step(count))
+
+
+class Barriers:
+    """The live barriers of a cluster, by shared address with the CTA's rank; of dead ones, how they ended.
+
+    observer: called with a barrier that has completed a phase.
+    """
+
+    def __init__(self, memory: Memory, observer: Callable[[Barrier], None] | None = None) -> None:
+        self.memory = memory
+        self.observer = observer
+        self.live: dict[int, Barrier] = {}
+        self.ended: dict[int, str] = {}
+
+    def find(self, cta: Cta, address: int, operation: str) -> Barrier:
+        """The barrier at a shared address. Raises Fault, or memory's AccessFault."""
+        barrier = self.live.get(address)
+        if barrier is None or (address >> RANK_SHIFT != cta.rank and cta.cluster.ctas[address >> RANK_SHIFT].exited):
+            raise self._absent(cta, address, operation)
+        if barrier.cell[0] != barrier.word:
+            raise Fault(
+                "E1131",
+                f"{operation}: the 8 bytes of the mbarrier {barrier.place} have been overwritten since its last "
+                f"operation: {barrier.cell[0]:#018x} instead of {barrier.word:#018x}",
+                "something writes over the barrier; end its life by mbarrier.inval before its memory is used otherwise",
+            )
+        return barrier
+
+    def _absent(self, cta: Cta, address: int, operation: str) -> Fault:
+        self.memory.view(cta, "shared::cluster", address, SIZE, write=True, align=SIZE)  # is it shared memory at all
+        place = self.place(cta, address)
+        how = self.ended.get(address)
+        if how is not None:
+            return Fault("E1130", f"{operation} on {place}: the mbarrier there {how}")
+        remote = address >> RANK_SHIFT != cta.rank
+        return Fault(
+            "E1130",
+            f"{operation} on {place}: no mbarrier has been initialised there",
+            "the other CTA must have passed its mbarrier.init: put barrier.cluster between"
+            if remote
+            else "mbarrier.init comes first, by one thread, with a barrier for the threads that use it after it",
+        )
+
+    def place(self, cta: Cta, address: int) -> str:
+        name = self.memory.shared_place(address)
+        if len(cta.cluster.ctas) > 1:
+            name += f" of the CTA of rank {address >> RANK_SHIFT}"
+        return name
+
+    def init(self, cta: Cta, address: int, count: int, origin: Instruction) -> Barrier:
+        bytes = self.memory.view(cta, "shared::cta", address, SIZE, write=True, align=SIZE)
+        place = self.place(cta, address)
+        old = self.live.get(address)
+        if old is not None:
+            overwritten = old.cell[0] != old.word
+            raise Fault(
+                "E1132",
+                f"mbarrier.init on {place}, where a barrier lives that was initialised with "
+                f"{_count(old.initial, 'arrival')} (line {old.origin.line} of the PTX text)"
+                + ("; its bytes have been overwritten since" if overwritten else f": {old.state()}"),
+                "initialise a barrier once, by one thread, and end it by mbarrier.inval before its memory is reused",
+            )
+        barrier = Barrier(self, address, place, memoryview(bytes).cast("Q"), count, origin)  # type: ignore[arg-type]
+        self.live[address] = barrier
+        self.ended.pop(address, None)
+        return barrier
+
+    def inval(self, cta: Cta, address: int) -> None:
+        self.find(cta, address, "mbarrier.inval")
+        del self.live[address]
+        self.ended[address] = "has been invalidated"
+
+    def spare(self, address: int, size: int, operation: str) -> None:
+        """Raises Fault where [address, address + size), which is about to be written, has a byte of a live barrier."""
+        for at, barrier in self.live.items():
+            if at < address + size and address < at + SIZE:
+                raise Fault(
+                    "E1131",
+                    f"{operation} of {size} bytes to shared address {address:#x} writes over the live mbarrier "
+                    f"{barrier.place} at {at:#x} ({barrier.state()})",
+                    "end the barrier's life by mbarrier.inval before its memory is used otherwise",
+                )
+
+
+def barriers_of(machine: Machine, cta: Cta) -> Barriers:
+    """The table of a CTA's cluster."""
+    table: Barriers = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, _observer(machine)))
+    return table
+
+
+def _observer(machine: Machine) -> Callable[[Barrier], None] | None:
+    """Tells the trace of completed phases."""
+    if machine.trace is None:
+        return None
+    return lambda barrier: machine.event("phase", f"{barrier.place} phase {barrier.phase - 1}", time=barrier.done_at)
+
+
+def shared_address(space: str, address: int) -> int:
+    """A shared address of one given in a shared space, or of a generic one. Raises Fault where it is no shared one."""
+    if space in SHARED_SPACES:
+        return address
+    if not SHARED_WINDOW <= address < SHARED_WINDOW + (CLUSTER_LIMIT << RANK_SHIFT):
+        raise Fault("E1130", f"the generic address {address:#x} is not in shared memory, where mbarriers are")
+    return address - SHARED_WINDOW
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

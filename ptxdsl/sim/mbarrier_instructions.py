@@ -1,0 +1,237 @@
+"""The instructions on mbarriers: ``mbarrier.*``. Every active lane executes them, on whatever barrier it names.
+
+Source: PTX ISA, "mbarrier.init" … "mbarrier.pending_count". Lanes act in their order. Scope and semantics (.release,
+.relaxed, .cluster) change nothing here: memory is sequentially consistent.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ptxdsl.ptx.module import Address, Instruction, Operand, Sink
+from ptxdsl.record import dataclass
+from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
+from ptxdsl.sim.lane_values import common, each, lane_numbers
+from ptxdsl.sim.layout import LANES, RANK_SHIFT
+from ptxdsl.sim.mbarrier import SIZE, Barrier, barriers_of, shared_address, token_pending, tokens
+
+_YES = np.ones(LANES, np.bool_)
+_NO = np.zeros(LANES, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an opcode says. name: as far as messages need it (``mbarrier.arrive``). space: "" is generic."""
+
+    name: str
+    space: str
+    complete: bool
+    expects: bool
+    parity: bool
+    blocking: bool
+
+    @property
+    def local(self) -> bool:
+        """Whether the address is said to be in the CTA's own shared memory."""
+        return self.space in ("shared", "shared::cta")
+
+
+@lru_cache(1024)
+def form(opcode: str) -> Form:
+    parts = opcode.split(".")
+    space = next((part for part in parts if part.startswith("shared")), "")
+    return Form(
+        ".".join(parts[:2]), space, "noComplete" not in parts, "expect_tx" in parts[2:], "parity" in parts,
+        parts[1] == "try_wait",
+    )  # fmt: skip
+
+
+def find(group: Group, made: Form, address: int) -> Barrier:
+    """The barrier at an address as this instruction gives it."""
+    address = shared_address(made.space, address)
+    if made.local and address >> RANK_SHIFT != group.cta.rank:
+        group.machine.memory.view(group.cta, made.space, address, SIZE, write=True)  # raises
+    return barriers_of(group.machine, group.cta).find(group.cta, address, made.name)
+
+
+def own(group: Group, made: Form, address: int) -> int:
+    """A shared address that must be in the executing CTA."""
+    address = shared_address(made.space, address)
+    if address >> RANK_SHIFT != group.cta.rank:
+        raise group.fault(
+            "E1136",
+            f"{made.name} on an mbarrier of the CTA of rank {address >> RANK_SHIFT}, executed in the CTA of rank "
+            f"{group.cta.rank}",
+            "of another CTA's barrier only arrive, arrive_drop, expect_tx and complete_tx are possible; wait on a "
+            "barrier in your own shared memory",
+        )
+    return address
+
+
+def _operands(instruction: Instruction) -> tuple[Operand, Operand, tuple[Operand, ...]]:
+    """Destination (Sink if there is none), address, and what follows it."""
+    operands = instruction.operands
+    if isinstance(operands[0], Address):
+        return Sink(), operands[0], operands[1:]
+    return operands[0], operands[1], operands[2:]
+
+
+@handles("mbarrier.init")
+def init(group: Group) -> None:
+    made = form(group.instruction.opcode)
+    table = barriers_of(group.machine, group.cta)
+    counts = each(group, group.instruction.operands[1], "u32")
+    for address, count in zip(each(group, group.instruction.operands[0], "u64"), counts, strict=True):
+        table.init(group.cta, own(group, made, address), count, group.instruction)
+
+
+@handles("mbarrier.inval")
+def inval(group: Group) -> None:
+    made = form(group.instruction.opcode)
+    table = barriers_of(group.machine, group.cta)
+    for address in each(group, group.instruction.operands[0], "u64"):
+        table.inval(group.cta, own(group, made, address))
+
+
+@handles("mbarrier.expect_tx", "mbarrier.complete_tx")
+def transactions(group: Group) -> None:
+    made = form(group.instruction.opcode)
+    _, address_operand, (size_operand, *_) = _operands(group.instruction)
+    expecting = made.name == "mbarrier.expect_tx"
+    sizes = each(group, size_operand, "u32")
+    for address, size in zip(each(group, address_operand, "u64"), sizes, strict=True):
+        barrier = find(group, made, address)
+        group.touch(barrier)
+        (barrier.expect_tx if expecting else barrier.complete_tx)(size, group.time)
+
+
+@handles("mbarrier.arrive", "mbarrier.arrive_drop")
+def arrive(group: Group) -> None:
+    made = form(group.instruction.opcode)
+    destination, address_operand, rest = _operands(group.instruction)
+    drop = made.name == "mbarrier.arrive_drop"
+    number = common(group, rest[0], "u32") if rest else 1
+    address = common(group, address_operand, "u64")
+    wanted = not isinstance(destination, Sink)
+    if address is not None and number is not None:
+        barrier = _arrivable(group, made, address, wanted)
+        count, expect = (1, number) if made.expects else (number, 0)
+        lanes = group.mask.bit_count()
+        first = barrier.arrive(lanes, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
+        if wanted:
+            group.write(destination, tokens(first, group.lanes, count), "b64")
+        return
+    numbers = each(group, rest[0], "u32") if rest else [1] * group.mask.bit_count()
+    states = np.zeros(LANES, np.uint64)
+    for lane, address, number in zip(
+        lane_numbers(group.mask), each(group, address_operand, "u64"), numbers, strict=True
+    ):
+        barrier = _arrivable(group, made, address, wanted)
+        count, expect = (1, number) if made.expects else (number, 0)
+        states[lane] = barrier.arrive(1, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
+    if wanted:
+        group.write(destination, states, "b64")
+
+
+def _arrivable(group: Group, made: Form, address: int, wanted: bool) -> Barrier:
+    barrier = find(group, made, address)
+    if wanted and barrier.address >> RANK_SHIFT != group.cta.rank:
+        raise group.fault(
+            "E1136",
+            f"{made.name} on {barrier.place} cannot return a state: the barrier is in another CTA",
+            "write _ in the state's place",
+        )
+    group.touch(barrier)
+    return barrier
+
+
+@handles("mbarrier.pending_count")
+def pending_count(group: Group) -> None:
+    count, state = group.instruction.operands
+    values = np.zeros(LANES, np.uint32)
+    for lane, value in zip(lane_numbers(group.mask), each(group, state, "b64"), strict=True):
+        values[lane] = token_pending(value)
+    group.write(count, values, "u32")
+
+
+@handles("mbarrier.test_wait", "mbarrier.try_wait")
+def wait(group: Group) -> Wait | None:
+    """True for the lanes whose phase is complete, at once if there are any; else try_wait waits for the first."""
+    made = form(group.instruction.opcode)
+    result, address_operand, rest = _operands(group.instruction)
+    kind = "u32" if made.parity else "b64"
+    address, what = common(group, address_operand, "u64"), common(group, rest[0], kind)
+    if address is not None and what is not None:
+        barrier = _waitable(group, made, address)
+        if _complete(group, made, barrier, what):
+            barrier.saw()
+            group.after(barrier.done_at)
+            group.write(result, _YES, "pred")
+            return None
+        return _later(group, made, result, [(barrier, what)])
+    pairs = [
+        (_waitable(group, made, address), what)
+        for address, what in zip(each(group, address_operand, "u64"), each(group, rest[0], kind), strict=True)
+    ]
+    found = np.zeros(LANES, np.bool_)
+    for lane, (barrier, what) in zip(lane_numbers(group.mask), pairs, strict=True):
+        if _complete(group, made, barrier, what):
+            barrier.saw()
+            group.after(barrier.done_at)
+            found[lane] = True
+    if not found.any():
+        return _later(group, made, result, pairs)
+    group.write(result, found, "pred")
+    return None
+
+
+def _waitable(group: Group, made: Form, address: int) -> Barrier:
+    address = own(group, made, address)
+    return barriers_of(group.machine, group.cta).find(group.cta, address, made.name)
+
+
+def _complete(group: Group, made: Form, barrier: Barrier, what: int) -> bool:
+    if not made.parity:
+        return barrier.completed_token(what)
+    if what > 1:
+        raise group.fault(
+            "E1138", f"{made.name}.parity on {barrier.place} with parity {what}; a phase parity is 0 or 1"
+        )
+    return barrier.completed(what)
+
+
+def _later(group: Group, made: Form, result: Operand, pairs: list[tuple[Barrier, int]]) -> Wait | None:
+    """None of the (barrier, parity or state) of the lanes is complete."""
+    barrier, what = pairs[0]
+    if made.parity:
+        if len(pairs) == 1:
+
+            def ready() -> bool:
+                return barrier.phase & 1 != what
+
+        else:
+
+            def ready() -> bool:
+                return any(barrier.completed(parity) for barrier, parity in pairs)
+
+        parity = what
+    else:
+
+        def ready() -> bool:
+            return any(barrier.completed_token(state) for barrier, state in pairs)
+
+        parity = barrier.phase & 1
+
+    def describe() -> WaitsFor:
+        return barrier.describe(parity)
+
+    def give_up(group: Group) -> None:
+        group.write(result, _NO, "pred")
+
+    if made.blocking:
+        return Wait(ready, describe, give_up=give_up)
+    give_up(group)
+    group.polled(Wait(ready, describe))
+    return None
