@@ -30,6 +30,11 @@ class ProgramView(Protocol):
     @property
     def symbols(self) -> Symbols: ...
     @property
+    def registers(self) -> Mapping[str, str]:
+        """The type of each register: ``pred``, ``b32`` …"""
+        ...
+
+    @property
     def clock_registers(self) -> frozenset[str]:
         """Those whose value derives from a clock, whatever the path: two turns of a loop that differ in them alone are
         the same."""
