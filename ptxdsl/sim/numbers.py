@@ -102,7 +102,8 @@ def _table(name: str) -> Values:
     if name == "ue8m0":
         values = np.ldexp(np.float64(1), codes - 127)
         values[UE8M0_NAN] = np.nan
-        return values.astype(np.float32)
+        powers: Values = values.astype(np.float32)
+        return powers
     form = FORMATS[name]
     magnitude = codes & (form.sign - 1)
     exponent = magnitude >> form.mantissa_bits
@@ -111,7 +112,8 @@ def _table(name: str) -> Values:
     values[magnitude > form.largest] = np.nan
     if form.infinity is not None:
         values[magnitude == form.infinity] = np.inf
-    return np.where(codes & form.sign, -values, values).astype(np.float32)
+    signed: Values = np.where(codes & form.sign, -values, values).astype(np.float32)
+    return signed
 
 
 def encode(
@@ -193,7 +195,8 @@ def _round(
         addend = np.where(away, (one << shift) - one, np.uint64(0))
     # The significand's leading bit, where it has one, adds 1 to the exponent field.
     field = np.maximum(rebased - 1, 0).astype(np.uint64) << np.uint64(form.mantissa_bits)
-    return ((significand + addend) >> shift) + field
+    rounded: Codes = ((significand + addend) >> shift) + field
+    return rounded
 
 
 def _encode_exponent(values: Values, rounding: str, saturate: bool) -> Codes:
