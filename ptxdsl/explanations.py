@@ -938,6 +938,28 @@ an --expect that cannot be evaluated
 of `==` is taken from what the kernel left behind, the right one from what it was given; both are numbers, and the right
 side has the shape of the left one or can be broadcast to it.
 """,
+    "E1017": """
+which kernel is to run
+
+`ptxdsl run` runs one kernel. Where the file has several, name one with `--kernel`.
+""",
+    "E1018": """
+arguments that do not fit the kernel
+
+Each parameter is given one value by `--arg`, of its kind: numbers for scalars, arrays for pointers, an array with a box
+for a TensorMap (`randn:bf16:256x64:box=64x64:swizzle=128B`). A struct's fields are given one by one: `--arg s.field=3`.
+""",
+    "E1019": """
+options of the simulator with a launch on the GPU
+
+Schedules, traces and timelines exist in the simulator alone: add `--target sim`.
+""",
+    "E1020": """
+a launch without its sizes
+
+The size of a block is given by `--block`, unless the kernel says it (`@kernel(threads=…)`); dynamic shared memory by
+`--smem`, in bytes.
+""",
     "E1090": """
 a damaged installation
 
@@ -974,6 +996,12 @@ a scale selector that does not exist
 The byte and thread selectors of an `mma` with block scaling choose which bytes of which lanes hold the scale factors.
 With one factor a row the byte is 0 to 3, with two it is 0 or 2, with four it is 0; the thread is 0 or 1 for A and 0
 to 3 for B.
+""",
+    "E1146": """
+a matrix instruction in a warp that is not whole
+
+A matrix lies in the registers of all 32 lanes of a warp, so none of them may be missing. A lane has returned before, or
+the last warp of the block has fewer than 32 threads: launch whole warps, and let the lanes return together.
 """,
     "E1160": """
 tensor memory allocated or deallocated wrongly

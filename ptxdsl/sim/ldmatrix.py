@@ -20,7 +20,7 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim import numbers
 from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.matrix_layout import LANES
-from ptxdsl.sim.mma import registers_of
+from ptxdsl.sim.mma import registers_of, require_all_lanes
 from ptxdsl.sim.shared_rows import ROW_BYTES, read_rows, write_rows
 
 Array = npt.NDArray[Any]
@@ -129,7 +129,7 @@ def unsupported(instruction: Instruction) -> str | None:
 
 @handles("ldmatrix", check=unsupported)
 def execute_load(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     destination, address = group.instruction.operands
     form = parse(group.instruction.opcode)
     assert isinstance(form, Form)
@@ -139,7 +139,7 @@ def execute_load(group: Group) -> None:
 
 @handles("stmatrix", check=unsupported)
 def execute_store(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     address, source = group.instruction.operands
     form = parse(group.instruction.opcode)
     assert isinstance(form, Form)
@@ -149,6 +149,6 @@ def execute_store(group: Group) -> None:
 
 @handles("movmatrix")
 def execute_transpose(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     destination, source = group.instruction.operands
     group.write(destination, transpose(group.read(source, "b32")), "b32")

@@ -51,6 +51,7 @@ SHAPES: dict[tuple[str, tuple[str, ...]], tuple[Shape, ...]] = {
 }
 ACCUMULATORS = {"f16": ("f16", "f32"), "f64": ("f64",), "bf16": ("f32",), "tf32": ("f32",)}
 DEFAULT_SCALES = {"mxf8f6f4": 1, "mxf4": 2}
+ALL_LANES = (1 << matrix_layout.LANES) - 1
 SCALE_TYPES = {"ue8m0": UE8M0, "ue4m3": UE4M3}
 
 
@@ -201,6 +202,19 @@ def _octets_by_four(data: Array) -> Array:
     return np.ascontiguousarray(data, np.uint32).view(np.uint8).reshape(8, 4, 4)
 
 
+def require_all_lanes(group: Group) -> None:
+    """A matrix lies in the registers of 32 lanes: none may be elsewhere, and none may have exited."""
+    group.require_whole_warp()
+    if group.mask != ALL_LANES:
+        name = group.instruction.parts[0]
+        missing = ALL_LANES.bit_count() - group.mask.bit_count()
+        raise group.fault(
+            "E1146",
+            f"{name} in a warp of which {missing} lane{' does' if missing == 1 else 's do'} not exist or have exited",
+            f"all 32 lanes of a warp execute {name} together: launch whole warps, and let no lane return before it",
+        )
+
+
 def registers_of(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vector) else (operand,)
 
@@ -218,7 +232,7 @@ def unsupported(instruction: Instruction) -> str | None:
 
 @handles("mma", check=unsupported)
 def execute(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     instruction = group.instruction
     mma = parse(instruction.opcode)
     assert isinstance(mma, Mma)

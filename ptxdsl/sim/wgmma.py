@@ -23,7 +23,7 @@ from ptxdsl.record import replace
 from ptxdsl.sim import matrix_arithmetic
 from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.mma import registers_of
+from ptxdsl.sim.mma import registers_of, require_all_lanes
 from ptxdsl.sim.wgmma_descriptor import decode, elements, tile
 from ptxdsl.sim.wgmma_form import Form, parse, unsupported
 from ptxdsl.sim.wgmma_hazards import touched_early
@@ -230,7 +230,7 @@ def warpgroup_of(group: Group) -> tuple[Warpgroup, int]:
 
 @handles("wgmma.mma_async", check=unsupported)
 def execute_mma(group: Group) -> Wait | None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     instruction = group.instruction
     form = parse(instruction.opcode)
     assert isinstance(form, Form)
@@ -281,21 +281,21 @@ def _serialised(group: Group) -> bool:
 
 @handles("wgmma.fence")
 def execute_fence(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     warpgroup, rank = warpgroup_of(group)
     warpgroup.fenced[rank] = True
 
 
 @handles("wgmma.commit_group")
 def execute_commit(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     warpgroup, rank = warpgroup_of(group)
     warpgroup.commit(rank)
 
 
 @handles("wgmma.wait_group")
 def execute_wait(group: Group) -> Wait | None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     warpgroup, rank = warpgroup_of(group)
     (allowed,) = group.instruction.operands
     assert isinstance(allowed, Immediate)

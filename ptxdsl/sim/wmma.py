@@ -23,7 +23,7 @@ from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.matrix_layout import LANES, Fragment
 from ptxdsl.sim.matrix_types import TYPES, ElementType
 from ptxdsl.sim.memory import AccessFault
-from ptxdsl.sim.mma import Mma, multiply, registers_of
+from ptxdsl.sim.mma import Mma, multiply, registers_of, require_all_lanes
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, int, int]
@@ -229,7 +229,7 @@ def _memory(group: Group, transfer: Transfer, write: bool) -> Array:
 
 @handles("wmma.load", check=unsupported_transfer)
 def execute_load(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     transfer = parse_transfer(group.instruction.opcode)
     assert isinstance(transfer, Transfer)
     words = load(transfer, _memory(group, transfer, write=False))
@@ -238,7 +238,7 @@ def execute_load(group: Group) -> None:
 
 @handles("wmma.store", check=unsupported_transfer)
 def execute_store(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     transfer = parse_transfer(group.instruction.opcode)
     assert isinstance(transfer, Transfer)
     words = group.read_many(registers_of(group.instruction.operands[1]), transfer.word)
@@ -247,7 +247,7 @@ def execute_store(group: Group) -> None:
 
 @handles("wmma.mma", check=unsupported_mma)
 def execute_mma(group: Group) -> None:
-    group.require_whole_warp()
+    require_all_lanes(group)
     mma = parse_mma(group.instruction.opcode)
     assert isinstance(mma, Mma)
     d, a, b, c = (registers_of(operand) for operand in group.instruction.operands)
