@@ -1,6 +1,6 @@
-"""The command: ``ptxdsl compile|check|explain|targets|version|cache``.
+"""The command: ``ptxdsl compile|run|check|explain|targets|version|cache``.
 
-Exit codes: 0 success, 1 diagnostics, 2 usage. The answer goes to standard output, diagnostics to standard error.
+Exit codes: 0 success, 1 diagnostics, a failed expectation, a deadlock or a fault, 2 usage. The answer goes to standard output, diagnostics to standard error.
 Start-up is part of every compilation, so modules are imported where they are used.
 """
 
@@ -167,6 +167,17 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
     return text
 
 
+def _run(arguments: Arguments) -> int:
+    from ptxdsl.imports import source_of
+    from ptxdsl.run.command import run
+
+    name, data = _input(arguments.file)
+    ran = run(arguments, source_of(data, name), _constants(arguments.constants))
+    _write("".join(f"{line}\n" for line in ran.lines))
+    found = _report(ran.diagnostics, arguments.json)
+    return found if ran.good else FOUND
+
+
 def _check(arguments: Arguments) -> int:
     from ptxdsl import driver
     from ptxdsl.imports import source_of
@@ -231,6 +242,7 @@ def _cache(arguments: Arguments) -> int:
 
 _COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "compile": _compile,
+    "run": _run,
     "check": _check,
     "explain": _explain,
     "targets": _targets,

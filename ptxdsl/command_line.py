@@ -36,6 +36,20 @@ class Arguments:
     no_cache: bool
     code: str
     action: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int] | None
+    cluster: tuple[int, int, int] | None
+    smem: int | None
+    args: list[str] | None
+    target: Literal["sim", "gpu", "auto"]
+    schedule: str | None
+    steps: int | None
+    save: list[str] | None
+    expect: list[str] | None
+    rtol: float
+    atol: float
+    trace: str | None
+    timeline: str | None
 
 
 def _ptx_version(text: str) -> tuple[int, int]:
@@ -45,6 +59,16 @@ def _ptx_version(text: str) -> tuple[int, int]:
 
         raise ArgumentTypeError(f"'{text}' is no PTX version: write it as 8.6")
     return int(major), int(minor)
+
+
+def _shape(text: str) -> tuple[int, int, int]:
+    numbers = text.strip().strip("()").replace(",", "x").split("x")
+    if not (1 <= len(numbers) <= 3 and all(n.strip().isascii() and n.strip().isdigit() and int(n) for n in numbers)):
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"'{text}' is no shape: write up to three numbers from 1 as 4 or 4x2x1")
+    x, y, z = (*map(int, numbers), 1, 1)[:3]
+    return x, y, z
 
 
 _FLAG = "store_true"
@@ -58,7 +82,7 @@ _BOTH: dict[str, dict[str, Any]] = {
     },
     "--json": {"action": _FLAG, "help": "diagnostics as one JSON object on standard error"},
 }
-_COMPILE: dict[str, dict[str, Any]] = {
+_KERNEL: dict[str, dict[str, Any]] = {
     "--kernel": {"metavar": "K", "help": "the def to compile (else all @kernel ones, else the only one)"},
     "-D": {
         "dest": "constants",
@@ -66,19 +90,61 @@ _COMPILE: dict[str, dict[str, Any]] = {
         "metavar": "NAME=VALUE",
         "help": "a comptime parameter; the value is an expression such as 3, True or DType.float32",
     },
-    "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
-    "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
+}
+_CODE: dict[str, dict[str, Any]] = {
     "--no-contract": {"action": _FLAG, "help": "keep a*b+c apart instead of fusing it to fma"},
     "--no-ring-unroll": {"action": _FLAG, "help": "keep ring loops as written"},
+    "--wait": {"choices": ("try", "probe"), "default": "try", "help": "the form of a barrier wait (try)"},
+}
+_COMPILE: dict[str, dict[str, Any]] = {
+    **_KERNEL,
+    "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
+    "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
+    **_CODE,
     "--lineinfo": {"action": _FLAG, "help": "keep .loc lines in the PTX"},
     "--ptx-version": {"metavar": "X.Y", "type": _ptx_version, "help": "the .version to write"},
-    "--wait": {"choices": ("try", "probe"), "default": "try", "help": "the form of a barrier wait (try)"},
     "--check": {
         "choices": ("off", "warn", "error"),
         "default": "warn",
         "help": "no effect yet: the protocol checker is not part of this version",
     },
     "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
+    **_BOTH,
+}
+_RUN: dict[str, dict[str, Any]] = {
+    **_KERNEL,
+    "--grid": {"type": _shape, "default": (1, 1, 1), "metavar": "X[xYxZ]", "help": "blocks (1)"},
+    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block (what @kernel(threads=…) says)"},
+    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster (what @kernel(cluster=…) says)"},
+    "--smem": {"type": int, "metavar": "BYTES", "help": "dynamic shared memory a block"},
+    "--arg": {
+        "dest": "args",
+        "action": "append",
+        "metavar": "NAME=SPEC",
+        "help": "an argument: a number, a .npy file or a generator such as randn:f32:1024x64:seed=3; "
+        "`ptxdsl explain E1013` has all. NAME may be a position from 0",
+    },
+    "--target": {
+        "choices": ("sim", "gpu", "auto"),
+        "default": "auto",
+        "help": "where it runs: the simulator, this machine's GPU, or the GPU if there is one (auto)",
+    },
+    "--schedule": {
+        "metavar": "S",
+        "help": "the simulator's interleaving: round-robin, random:SEED, slow:NAME or a recorded schedule's file",
+    },
+    "--steps": {"type": int, "metavar": "N", "help": "thread-instructions after which the simulator gives up"},
+    "--save": {"action": "append", "metavar": "NAME=FILE", "help": "write an argument's array to a .npy file"},
+    "--expect": {
+        "action": "append",
+        "metavar": "EXPR",
+        "help": "a NumPy expression over the arguments that must hold, such as 'res == a + b'",
+    },
+    "--rtol": {"type": float, "default": 0.0, "metavar": "T", "help": "relative tolerance of --expect (0: equal)"},
+    "--atol": {"type": float, "default": 0.0, "metavar": "T", "help": "absolute tolerance of --expect (0: equal)"},
+    "--trace": {"metavar": "FILE", "help": "write the simulated run as Chrome trace events (opens in Perfetto)"},
+    "--timeline": {"metavar": "FILE", "help": "write the simulated run as one self-contained HTML page"},
+    **_CODE,
     **_BOTH,
 }
 
@@ -163,6 +229,8 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
 
     compile_ = command("compile", "Compile a file to PTX, or to any stage on the way.", _COMPILE.items())
     compile_.add_argument("file", metavar="FILE", help=".pdsl, .mojo, .ll or .ptx; - reads standard input")
+    run = command("run", "Run a kernel, on the GPU or in the simulator, and look at what it did.", _RUN.items())
+    run.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
     check = command("check", "Check everything in a file, reached by a kernel or not.", _BOTH.items())
     check.add_argument("file", metavar="FILE", help="- reads standard input")
     command("explain", "Explain a diagnostic's code.").add_argument("code", metavar="CODE", help="as printed: E0301")

@@ -106,14 +106,17 @@ def _simulate(
 
 
 def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> None:
+    if not (arguments.trace or arguments.timeline):
+        return
+    from ptxdsl.run.chrome_trace import chrome_trace
+    from ptxdsl.run.lanes import lanes
+    from ptxdsl.run.timeline_page import timeline_page
+
+    shown, line_map = lanes(report.events), subject.compiled.line_map
     if arguments.trace:
-        from ptxdsl.run.chrome_trace import chrome_trace
-
-        _save_text(arguments.trace, chrome_trace(report, subject.compiled.line_map))
+        _save_text(arguments.trace, chrome_trace(shown, line_map))
     if arguments.timeline:
-        from ptxdsl.run.timeline_page import timeline_page
-
-        _save_text(arguments.timeline, timeline_page(report, subject.compiled.line_map, subject.signature.name))
+        _save_text(arguments.timeline, timeline_page(shown, line_map, f"kernel {subject.signature.name}"))
 
 
 def _results(

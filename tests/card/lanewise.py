@@ -46,6 +46,8 @@ def _values(kind: str, rng: np.random.Generator) -> np.ndarray:
     n = LANES
     if kind == "shift":
         return rng.choice(np.array([*range(34), 47, 63, 64, 65, 255, 256, 2**31, 2**32 - 1], np.uint32), n)
+    if kind == "byte":  # positions and lengths: the ISA speaks of 0 … 255
+        return rng.choice(np.array([*range(34), 47, 63, 64, 65, 255], np.uint32), n)
     if kind == "lane":
         return rng.integers(0, 32, n).astype(np.uint32)
     if kind == "small":

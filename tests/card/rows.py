@@ -97,9 +97,9 @@ GROUPS["shift"] = rows(
     + "\n" + each("b64 | <op> %r, %a, %b; | b64 shift", op=("shl.b64", "shr.u64", "shr.s64"))
     + "\n" + each("b16 | <op> %r, %a, %b; | b16 shift", op=("shl.b16", "shr.u16", "shr.s16"))
     + "\n" + each("b32 | shf.<d>.<m>.b32 %r, %a, %b, %c; | b32 b32 shift", d=("l", "r"), m=("wrap", "clamp"))
-    + "\n" + each("b32 | bfe.<t>32 %r, %a, %b, %c; | b32 shift shift", t=("u", "s"))
-    + "\n" + each("b64 | bfe.<t>64 %r, %a, %b, %c; | b64 shift shift", t=("u", "s"))
-    + "\nb32 | bfi.b32 %r, %a, %b, %c, %d; | b32 b32 shift shift\nb64 | bfi.b64 %r, %a, %b, %c, %d; | b64 b64 shift shift"
+    + "\n" + each("b32 | bfe.<t>32 %r, %a, %b, %c; | b32 byte byte", t=("u", "s"))
+    + "\n" + each("b64 | bfe.<t>64 %r, %a, %b, %c; | b64 byte byte", t=("u", "s"))
+    + "\nb32 | bfi.b32 %r, %a, %b, %c, %d; | b32 b32 byte byte\nb64 | bfi.b64 %r, %a, %b, %c, %d; | b64 b64 byte byte"
     + "\n" + each("b32 | bmsk.<m>.b32 %r, %a, %b; | shift shift", m=("wrap", "clamp"))
     + "\n" + each("b32 | szext.<m>.<t>32 %r, %a, %b; | b32 shift", m=("wrap", "clamp"), t=("u", "s"))
 )  # fmt: skip
