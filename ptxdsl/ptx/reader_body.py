@@ -176,7 +176,8 @@ class BodyReader:
     def refused(self, refused: Refused, text: str, start: int, end: int) -> int:
         """Records the error of an instruction and gives the place to go on: behind it, or where it runs on too far."""
         first, newline, _ = text.partition("\n")
-        if newline and first.strip() and not first.rstrip().endswith(",") and refused.code == "E0810":
+        runs_on = refused.code == "E0810" or "\n" in refused.fragment
+        if newline and first.strip() and not first.rstrip().endswith(",") and runs_on:
             stop = end - 1 - len(text) + len(first)
             problem = Refused("E0810", "a statement that is not understood; is ';' missing at the end of the line?")
             self.errors.add(problem, start, stop)

@@ -43,6 +43,7 @@ class Errors:
             if at >= 0:
                 start, end = at, at + len(refused.fragment)
         text = self.source.text
+        end = min(end, len(text))
         while start < end and text[start].isspace():
             start += 1
         first_line = text.find("\n", start, end)

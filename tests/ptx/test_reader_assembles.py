@@ -1,0 +1,62 @@
+"""What is read says the same as the text: printed flat and assembled, it gives the same machine code and data."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from ptx_printing import ptx_text
+
+from ptxdsl.assemble import find_tool
+from ptxdsl.driver import compile_source
+from ptxdsl.options import Options
+from ptxdsl.ptx.reader import read
+from ptxdsl.source import Source
+
+HERE = Path(__file__).parent
+SAMPLES = sorted((HERE.parents[1] / "samples").glob("*.pdsl"))
+FOREIGN = sorted((HERE / "data").glob("*.ptx"))
+
+# Debug information, pragmas, parameter attributes and the linkage of functions are not kept in a module.
+_NOT_KEPT = (
+    (re.compile(r"\.section\s+\.debug[^{]*\{[^{}]*\}"), ""),
+    (re.compile(r"^\s*\.(?:loc|file)\s[^\n]*", re.MULTILINE), ""),
+    (re.compile(r'\.pragma "[^"]*";'), ""),
+    (re.compile(r"(\.target \w+), debug"), r"\1"),
+    (re.compile(r"\.ptr(?: \.global)?(?: \.align \d+)?"), ""),
+    (re.compile(r"\.(?:weak|visible) \.func"), ".func"),
+    (re.compile(r"\.noreturn|\.attribute\(\.managed\)"), ""),
+)
+
+
+def listing(text: str, arch: str, folder: Path, ptxas: str) -> str:
+    """Machine code and data of a PTX text, as the disassembler shows them."""
+    (folder / "k.ptx").write_text(text, encoding="utf-8")
+    subprocess.run([ptxas, f"-arch={arch}", "k.ptx", "-o", "k.cubin"], cwd=folder, check=True, capture_output=True)
+    shown = subprocess.run([find_tool("nvdisasm"), "k.cubin"], cwd=folder, check=True, capture_output=True, text=True)
+    return shown.stdout
+
+
+def same_code(text: str, folder: Path, ptxas: str) -> None:
+    module = read(text)
+    for pattern, kept in _NOT_KEPT:
+        text = pattern.sub(kept, text)
+    assert listing(ptx_text(module), module.target, folder, ptxas) == listing(text, module.target, folder, ptxas)
+
+
+@pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.stem)
+def test_text_of_other_compilers(path: Path, tmp_path: Path, ptxas: str) -> None:
+    same_code(path.read_text(encoding="utf-8"), tmp_path, ptxas)
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_our_own(path: Path, arch: str, tmp_path: Path, ptxas: str) -> None:
+    source = Source(path.name, path.read_text(encoding="utf-8"))
+    if "commit_mma" in source.text and arch == "sm_90a":
+        pytest.skip("tcgen05 needs sm_100a")
+    compiled = compile_source(source, options=Options(arch=arch))
+    assert not isinstance(compiled, str)
+    same_code(compiled.ptx, tmp_path, ptxas)
