@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Register, Sink, Symbol
 from ptxdsl.sim.cta import FULL, Cta, Warp, lanes_of
 from ptxdsl.sim.faults import ACCESS_CODES, NOT_UNIFORM, SimulationFault
-from ptxdsl.sim.layout import RANK_SHIFT
+from ptxdsl.sim.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.memory import AccessFault
 from ptxdsl.sim.special import special_register
 from ptxdsl.sim.waits import NotWhole
@@ -34,6 +34,9 @@ DTYPES: dict[str, npt.DTypeLike] = {
 }  # fmt: skip
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+_MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
+_LOW32 = np.uint64(_MASK32)
 
 # How a register's slot gives a type: as it is, as a predicate, by its low bits or extended, in two rows.
 _DIRECT, _PREDICATE, _OTHER_WIDTH, _WIDE = range(4)
@@ -114,18 +117,31 @@ class WarpGroup:
         return place.address + rank + symbol.offset
 
     def _address(self, address: Address) -> Array:
-        base = address.base
-        if base is None:
-            return np.full(32, address.offset & 0xFFFFFFFFFFFFFFFF, np.uint64)
+        base, offset = address.base, address.offset
+        if isinstance(base, Register):
+            how, view = self.warp.storage.views.get((base.name, "address")) or self._address_slot(base.name)
+            if how == _DIRECT:
+                values: Array = view.copy()
+                if offset:
+                    values += np.uint64(offset & _MASK64)
+                return values
+            values = view.astype(np.uint64)
+            if offset:
+                values += np.uint64(offset & _MASK32)  # as wide as the register: a negative offset wraps
+                values &= _LOW32
+            return values
         if isinstance(base, Symbol):
-            return np.full(32, self.address_of(base) + address.offset, np.uint64)
-        slot = self.machine.code.slots.get(base.name)
-        narrow = slot is not None and np.dtype(slot.dtype).itemsize == 4
-        values = self._register(base.name, "b32" if narrow else "b64")
-        if address.offset:
-            # as wide as the register: a negative offset wraps
-            values += values.dtype.type(address.offset & (0xFFFFFFFF if narrow else 0xFFFFFFFFFFFFFFFF))
-        return values.astype(np.uint64) if narrow else values
+            offset += self.address_of(base)
+        return _constant(offset, "int", "u64")
+
+    def _address_slot(self, name: str) -> tuple[int, Array]:
+        slot = self.machine.code.slots[name]
+        narrow = np.dtype(slot.dtype).itemsize == 4
+        found = self._slot(name, "u32" if narrow else "u64")
+        assert found is not None
+        made = _OTHER_WIDTH if narrow else _DIRECT, found[1]
+        self.warp.storage.views[name, "address"] = made
+        return made
 
     def write(self, operand: Operand, values: npt.ArrayLike, type: str) -> None:
         if isinstance(operand, Sink):
@@ -136,7 +152,7 @@ class WarpGroup:
             return  # a register that nobody reads has no slot
         how, view = found
         if how == _PREDICATE:
-            values = np.negative(np.asarray(values, np.bool_).astype(np.int32))
+            values = np.multiply(values, -1, dtype=np.int32)
         elif how == _WIDE:
             values = np.asarray(values, np.uint64).reshape(-1, 2).T
         elif how == _DIRECT:
@@ -201,26 +217,49 @@ class WarpGroup:
             numbers.append(slot.offset // (32 * size))
         return np.array(numbers)
 
-    def uniform(self, operand: Operand, type: str) -> int:
-        if isinstance(operand, Immediate) and operand.kind == "int":
-            return _masked(operand.value, type)
+    def values(self, operand: Operand, type: str) -> list[int]:
+        """The values of the active lanes, in their order."""
         values: list[int] = self.read(operand, type).tolist()
         if self.mask == FULL:
-            first = values[0]
-            if values.count(first) == 32:
-                return first
-        else:
-            active = [values[lane] for lane in range(32) if self.mask >> lane & 1]
-            first = active[0]
-            if active.count(first) == len(active):
-                return first
-        different = next(lane for lane in range(32) if self.mask >> lane & 1 and values[lane] != first)
+            return values
+        return [value for lane, value in enumerate(values) if self.mask >> lane & 1]
+
+    def common(self, operand: Operand, type: str) -> int | None:
+        """The value that all active lanes have; None where they differ."""
+        if isinstance(operand, Immediate) and operand.kind == "int":
+            return _masked(operand.value, type)
+        if self.mask == FULL:
+            base = operand.base if isinstance(operand, Address) else operand
+            if isinstance(base, Register):
+                kind = "address" if isinstance(operand, Address) else type
+                found = self.warp.storage.views.get((base.name, kind))
+                if found is not None and found[0] in (_DIRECT, _OTHER_WIDTH) and found[1].dtype.kind == "u":
+                    view = found[1]
+                    data: bytes = view.tobytes()
+                    size = len(data) // LANES
+                    first = data[:size]
+                    if data != first * LANES:
+                        return None
+                    value = int.from_bytes(first, "little")
+                    if base is operand:
+                        return value if found[0] == _DIRECT else _masked(value, type)
+                    return (value + operand.offset) & (_MASK32 if size == 4 else _MASK64)  # type: ignore[union-attr]
+        values = self.values(operand, type)
+        first_value = values[0]
+        return first_value if values.count(first_value) == len(values) else None
+
+    def uniform(self, operand: Operand, type: str) -> int:
+        value = self.common(operand, type)
+        if value is not None:
+            return value
+        values = self.values(operand, type)
+        first = values[0]
+        lanes = [lane for lane in range(LANES) if self.mask >> lane & 1]
+        lane, other = next((lane, value) for lane, value in zip(lanes, values, strict=True) if value != first)
+        text = f"{first:#x} and, in lane {lane}, {other:#x}" if isinstance(first, int) else f"{first} and {other}"
         raise self.fault(
             NOT_UNIFORM,
-            f"{self.instruction.opcode}: {_operand_text(operand)} must have one value in all lanes; it is "
-            f"{first:#x} and, in lane {different}, {values[different]:#x}"
-            if isinstance(first, int)
-            else f"{self.instruction.opcode}: {_operand_text(operand)} must have one value in all lanes",
+            f"{self.instruction.opcode}: {_operand_text(operand)} must have one value in all lanes; it is {text}",
         )
 
     # What a handler can say

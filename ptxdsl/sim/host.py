@@ -46,6 +46,14 @@ class Group(Protocol):
     def write(self, operand: Operand, values: npt.ArrayLike, type: str) -> None: ...
     def read_many(self, operands: Sequence[Operand], type: str) -> npt.NDArray[np.generic]: ...
     def write_many(self, operands: Sequence[Operand], values: npt.ArrayLike, type: str) -> None: ...
+    def values(self, operand: Operand, type: str) -> list[int]:
+        """The values of the active lanes, in their order."""
+        ...
+
+    def common(self, operand: Operand, type: str) -> int | None:
+        """The value that all active lanes have, None where they differ: the quickest way to a uniform operand."""
+        ...
+
     def uniform(self, operand: Operand, type: str) -> int:
         """The value that all active lanes have; a fault names the operand where they differ."""
         ...
@@ -60,10 +68,10 @@ class Group(Protocol):
         It may leave the handler by an exception and have it called again: call it before any side effect."""
         ...
 
-    def polled(self, wait: Wait) -> None:
+    def polled(self, wait: Wait | None = None) -> None:
         """To be called by an instruction that only looked and did not find what it asks for (``mbarrier.test_wait``
         that gives false): the call changed nothing. If the program asks again and again and nothing else changes
-        either, its lanes count as waiting for this ``wait`` (``ready`` and ``describe`` are used)."""
+        either, its lanes count as waiting: for this ``wait`` (``ready`` and ``describe`` are used), or for memory."""
         ...
 
     def touch(self, key: object) -> None:

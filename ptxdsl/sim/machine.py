@@ -66,6 +66,7 @@ class Machine:
         trace: Trace | None = None,
         record: bool = False,
         progress: Callable[[Progress], None] | None = None,
+        stdout: Callable[[str], None] | None = None,
     ) -> None:
         program = code.program
         self.code = code
@@ -78,6 +79,7 @@ class Machine:
         self.places = places or Places(program.module, program.kernel.name, None)
         self.trace = trace
         self.progress = progress
+        self.stdout = stdout
         self.statistics = Statistics()
         self.warnings: list[Diagnostic] = []
         self.output: list[str] = []  # printf
@@ -148,6 +150,12 @@ class Machine:
         """Adds an event of the entity whose turn it is to the trace, if there is one."""
         if self.trace is not None and self.current is not None:
             self.trace.add(self.current.clock if time is None else time, self.current.name, kind, detail, line)
+
+    def print(self, text: str) -> None:
+        """Adds to the output of the program."""
+        self.output.append(text)
+        if self.stdout is not None:
+            self.stdout(text)
 
     @property
     def version(self) -> int:

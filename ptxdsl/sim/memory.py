@@ -7,6 +7,7 @@ Source: PTX ISA, "State Spaces", "Generic Addressing", "Memory Operations" (alig
 
 from __future__ import annotations
 
+import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,18 @@ def host_address(array: npt.NDArray[Any]) -> int:
     return int(array.ctypes.data)
 
 
+def _bytes_of(array: npt.NDArray[Any], size: int) -> Bytes:
+    """The memory from the first to the last element, sharing it."""
+    if not size:
+        return np.zeros(0, np.uint8)
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8)
+    raw: Any = (ctypes.c_ubyte * size).from_address(host_address(array))
+    data: Bytes = np.frombuffer(raw, np.uint8)
+    data.flags.writeable = array.flags.writeable
+    return data
+
+
 class Memory:
     """One launch's memory. ``launch`` is its record of layout's LAUNCH, kept up to date as regions come."""
 
@@ -91,12 +104,14 @@ class Memory:
         self._numbers: dict[int, int] = {}  # by start address
         self._starts: list[int] = []  # sorted
         self._lent: dict[tuple[int, int, bool], int] = {}
+        self._kept: list[npt.NDArray[Any]] = []  # their memory must live as long as this
         self._free_numbers: list[int] = []
         self._granules = aligned_bytes(2 * 64).view(np.uint16)
         self._table = aligned_bytes(REGION.itemsize * 16).view(REGION)
         self._publish()
         parameters = aligned_bytes(max(symbols.parameter_bytes, 8))
         self.parameters = parameters
+        self.parameters_start = PARAMETERS
         self._add(
             Region(PARAMETERS, PARAMETERS + symbols.parameter_bytes, parameters, False, "the kernel's parameters")
         )
@@ -122,15 +137,22 @@ class Memory:
     # Regions
 
     def lend(self, array: npt.NDArray[Any], name: str) -> int:
-        """The address of an array that is used in place. The same memory has one address. Raises ValueError where the
-        array is not contiguous."""
-        if not array.flags.c_contiguous and not array.flags.f_contiguous:
-            raise ValueError("not contiguous")
-        flat = array.ravel(order="K").view(np.uint8)
-        key = (host_address(array), array.nbytes, bool(array.flags.writeable))
-        known = self._lent.get(key) if array.nbytes else None
+        """The address of an array that is used in place; the same memory has one address.
+
+        Of an array with gaps between its rows the gaps are lent too. Raises ValueError for one that runs backwards.
+        """
+        if any(step < 0 for step in array.strides):
+            raise ValueError("its elements run backwards")
+        size = array.nbytes and array.itemsize + sum(
+            (n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)
+        )
+        writable = bool(array.flags.writeable)
+        key = (host_address(array), size, writable)
+        known = self._lent.get(key) if size else None
         if known is None:
-            known = self._lent[key] = self._place(flat, array.nbytes, bool(array.flags.writeable), name)
+            self._kept.append(array)
+            data = _bytes_of(array, size)
+            known = self._lent[key] = self._place(data, size, writable, name)
         return known
 
     def allocate(self, size: int, name: str) -> int:

@@ -1,0 +1,246 @@
+"""A launch checked against the kernel and the target, and its arguments laid out as the kernel's parameters.
+
+Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; PTX ISA, ".reqntid", ".maxntid",
+".reqnctapercluster", "Kernel Function Parameters".
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.cuda.errors import LaunchError, launch_error
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.ptx.module import Function, Module, Variable
+from ptxdsl.record import dataclass
+from ptxdsl.sim.layout import SHARED_START
+from ptxdsl.sim.memory import CLUSTER_LIMIT, Memory
+from ptxdsl.sim.symbols import Symbols
+
+Dim3 = tuple[int, int, int]
+
+SHAPE, ARGUMENTS, SHARED = "E1100", "E1101", "E1102"
+
+AXES = ("x", "y", "z")
+MAX_BLOCK: Dim3 = (1024, 1024, 64)
+MAX_THREADS = 1024
+MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
+MAX_STATIC_SHARED = 48 << 10
+# Shared memory of a CTA, static and dynamic, by compute capability (the last that is not greater counts).
+MAX_SHARED = {0: 48 << 10, 70: 96 << 10, 75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10}
+MAX_SHARED |= {90: 227 << 10, 120: 99 << 10}
+_FIRST_WITH_CLUSTERS = 90
+
+
+@runtime_checkable
+class TensorMapArgument(Protocol):
+    """A tensor map on an array: its 128 bytes follow from where the array lies (``tensor_map.TensorMap``)."""
+
+    array: npt.NDArray[Any]
+
+    def encode(self, address: int) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A struct parameter in parts: (byte offset, argument) each. What no part covers is zero."""
+
+    parts: tuple[tuple[int, Any], ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A launch as checked. shared_bytes: of dynamic shared memory."""
+
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    shared_bytes: int
+
+
+def check_shape(
+    module: Module, kernel: Function, symbols: Symbols, grid: Any, block: Any, cluster: Any, shared_bytes: Any
+) -> Shape:
+    """Raises LaunchError E1100 or E1102 where the kernel or its target does not allow the launch."""
+    name, target = kernel.name, module.target
+    capability = int("".join(c for c in target if c.isdigit()) or 0)
+    blocks, threads = _dimensions(grid, "grid"), _dimensions(block, "block")
+    for what, value, limits in (("block", threads, MAX_BLOCK), ("grid", blocks, MAX_GRID)):
+        for axis, number, limit in zip(AXES, value, limits, strict=True):
+            if number > limit:
+                raise launch_error(SHAPE, f"{what}.{axis} is {number}; at most {limit} is possible")
+    if prod(threads) > MAX_THREADS:
+        raise launch_error(
+            SHAPE, f"block {_text(threads)} has {prod(threads)} threads; at most {MAX_THREADS} are possible"
+        )
+    if kernel.reqntid is not None and _padded(kernel.reqntid) != threads:
+        raise launch_error(
+            SHAPE,
+            f"kernel '{name}' runs with exactly {_text(_padded(kernel.reqntid))} threads a block (.reqntid); "
+            f"block is {_text(threads)}",
+        )
+    if kernel.maxntid is not None and prod(threads) > prod(kernel.maxntid):
+        raise launch_error(
+            SHAPE,
+            f"kernel '{name}' is declared for at most {prod(kernel.maxntid)} threads a block (.maxntid); "
+            f"block {_text(threads)} has {prod(threads)}",
+        )
+    own = _padded(kernel.reqnctapercluster) if kernel.reqnctapercluster else None
+    clusters = _dimensions(cluster, "cluster") if cluster is not None else own or (1, 1, 1)
+    if own is not None and clusters != own:
+        raise launch_error(
+            SHAPE,
+            f"kernel '{name}' has clusters of {_text(own)} CTAs (.reqnctapercluster); cluster is {_text(clusters)}",
+        )
+    if prod(clusters) > 1 and capability < _FIRST_WITH_CLUSTERS:
+        raise launch_error(SHAPE, f"clusters need sm_90 or later; the PTX is for {target}")
+    if prod(clusters) > CLUSTER_LIMIT:
+        raise launch_error(
+            SHAPE, f"cluster {_text(clusters)} has {prod(clusters)} CTAs; at most {CLUSTER_LIMIT} are possible"
+        )
+    for axis, number, size in zip(AXES, blocks, clusters, strict=True):
+        if number % size:
+            raise launch_error(SHAPE, f"grid.{axis} is {number}, not a multiple of the cluster's {size}")
+    return Shape(blocks, threads, clusters, _check_shared(name, target, capability, symbols, shared_bytes))
+
+
+def _check_shared(name: str, target: str, capability: int, symbols: Symbols, shared_bytes: Any) -> int:
+    try:
+        dynamic = operator.index(shared_bytes)
+    except TypeError:
+        kind = type(shared_bytes).__name__
+        raise launch_error(SHARED, f"dynamic shared memory must be a number of bytes, got {kind}") from None
+    if dynamic < 0:
+        raise launch_error(SHARED, f"dynamic shared memory is {dynamic} bytes; it must not be negative")
+    static = symbols.dynamic_start - SHARED_START
+    if static > MAX_STATIC_SHARED:
+        raise launch_error(
+            SHARED,
+            f"kernel '{name}' has {static} bytes of static shared memory; at most {MAX_STATIC_SHARED} are possible",
+            help="use dynamic shared memory for more",
+        )
+    limit = MAX_SHARED[max(known for known in MAX_SHARED if known <= capability)]
+    if static + dynamic > limit:
+        own = f" and {static} bytes of its own" if static else ""
+        raise launch_error(
+            SHARED,
+            f"{dynamic} bytes of dynamic shared memory are given, kernel '{name}' needs that{own}; a CTA of {target} "
+            f"has {limit} bytes",
+        )
+    return dynamic
+
+
+def _dimensions(value: Any, what: str) -> Dim3:
+    items = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if not 1 <= len(items) <= 3:
+        raise launch_error(SHAPE, f"{what} has {len(items)} dimensions; 1 to 3 are possible")
+    numbers = []
+    for axis, item in zip(AXES, items, strict=False):
+        try:
+            number = operator.index(item)
+        except TypeError:
+            raise launch_error(SHAPE, f"{what}.{axis} must be an integer, got {type(item).__name__}") from None
+        if number < 1:
+            raise launch_error(SHAPE, f"{what}.{axis} is {number}; it must be at least 1")
+        numbers.append(number)
+    return _padded(tuple(numbers))
+
+
+def _padded(numbers: tuple[int, ...]) -> Dim3:
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _text(dims: Dim3) -> str:
+    return f"({', '.join(map(str, dims))})"
+
+
+def bind(kernel: Function, memory: Memory, arguments: Sequence[Any], names: Sequence[str] | None) -> None:
+    """Writes the kernel's parameters. Arrays are lent to the simulated memory and used in place.
+
+    An argument is an array (its address), a TensorMap, bytes as they are, a NumPy scalar, an int, a float or a bool
+    (as the parameter's size wants it), or an ``Aggregate``. Raises LaunchError E1101, all of them at once.
+    """
+    parameters = kernel.parameters
+    if len(arguments) != len(parameters):
+        wanted = ", ".join(f"{p.name}: {_kind(p)}" for p in parameters)
+        raise launch_error(
+            ARGUMENTS,
+            f"kernel '{kernel.name}' has {len(parameters)} parameter{'' if len(parameters) == 1 else 's'}"
+            f"{f' ({wanted})' if wanted else ''}; {len(arguments)} argument{'' if len(arguments) == 1 else 's'} given",
+        )
+    problems: list[Diagnostic] = []
+    base = memory.symbols.places
+    for number, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
+        name = f"'{names[number]}'" if names is not None else str(number)
+        try:
+            data = _bytes(parameter, argument, memory, f"argument {name}", parameter.size or 0)
+            if len(data) != parameter.size:
+                raise _wrong(f"argument {name}", f"has {len(data)} bytes; the parameter {_kind(parameter)} has "
+                             f"{parameter.size}")  # fmt: skip
+        except LaunchError as problem:
+            problems.extend(problem.diagnostics)
+            continue
+        start = base[parameter.name].address - memory.parameters_start
+        memory.parameters[start : start + len(data)] = np.frombuffer(data, np.uint8)
+    if problems:
+        raise LaunchError(problems)
+
+
+def _wrong(name: str, what: str, help: str | None = None) -> LaunchError:
+    return launch_error(ARGUMENTS, f"{name} {what}", help=help)
+
+
+def _kind(parameter: Variable) -> str:
+    return f".{parameter.type}" + (f"[{parameter.size}]" if parameter.shape else "")
+
+
+def _bytes(parameter: Variable, argument: Any, memory: Memory, name: str, size: int) -> bytes:
+    if isinstance(argument, bytes | bytearray | memoryview):
+        return bytes(argument)
+    if isinstance(argument, np.ndarray):
+        return _address(argument, memory, name).to_bytes(8, "little")
+    if isinstance(argument, TensorMapArgument):
+        return bytes(argument.encode(_address(argument.array, memory, name)))
+    if isinstance(argument, Aggregate):
+        image = bytearray(size)
+        for offset, part in argument.parts:
+            width = min(8, size - offset)
+            data = _bytes(parameter, part, memory, f"{name} at byte {offset}", width)
+            image[offset : offset + len(data)] = data
+        return bytes(image)
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    if isinstance(argument, bool):
+        return int(argument).to_bytes(size, "little")
+    if isinstance(argument, int):
+        try:
+            return argument.to_bytes(size, "little", signed=argument < 0)
+        except OverflowError:
+            raise _wrong(name, f"is {argument}, which does not fit the {size} bytes of its parameter") from None
+    if isinstance(argument, float):
+        forms = {2: "<e", 4: "<f", 8: "<d"}
+        if size not in forms or parameter.type == "bf16":
+            raise _wrong(name, f"is a float; the parameter {_kind(parameter)} has {size} bytes", "give its bytes")
+        try:
+            return struct.pack(forms[size], argument)
+        except OverflowError:
+            raise _wrong(name, f"is {argument!r}, too large for a float of {8 * size} bits") from None
+    raise _wrong(
+        name,
+        f"is a {type(argument).__name__}",
+        "give a NumPy array, a number, bytes or a TensorMap",
+    )
+
+
+def _address(array: npt.NDArray[Any], memory: Memory, name: str) -> int:
+    try:
+        return memory.lend(array, name)
+    except ValueError as problem:
+        raise _wrong(name, f"cannot be used in place: {problem}", "give a contiguous copy of it") from None

@@ -1,0 +1,35 @@
+"""All families of host instructions: importing this module registers their handlers."""
+
+from __future__ import annotations
+
+from ptxdsl.sim import (
+    async_store,
+    barriers,
+    bulk,
+    cp_async,
+    ldmatrix,
+    mbarrier_instructions,
+    mma,
+    printf,
+    proxy,
+    sync,
+    tensor_map_instructions,
+    tma,
+    wgmma,
+)
+
+FAMILIES = (
+    async_store,
+    barriers,
+    bulk,
+    cp_async,
+    ldmatrix,
+    mbarrier_instructions,
+    mma,
+    printf,
+    proxy,
+    sync,
+    tensor_map_instructions,
+    tma,
+    wgmma,
+)

@@ -1,0 +1,179 @@
+"""The simulator's door: ``simulate`` runs one kernel of a PTX text and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.ptx.module import Module
+from ptxdsl.ptx.reader import read
+from ptxdsl.record import dataclass, field
+from ptxdsl.sim import families
+from ptxdsl.sim.arguments import bind, check_shape
+from ptxdsl.sim.code import WarpCodeView
+from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault
+from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
+from ptxdsl.sim.machine import Machine
+from ptxdsl.sim.memory import Memory
+from ptxdsl.sim.program import build
+from ptxdsl.sim.schedule import Recording, Schedule, parse_schedule
+from ptxdsl.sim.timeline import Event, Trace
+from ptxdsl.sim.translate.warp_code import translate
+from ptxdsl.sim.whereabouts import whereabouts
+from ptxdsl.source import Span
+
+__all__ = ["Limits", "Report", "simulate"]
+
+_CACHED = 16  # compiled kernels
+
+
+@dataclass(slots=True, eq=False)
+class Report:
+    """What a simulation came to.
+
+    status: ``finished``, ``deadlock``, ``fault``, ``limit`` or ``interrupted``. diagnostics: why, and warnings.
+    schedule: the one that was followed; recording: its turns, if they were asked for. events: of the timeline, in the
+    order in which they happened to be simulated. output: what the kernel printed.
+    """
+
+    kernel: str
+    status: str
+    diagnostics: tuple[Diagnostic, ...]
+    statistics: Statistics
+    schedule: Schedule
+    recording: Recording | None = None
+    events: list[Event] = field(default_factory=list)
+    output: str = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.status == "finished"
+
+    def render(self, color: bool = False) -> str:
+        """The status and all diagnostics as text."""
+        head = f"kernel '{self.kernel}': {self.status}"
+        return "\n\n".join([head, *(d.render(color) for d in self.diagnostics)])
+
+
+def simulate(
+    ptx: str | bytes | Module,
+    kernel: str | None = None,
+    *,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    cluster: int | Sequence[int] | None = None,
+    shared_bytes: int = 0,
+    arguments: Sequence[Any] = (),
+    names: Sequence[str] | None = None,
+    schedule: Schedule | str | None = None,
+    limits: Limits | None = None,
+    line_map: Sequence[Span | None] | None = None,
+    trace: bool = False,
+    record: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    stdout: Callable[[str], None] | None = None,
+    text_name: str = "<ptx>",
+) -> Report:
+    """Runs a kernel. Arrays among the arguments are modified in place.
+
+    kernel: its PTX name; None for the only one. arguments: one a parameter, in order (``arguments.bind``); names: what
+    messages call them. line_map: by PTX line the source's span, for messages. trace: collect events for a timeline.
+    record: keep the turns for a replay. progress: called every tenth of a second or so. stdout: called with what the
+    kernel prints, at once. text_name: what messages call the PTX text.
+
+    Raises CompileError for PTX that cannot be read or executed and for a recorded schedule that does not fit,
+    LaunchError for a launch that the kernel or its target does not allow. What goes wrong in the kernel itself, a limit
+    and Ctrl-C are in the report.
+    """
+    code = compiled(ptx, kernel, text_name)
+    program = code.program
+    module, function = program.module, program.kernel
+    shape = check_shape(module, function, program.symbols, _dims(grid), _dims(block), _dims(cluster), shared_bytes)
+    memory = Memory(program.symbols)
+    bind(function, memory, arguments, names)
+    chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
+    machine = Machine(
+        code,
+        memory,
+        shape.grid,
+        shape.block,
+        shape.cluster,
+        shared_bytes=shape.shared_bytes,
+        schedule=chosen,
+        limits=limits,
+        places=Places(module, function.name, line_map),
+        trace=Trace() if trace else None,
+        record=record,
+        progress=progress,
+        stdout=stdout,
+    )
+    return run(machine)
+
+
+def run(machine: Machine) -> Report:
+    """Runs a machine to its end, whatever that is."""
+    diagnostics: list[Diagnostic] = []
+    try:
+        status = machine.run()
+        if status == "deadlock":
+            assert machine.stall.diagnostic is not None
+            diagnostics.append(machine.stall.diagnostic)
+            if machine.stall.diagnostic.code == DIVERGENT:
+                status = "fault"
+    except SimulationFault as fault:
+        status = "fault"
+        diagnostics.append(fault.diagnostic)
+    except LimitReached as limit:
+        status = "limit"
+        diagnostics.append(_reached(machine, limit.diagnostic))
+    except MemoryError as problem:
+        status = "limit"
+        words = str(problem) or "the computer has no more memory"
+        diagnostics.append(_reached(machine, Diagnostic(MEMORY_LIMIT, f"the simulation stopped: {words}")))
+    except KeyboardInterrupt:
+        status = "interrupted"
+        counts = machine.statistics
+        message = (
+            f"interrupted after {counts.thread_instructions:,} thread-instructions; "
+            f"{counts.ctas} of {machine.cta_count} CTAs were finished"
+        )
+        diagnostics.append(_reached(machine, Diagnostic(INTERRUPTED, message)))
+    statistics = machine.statistics
+    latest = [warp.clock for c in machine.resident.values() for cta in c.ctas for warp in cta.warps]
+    statistics.cycles = max([statistics.cycles, *latest])
+    return Report(
+        machine.program.kernel.name,
+        status,
+        (*diagnostics, *machine.warnings),
+        statistics,
+        machine.schedule,
+        machine.recorder.recording() if machine.recorder is not None else None,
+        machine.trace.events if machine.trace is not None else [],
+        "".join(machine.output),
+    )
+
+
+def _reached(machine: Machine, diagnostic: Diagnostic) -> Diagnostic:
+    """With notes of where the warps are."""
+    notes: tuple[Note, ...] = tuple(whereabouts(machine))
+    span = notes[0][0] if notes else None
+    return Diagnostic(diagnostic.code, diagnostic.message, span, notes, diagnostic.help)
+
+
+def compiled(ptx: str | bytes | Module, kernel: str | None, text_name: str = "<ptx>") -> WarpCodeView:
+    """The host code of a kernel. Raises CompileError. The last few of a process are kept."""
+    if isinstance(ptx, Module):
+        return translate(build(ptx, kernel))
+    return _compiled(ptx, kernel, text_name)
+
+
+@lru_cache(_CACHED)
+def _compiled(ptx: str | bytes, kernel: str | None, text_name: str) -> WarpCodeView:
+    assert families.FAMILIES
+    return translate(build(read(ptx, text_name), kernel))
+
+
+def _dims(value: int | Sequence[int] | None) -> Any:
+    return value if value is None or isinstance(value, int) else tuple(value)
