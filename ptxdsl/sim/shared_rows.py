@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,18 @@ import numpy.typing as npt
 
 from ptxdsl.sim.host import Group
 from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.memory import AccessFault
 
 Array = npt.NDArray[Any]
 ROW_BYTES = 16
 
 
 def read_rows(group: Group, addresses: Array) -> Array:
-    """(rows, 16) bytes at addresses, each aligned to 16. A fault names the first row that is at fault."""
+    """(rows, 16) bytes at addresses (uint64), each aligned to 16. A fault names the first row that is at fault."""
     near = _near(group, addresses, write=False)
     if near is not None:
-        rows: Array = near[(addresses - addresses.min()) // np.uint64(ROW_BYTES)]
-        return rows
+        table, index = near
+        return table.take(index, axis=0)
     return np.stack([_row(group, int(address), ROW_BYTES, write=False) for address in addresses])
 
 
@@ -27,31 +29,40 @@ def write_rows(group: Group, addresses: Array, rows: Array) -> None:
     """Stores (rows, 16) bytes at addresses; where two rows have the same address the later one stays."""
     near = _near(group, addresses, write=True)
     if near is not None:
-        near[(addresses - addresses.min()) // np.uint64(ROW_BYTES)] = rows
+        table, index = near
+        table[index] = rows
         return
     for address, row in zip(addresses, rows, strict=True):
         _row(group, int(address), ROW_BYTES, write=True)[:] = row
 
 
-def _near(group: Group, addresses: Array, write: bool) -> Array | None:
-    """All memory from the lowest to the highest row, as rows: one look-up serves them all. None: it cannot."""
-    first, last = addresses.min(), addresses.max()
-    if (addresses & np.uint64(ROW_BYTES - 1)).any() or last - first >= np.uint64(1 << RANK_SHIFT):
+def _near(group: Group, addresses: Array, write: bool) -> tuple[Array, Array] | None:
+    """All memory from the lowest to the highest row, as rows, and which of them are meant. None: it cannot be so."""
+    numbers = addresses.tolist()
+    first = min(numbers)
+    span = max(numbers) - first + ROW_BYTES
+    if span >= 1 << RANK_SHIFT or int(np.bitwise_or.reduce(addresses)) & (ROW_BYTES - 1):
         return None
-    _row(group, int(last), ROW_BYTES, write)  # a fault in the last row is to name that row
-    return _row(group, int(first), int(last - first) + ROW_BYTES, write).reshape(-1, ROW_BYTES)
+    try:
+        table = _row(group, first, span, write).reshape(-1, ROW_BYTES)
+    except AccessFault:
+        return None  # one row is at fault, and is to be named
+    return table, ((addresses - np.uint64(first)) >> np.uint64(4)).view(np.int64)
 
 
 def _row(group: Group, address: int, size: int, write: bool) -> Array:
-    instruction = group.instruction
-    shared = any(part.startswith("shared") for part in instruction.parts)
-    if not shared and not 0 <= address - SHARED_WINDOW < 1 << 32:
-        name = instruction.parts[0]
+    space = _space(group.instruction.opcode)
+    if space == "generic" and not 0 <= address - SHARED_WINDOW < 1 << 32:
+        name = group.instruction.parts[0]
         raise group.fault(
             "E1144",
             f"{name} at generic address {address:#x}, which is not in shared memory",
             f"{name} accesses shared memory only",
         )
-    space = "shared" if shared else "generic"
     view: Array = group.machine.memory.view(group.cta, space, address, size, write=write, align=ROW_BYTES)
     return view
+
+
+@lru_cache(None)
+def _space(opcode: str) -> str:
+    return "shared" if any(part.startswith("shared") for part in opcode.split(".")) else "generic"

@@ -10,6 +10,7 @@ import pytest
 
 from ptxdsl.ptx.module import Instruction, Register, Vector
 from ptxdsl.sim import ldmatrix
+from ptxdsl.sim.launch import Report, simulate
 
 RNG = np.random.default_rng(3)
 
@@ -92,3 +93,71 @@ def test_movmatrix_transposes() -> None:
 def test_what_is_not_supported_is_said_before_execution(opcode: str, message: str | None) -> None:
     registers = Vector(tuple(Register(f"%r{i}") for i in range(4)))
     assert ldmatrix.unsupported(Instruction(opcode, (registers, registers), None, 1)) == message
+
+
+def run(address: str, space: str = ".shared", base: str = "%r0") -> tuple[Report, Any]:
+    """Eight rows of 16 bytes in shared memory (word w holds w) loaded at the lanes' addresses; each lane's result.
+
+    address: instructions that change %r0, the shared address of the lane's row (%l is the lane's number).
+    """
+    out = np.zeros(32, np.uint32)
+    text = f"""
+        .version 8.0
+        .target sm_90
+        .address_size 64
+        .visible .entry k(.param .u64 out) {{
+        .shared .align 16 .b8 rows[128];
+        .reg .pred %p;
+        .reg .b32 %l, %r<4>;
+        .reg .b64 %o, %g;
+        ld.param.u64 %o, [out];
+        mov.u32 %l, %laneid;
+        mad.wide.u32 %o, %l, 4, %o;
+        mov.u32 %r0, rows;
+        mad.lo.u32 %r1, %l, 4, %r0;
+        st.shared.u32 [%r1], %l;
+        bar.warp.sync -1;
+        and.b32 %r1, %l, 7;
+        mad.lo.u32 %r0, %r1, 16, %r0;
+        {address}
+        ldmatrix.sync.aligned.m8n8.x1{space}.b16 {{%r2}}, [{base}];
+        st.global.u32 [%o], %r2;
+        ret;
+        }}"""
+    return simulate(text, grid=1, block=32, arguments=[out]), out
+
+
+def test_addresses_are_those_of_the_lanes() -> None:
+    report, out = run("")
+    assert report.finished, report.render()
+    assert (out == np.arange(32)).all()
+    report, out = run("xor.b32 %r0, %r0, 48;")  # rows in another order
+    assert (out.reshape(8, 4) == np.arange(32).reshape(8, 4)[np.arange(8) ^ 3]).all()
+    report, out = run("cvt.u64.u32 %g, %r0;\ncvta.shared.u64 %g, %g;", "", "%g")
+    assert (out == np.arange(32)).all()
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("setp.eq.u32 %p, %l, 5;\n@%p add.u32 %r0, %r0, 4096;", "16 bytes at shared address 0x1450"),
+        ("setp.eq.u32 %p, %l, 5;\n@%p add.u32 %r0, %r0, 8;", "address 0x458 (shared) is not a multiple of 16"),
+        ("setp.eq.u32 %p, %l, 5;\n@%p add.u32 %r0, %r0, 0x70000000;", "shared address 0x70000450"),
+    ],
+)
+def test_the_row_at_fault_is_named(address: str, message: str) -> None:
+    report, _ = run(address)
+    assert report.status == "fault"
+    assert message in report.diagnostics[0].message
+
+
+def test_lanes_whose_addresses_do_not_count_may_hold_anything() -> None:
+    report, out = run("setp.ge.u32 %p, %l, 8;\n@%p mov.u32 %r0, 0;")
+    assert report.finished, report.render()
+    assert (out == np.arange(32)).all()
+
+
+def test_a_generic_address_elsewhere() -> None:
+    report, _ = run("mov.u64 %g, %o;", "", "%g")
+    assert report.diagnostics[0].code == "E1144"
+    assert "which is not in shared memory" in report.diagnostics[0].message
