@@ -16,6 +16,7 @@ from ptxdsl.sim import (
     tensor_map_instructions,
     tma,
     wgmma,
+    wmma,
 )
 
 FAMILIES = (
@@ -32,4 +33,5 @@ FAMILIES = (
     tensor_map_instructions,
     tma,
     wgmma,
+    wmma,
 )
