@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl.sim import wgmma  # noqa: F401
 from ptxdsl.sim.launch import Report, simulate
 
 HEAD = """.version 8.5
