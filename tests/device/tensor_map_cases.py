@@ -259,6 +259,13 @@ def stores() -> list[dict[str, Any]]:
     for at in ([-8, -2], [32, 9], [40, 0], [8, 5]):
         add(edge, at)
     add(tensor("u16", [37, 12], [16, 6], [80]), [24, 2])
+    # where does what is written end, in a row that ends between 16-byte boundaries?
+    add(tensor("u16", [33, 6], [32, 3], [128]), [16, 1])
+    add(tensor("u8", [65, 6], [48, 3], [128]), [32, 1])
+    add(tensor("f32", [17, 6], [8, 3], [128]), [12, 1])
+    add(tensor("f64", [9, 6], [8, 3], [128]), [4, 1])
+    add(tensor("u32", [17, 6], [8, 3], [128]), [12, 1], 0, "add")
+    add(tensor("u16", [33, 6], [32, 3], [128], swizzle="64B"), [16, 1])
     add(tensor("u16", [64, 30], [16, 7], element_strides=[1, 2]), [8, 4])
     add(tensor("u16", [64, 30], [16, 7], element_strides=[1, 3]), [8, -2])
     add(tensor("u16", [20, 5, 4], [8, 16, 2], [512, 4096], interleave="16B"), [8, 1, 1])
