@@ -26,7 +26,7 @@ from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mma import registers_of, require_all_lanes
 from ptxdsl.sim.wgmma_descriptor import decode, elements, tile
 from ptxdsl.sim.wgmma_form import Form, parse, unsupported
-from ptxdsl.sim.wgmma_hazards import touched_early
+from ptxdsl.sim.wgmma_hazards import Uses, touched_early
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
@@ -264,7 +264,8 @@ def _serialised(group: Group) -> bool:
     known: dict[Instruction, bool] = machine.state(machine, "wgmma hazards", dict)
     found = known.get(instruction)
     if found is None:
-        early = touched_early(cast("Sequence[Block]", machine.program.blocks), instruction)
+        uses: Uses = machine.state(machine, "wgmma hazards of blocks", dict)
+        early = touched_early(cast("Sequence[Block]", machine.program.blocks), instruction, uses)
         found = known[instruction] = early is not None
         if early is not None:
             warning = machine.places.diagnostic(

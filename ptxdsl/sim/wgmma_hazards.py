@@ -8,7 +8,7 @@ Source: PTX ISA, "wgmma.wait_group"; ptxas notes C7510 to C7514.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ptxdsl.ptx.module import Immediate, Instruction, Vector
 from ptxdsl.sim.liveness import all_registers, reads_and_writes, register_names
@@ -17,11 +17,17 @@ from ptxdsl.sim.program import HOST, Block
 _MOST_COMMITS = 8  # after as many wgmma-groups a product counts as waited for
 
 
-def touched_early(blocks: Sequence[Block], product: Instruction) -> Instruction | None:
+Uses = dict[int, tuple[set[str], set[str]]]  # of each block that was looked at: registers it reads, and writes
+
+
+def touched_early(blocks: Sequence[Block], product: Instruction, uses: Uses | None = None) -> Instruction | None:
     """The first instruction found that touches registers of a ``wgmma.mma_async`` on a way without its wait.
+
+    uses: kept between calls for one program.
 
     Any use of accumulators counts, but by a ``wgmma.mma_async`` as its accumulators; of A's registers only writes do.
     """
+    uses = {} if uses is None else uses
     start = next(number for number, block in enumerate(blocks) if product in block.instructions)
     d = set(register_names(product.operands[0]))
     a = set(register_names(product.operands[1])) if isinstance(product.operands[1], Vector) else set()
@@ -41,11 +47,8 @@ def touched_early(blocks: Sequence[Block], product: Instruction) -> Instruction 
                     continue
             elif _host_touches(instruction, d, a):
                 return instruction
-        else:
-            for instruction in block.instructions:
-                reads, writes = reads_and_writes(instruction)
-                if not d.isdisjoint(reads) or not d.isdisjoint(writes) or not a.isdisjoint(writes):
-                    return instruction
+        elif _block_touches(number, block, uses, d, a):
+            return next(i for i in block.instructions if _touches(reads_and_writes(i), d, a))
         if commits > _MOST_COMMITS:
             continue
         for next_block in _successors(blocks, number):
@@ -54,6 +57,24 @@ def touched_early(blocks: Sequence[Block], product: Instruction) -> Instruction 
                 seen.add(state)
                 todo.append(state)
     return None
+
+
+def _block_touches(number: int, block: Block, uses: Uses, d: set[str], a: set[str]) -> bool:
+    found = uses.get(number)
+    if found is None:
+        reads: set[str] = set()
+        writes: set[str] = set()
+        for instruction in block.instructions:
+            read, written = reads_and_writes(instruction)
+            reads.update(read)
+            writes.update(written)
+        found = uses[number] = reads, writes
+    return _touches(found, d, a)
+
+
+def _touches(uses: tuple[Iterable[str], Iterable[str]], d: set[str], a: set[str]) -> bool:
+    reads, writes = uses
+    return not d.isdisjoint(reads) or not d.isdisjoint(writes) or not a.isdisjoint(writes)
 
 
 def _host_touches(instruction: Instruction, d: set[str], a: set[str]) -> bool:
