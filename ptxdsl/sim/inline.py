@@ -109,9 +109,7 @@ class Inliner:
             raise CompileError(self.problems)
         return self.flat
 
-    def function(
-        self, function: Function, registers: dict[str, str], symbols: dict[str, str], suffix: str
-    ) -> None:
+    def function(self, function: Function, registers: dict[str, str], symbols: dict[str, str], suffix: str) -> None:
         """Appends a function's body. registers, symbols: what its formal parameters are called by the caller."""
         flat = self.flat
         self.stack.append(function.name)
@@ -147,9 +145,7 @@ class Inliner:
                 target = item.operands[-1]
                 assert isinstance(target, Symbol)
                 operands = tuple(rename(operand, registers, {}) for operand in item.operands[:-1])
-                flat.body.append(
-                    replace(item, operands=(*operands, Symbol(target.name + suffix)), guard=guard)
-                )
+                flat.body.append(replace(item, operands=(*operands, Symbol(target.name + suffix)), guard=guard))
             elif first == "ret" and suffix:
                 flat.body.append(Instruction("bra", (Symbol(end),), guard, item.line, item.location))
             elif first == "call":
@@ -200,7 +196,9 @@ class Inliner:
         if callee is None or callee.is_kernel:
             name = getattr(target, "name", "")
             self.problems.append(
-                flat.problem("E1112", f"a call through a register or of a kernel ({name}): the simulator has none", call.line)
+                flat.problem(
+                    "E1112", f"a call through a register or of a kernel ({name}): the simulator has none", call.line
+                )
             )
             return
         if callee.extern or not callee.body and callee.name in ("vprintf", "malloc", "free", "__assertfail"):

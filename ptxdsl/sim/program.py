@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.ptx.module import Function, Instruction, Label, Module, Register, Symbol
@@ -130,12 +131,48 @@ def _kind(opcode: str) -> str:
     return LANES
 
 
+class _Accesses:
+    """The state spaces that a block has read and written so far.
+
+    Lanes run a block one chunk after the other. An access starts a new block where another lane could see the
+    difference, so that lanes of a warp that talk through memory without a barrier see what they see on the card, where
+    they run one instruction after the other.
+    """
+
+    _SPACES = {"shared": 1, "global": 2, "const": 0, "param": 0, "local": 0}
+    _memo: ClassVar[dict[str, tuple[int, int]]] = {}
+
+    def __init__(self) -> None:
+        self.read = self.written = 0
+
+    def _of(self, opcode: str) -> tuple[int, int]:
+        """Of an opcode the spaces that it reads and writes, as bits."""
+        found = self._memo.get(opcode)
+        if found is None:
+            first, *parts = opcode.split(".")
+            spaces = [self._SPACES[p] for part in parts if (p := part.partition("::")[0]) in self._SPACES]
+            space = spaces[0] if spaces else 3
+            found = (space if first in ("ld", "atom", "red") else 0, space if first in ("st", "atom", "red") else 0)
+            self._memo[opcode] = found
+        return found
+
+    def conflicts(self, opcode: str) -> bool:
+        read, written = self._of(opcode)
+        return bool(self.written & read or self.read & written)
+
+    def add(self, opcode: str) -> None:
+        read, written = self._of(opcode)
+        self.read |= read
+        self.written |= written
+
+
 def _blocks(flat: Flat) -> tuple[list[Block], list[Instruction]]:
     blocks: list[Block] = []
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     kinds: dict[str, str] = {}
     current: Block | None = None
+    memory = _Accesses()
 
     def start(kind: str) -> Block:
         nonlocal current
@@ -156,11 +193,12 @@ def _blocks(flat: Flat) -> tuple[list[Block], list[Instruction]]:
         alone = kind != LANES
         if current is None:
             start(kind)
-        elif current.instructions and (alone or len(current.instructions) >= MAX_BLOCK or ".volatile" in opcode):
-            # Lanes run a block one chunk after the other. What a program does with volatile accesses to
-            # talk from lane to lane without a barrier is seen as on the card: one instruction after the other.
+        elif current.instructions and (alone or len(current.instructions) >= MAX_BLOCK or memory.conflicts(opcode)):
             start(kind)
         assert current is not None
+        if not current.instructions:
+            memory = _Accesses()
+        memory.add(opcode)
         if alone:
             current.kind = kind
         current.instructions.append(item)
@@ -230,7 +268,9 @@ def _check(program: Program) -> None:
         prefix = handler_prefix(instruction.opcode)
         if prefix is None:
             name = instruction.opcode.removeprefix("call.")
-            problems.append(program.problem("E1112", f"function {name} has no body, and the simulator none for it", instruction))
+            problems.append(
+                program.problem("E1112", f"function {name} has no body, and the simulator none for it", instruction)
+            )
         elif prefix in CHECKS and (message := CHECKS[prefix](instruction)) is not None:
             problems.append(program.problem("E1110", f"{instruction.opcode}: {message}", instruction))
     if problems:

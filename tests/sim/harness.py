@@ -63,7 +63,7 @@ class Launch:
         self.region_count = 1
         self.keep: list[np.ndarray] = []
         self.next = symbols.arrays_start
-        parameter_bytes = zeros(max(symbols.parameter_bytes, 1))
+        self.parameters = parameter_bytes = zeros(max(symbols.parameter_bytes, 1))
         for place in symbols.places.values():
             if place.variable.space in ("global", "const"):
                 memory = zeros(place.variable.size or 1)
@@ -72,7 +72,9 @@ class Launch:
                 self.map(place.address, memory, place.variable.space == "global")
         for value, variable in zip(parameters, code.program.kernel.parameters, strict=True):
             at = symbols.places[variable.name].address - layout.PARAMETERS
-            parameter_bytes[at : at + (variable.size or 0)] = np.frombuffer(self.parameter(value, variable.size or 0), np.uint8)
+            parameter_bytes[at : at + (variable.size or 0)] = np.frombuffer(
+                self.parameter(value, variable.size or 0), np.uint8
+            )
         self.map(layout.PARAMETERS, parameter_bytes, False)
         launch, cta = self.launch[0], self.cta[0]
         launch["granules"], launch["granule_count"] = self.granules.ctypes.data, len(self.granules)
@@ -179,10 +181,10 @@ def run(
     text = f"""
 .visible .entry k({head}) {{
 .reg .b64 %at, %lane8; .reg .b32 %lane4;
-{' '.join(declared)}
-{' '.join(loads)}
+{" ".join(declared)}
+{" ".join(loads)}
 {body}
-{' '.join(stores)}
+{" ".join(stores)}
 ret;
 }}"""
     launch(text, [*arrays, *results])
@@ -202,5 +204,7 @@ ret;
 def _move(op: str, register: str, parameter: str, bytes: int) -> str:
     """Loads or stores the lane's element of an array of the kernel's."""
     place = f"mov.u32 %lane4, %laneid; mad.wide.u32 %at, %lane4, {bytes}, %at;"
-    access = f"ld.global.b{8 * bytes} {register}, [%at];" if op == "ld" else f"st.global.b{8 * bytes} [%at], {register};"
+    access = (
+        f"ld.global.b{8 * bytes} {register}, [%at];" if op == "ld" else f"st.global.b{8 * bytes} [%at], {register};"
+    )
     return f"ld.param.u64 %at, [{parameter}]; {place} {access}\n"

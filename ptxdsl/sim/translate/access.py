@@ -22,7 +22,7 @@ from ptxdsl.sim.layout import (
 )
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
-from ptxdsl.sim.translate.runtime_memory import WRITE
+from ptxdsl.sim.translate.runtime_memory import SPACES, WRITE
 from ptxdsl.sim.translate.special import broadcast
 
 TYPE_BITS = {
@@ -79,14 +79,17 @@ def parse(instruction: Instruction) -> Access:
     return Access(space, parts[-1], count, tuple(rest))
 
 
-def pointers(e: LaneEmitter, access: Access, address: str, write: bool) -> str:
-    """The host pointers of a chunk's lanes, as i64; the fault of the first that is wrong is recorded."""
+def pointers(e: LaneEmitter, access: Access, address: str, kind: int) -> str:
+    """The host pointers of a chunk's lanes, as i64; the fault of the first that is wrong is recorded.
+
+    kind: 0 to read, WRITE, or WRITE | ATOMIC."""
     e.accesses = True
-    how = access.bytes | (WRITE if write else 0)
+    how = access.bytes | kind
     if e.traced:
-        kind = how | (1 << 17 if access.rest else 0)
+        space = SPACES[access.space]
         e.run(
-            f"call void @rt.trace(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} {address}, i32 {kind}, i32 {e.site})"
+            f"call void @rt.trace(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} {address}, i32 {how}, "
+            f"i32 {space}, i32 {e.site})"
         )
     return e.do(
         f"call {Lanes64} @rt.pointers_{access.space}(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} {address}, "
@@ -124,7 +127,7 @@ def emit_ld(e: LaneEmitter, instruction: Instruction) -> None:
     items = elements(access, destination)
     if _load_parameter(e, access, items, place):
         return
-    p = pointers(e, access, e.address(place), write=False)
+    p = pointers(e, access, e.address(place), 0)
     if access.type == "b128" or access.count > 1:
         bits = min(access.bits, 64)
         count = access.bytes * 8 // bits
@@ -176,7 +179,7 @@ def emit_st(e: LaneEmitter, instruction: Instruction) -> None:
     place, source = instruction.operands[:2]
     items = elements(access, source)
     values = read_all(e, access, items)
-    p = pointers(e, access, e.address(place), write=True)
+    p = pointers(e, access, e.address(place), WRITE)
     if len(values) == 1:
         e.run(f"call void @rt.store_{access.bits}({Lanes64} {p}, {vector(f'i{access.bits}')} {values[0]})")
         return
@@ -268,7 +271,10 @@ def emit_isspacep(e: LaneEmitter, instruction: Instruction) -> None:
 def _constants(e: LaneEmitter, value: str) -> list[str]:
     """Whether the address is in one of the constant variables, a predicate each."""
     places = [place for place in e.symbols.places.values() if place.variable.space == "const"]
-    return [_inside(e, value, place.address, -(-(place.variable.size or 1) >> GRANULE_SHIFT) << GRANULE_SHIFT) for place in places]
+    return [
+        _inside(e, value, place.address, -(-(place.variable.size or 1) >> GRANULE_SHIFT) << GRANULE_SHIFT)
+        for place in places
+    ]
 
 
 def emit_mapa(e: LaneEmitter, instruction: Instruction) -> None:

@@ -7,6 +7,7 @@ from ptxdsl.sim.layout import SHARED_WINDOW, WARP, offset
 from ptxdsl.sim.translate.access import Access, Lanes64, elements, integer_type, parse, pointers
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
+from ptxdsl.sim.translate.runtime_memory import ATOMIC, WRITE
 
 _OPERATIONS = frozenset("add and or xor exch cas inc dec min max".split())
 # By operation the types that it has.
@@ -45,7 +46,7 @@ def emit_atom(e: LaneEmitter, instruction: Instruction) -> None:
             for half, value in enumerate(e.read128(source)):
                 at = e.do(f"getelementptr i8, ptr %warp, i64 {offset(WARP, 'wide') + byte + 64 * half}")
                 e.run(f"store {Lanes64} {value}, ptr {at}, align 8")
-        p = pointers(e, access, e.address(place), write=True)
+        p = pointers(e, access, e.address(place), WRITE | ATOMIC)
         e.run(f"call void @rt.{operation}_128(ptr %warp, {Lanes64} {p}, i8 {active})")
         halves = []
         for half in range(2):
@@ -56,7 +57,7 @@ def emit_atom(e: LaneEmitter, instruction: Instruction) -> None:
     values = [[e.read(item, f"b{access.bits}") for item in elements(access, source)] for source in sources[1:wanted]]
     results = elements(access, destination) if isinstance(destination, Vector) else (destination,) * access.count
     address = e.address(place)
-    p = pointers(e, access, address, write=True)
+    p = pointers(e, access, address, WRITE | ATOMIC)
     for i, result in enumerate(results):
         here = p
         if i:

@@ -57,9 +57,7 @@ class Frame:
         """The whole module; without meaning if there are problems."""
         parts = list(_parts(self.program.blocks))
         functions = [self.part(number, blocks) for number, blocks in enumerate(parts)]
-        cases = "".join(
-            f" i32 {k}, label %p{number}" for number, blocks in enumerate(parts) for k in blocks
-        )
+        cases = "".join(f" i32 {k}, label %p{number}" for number, blocks in enumerate(parts) for k in blocks)
         calls = "".join(
             f"p{number}:\n %r{number} = call i32 @part{number}(ptr %warp, i32 %pc)\n br label %came\n"
             for number in range(len(parts))
@@ -388,9 +386,7 @@ class Frame:
         lanes_now = group
         if what.members is not None:
             barrier = "true" if what.function is None else "false"
-            run(
-                f"%exec{k} = call i32 @rt.gather(ptr %warp, i32 {k}, i32 {site}, {pointers.pop()}, i1 {barrier})"
-            )
+            run(f"%exec{k} = call i32 @rt.gather(ptr %warp, i32 {k}, i32 {site}, {pointers.pop()}, i1 {barrier})")
             run(f"%wait{k} = icmp eq i32 %exec{k}, 0")
             run(f"br i1 %wait{k}, label %stay{k}, label %run{k}")
             self.label(f"stay{k}")

@@ -227,7 +227,10 @@ def _wide(name: str) -> str:
     if name == "cas_128":
         lines += ["%same.lo = icmp eq i64 %old.lo, %b.lo", "%same.hi = icmp eq i64 %old.hi, %b.hi"]
         lines += ["%same = and i1 %same.lo, %same.hi"]
-        lines += ["%new.lo = select i1 %same, i64 %c.lo, i64 %old.lo", "%new.hi = select i1 %same, i64 %c.hi, i64 %old.hi"]
+        lines += [
+            "%new.lo = select i1 %same, i64 %c.lo, i64 %old.lo",
+            "%new.hi = select i1 %same, i64 %c.hi, i64 %old.hi",
+        ]
     else:
         lines += ["%new.lo = add i64 %b.lo, 0", "%new.hi = add i64 %b.hi, 0"]
     step = "\n  ".join(lines)
@@ -303,4 +306,6 @@ def text(name: str) -> str | None:
         return None
     if type == "f32_flush":
         return _loop(name, 32, _flushed_add(), 1)
-    return _loop(name, 32, _float_add("float", 32), 1) if type == "f32" else _loop(name, 64, _float_add("double", 64), 1)
+    return (
+        _loop(name, 32, _float_add("float", 32), 1) if type == "f32" else _loop(name, 64, _float_add("double", 64), 1)
+    )

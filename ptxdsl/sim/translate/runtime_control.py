@@ -78,7 +78,9 @@ def store(name: str, value: str, type: str = "i32") -> str:
     global _fresh
     _fresh += 1
     record, byte = place(name)
-    return f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 4"
+    return (
+        f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 4"
+    )
 
 
 def set_lanes(name: str, lanes: str, value: str, key: str) -> str:

@@ -28,7 +28,9 @@ from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.runtime_control import load, store
 
 SPACES = {"generic": 0, "global": 1, "shared": 2, "local": 3, "cluster": 4}
-WRITE = 1 << 16  # in `how`, above the bytes of one lane's access
+# In `how`, above the bytes of one lane's access. An atomic operation counts as a write when it has changed something.
+WRITE = 1 << 16
+ATOMIC = 1 << 17
 
 _LANES = ", ".join(f"i64 {i}" for i in range(WIDTH))
 DUMMY = offset(WARP, "wide") + 768  # 256 bytes
@@ -122,7 +124,9 @@ fast:
 
 _COUNT_WRITE = f"""
   {load("launch_writes", "i64")}
-  %one.write = zext i1 %write to i64
+  %kind = lshr i32 %how, 16
+  %counted = icmp eq i32 %kind, 1
+  %one.write = zext i1 %counted to i64
   %writes.new = add i64 %launch_writes, %one.write
   {store("launch_writes", "%writes.new", "i64")}"""
 
@@ -153,10 +157,13 @@ def _shared_bounds(window: int) -> str:
 
 def _pointers(space: str) -> str:
     head = _head(space)
-    region = _REGION_OF.replace("%NONE", "%slow") + """
+    region = (
+        _REGION_OF.replace("%NONE", "%slow")
+        + """
   %is.writable = icmp ne i64 %region_writable, 0
   %read = xor i1 %write, true
   %allowed = or i1 %is.writable, %read"""
+    )
     if space == "global":
         return f"""{head}{region}
   br i1 %allowed, label %bounds, label %slow
@@ -384,7 +391,9 @@ def _store(bits: int) -> str:
     lines.append(f"  store {type} %v, ptr %first, align {bits // 8}\n  ret void\napart:")
     for i in range(WIDTH):
         lines.append(f"  %i{i} = extractelement {V} %p, i64 {i}\n  %a{i} = inttoptr i64 %i{i} to ptr")
-        lines.append(f"  %x{i} = extractelement {type} %v, i64 {i}\n  store i{bits} %x{i}, ptr %a{i}, align {bits // 8}")
+        lines.append(
+            f"  %x{i} = extractelement {type} %v, i64 {i}\n  store i{bits} %x{i}, ptr %a{i}, align {bits // 8}"
+        )
     lines.append("  ret void\n}")
     return "\n".join(lines)
 
@@ -393,7 +402,9 @@ def _load_rows(count: int, bits: int) -> str:
     """Loads ``count`` elements a lane into the rows of the warp's ``wide``: row j has element j of all lanes."""
     row, every = f"<{WIDTH} x i{bits}>", f"<{WIDTH * count} x i{bits}>"
     wide = offset(WARP, "wide")
-    lines = [f"define void @rt.load_{bits}x{count}(ptr %warp, {V} %p) {{\nentry:{_in_order(bits // 8 * count)}\ntogether:"]
+    lines = [
+        f"define void @rt.load_{bits}x{count}(ptr %warp, {V} %p) {{\nentry:{_in_order(bits // 8 * count)}\ntogether:"
+    ]
     lines.append(f"  %all = load {every}, ptr %first, align {bits // 8}")
     for j in range(count):
         picked = ", ".join(f"i32 {i * count + j}" for i in range(WIDTH))
@@ -415,7 +426,9 @@ def _load_rows(count: int, bits: int) -> str:
 def _store_rows(count: int, bits: int) -> str:
     row = f"<{WIDTH} x i{bits}>"
     wide = offset(WARP, "wide")
-    lines = [f"define void @rt.store_{bits}x{count}(ptr %warp, {V} %p) {{\nentry:{_in_order(bits // 8 * count)}\ntogether:"]
+    lines = [
+        f"define void @rt.store_{bits}x{count}(ptr %warp, {V} %p) {{\nentry:{_in_order(bits // 8 * count)}\ntogether:"
+    ]
     parts = []
     for j in range(count):
         lines.append(f"  %at{j} = getelementptr i8, ptr %warp, i64 {wide + j * WIDTH * bits // 8}")
@@ -428,7 +441,9 @@ def _store_rows(count: int, bits: int) -> str:
             type = f"<{length} x i{bits}>"
             name = f"%j{length}.{k}"
             order = ", ".join(f"i32 {i}" for i in range(2 * length))
-            lines.append(f"  {name} = shufflevector {type} {parts[k]}, {type} {parts[k + 1]}, <{2 * length} x i32> <{order}>")
+            lines.append(
+                f"  {name} = shufflevector {type} {parts[k]}, {type} {parts[k + 1]}, <{2 * length} x i32> <{order}>"
+            )
             joined.append(name)
         parts, length = joined, 2 * length
     every = f"<{length} x i{bits}>"
