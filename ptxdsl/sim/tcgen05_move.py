@@ -239,7 +239,7 @@ def parse_copy(opcode: str) -> tuple[CopyShape, int] | str:
     """Shape and source bits (0: as it is) of a ``tcgen05.cp``, or what of it is not supported."""
     parts = [part for part in opcode.split(".")[2:] if not part.startswith("cta_group::")]
     formats = ".".join(part for part in parts if part.startswith("b"))
-    shape = ".".join(part for part in parts if not part.startswith("b"))
+    shape = ".".join(sorted(part for part in parts if not part.startswith("b")))
     if shape not in COPY_SHAPES or formats not in COPY_FORMATS:
         return f"this form of tcgen05.cp (.{'.'.join(parts)})"
     return COPY_SHAPES[shape], COPY_FORMATS[formats]
@@ -308,6 +308,11 @@ def execute_copy(group: Group) -> None:
 # shift
 
 
+def _shift_unsupported(instruction: Instruction) -> str | None:
+    known = {"tcgen05", "shift", "down", "cta_group::1", "cta_group::2"}
+    return None if known.issuperset(instruction.parts) and "down" in instruction.parts else "this form of tcgen05.shift"
+
+
 class Shift(Work):
     """One ``tcgen05.shift.down``: 8 columns of one partition of 32 lanes."""
 
@@ -329,7 +334,7 @@ class Shift(Work):
             shift_down(words, self.lane, LANES_OF_WARP, self.column, self.COLUMNS)
 
 
-@handles("tcgen05.shift.down")
+@handles("tcgen05.shift", check=_shift_unsupported)
 def execute_shift(group: Group) -> None:
     ctas = ctas_of(group)
     for address in each(group, group.instruction.operands[0], "u32"):

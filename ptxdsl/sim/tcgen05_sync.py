@@ -169,7 +169,7 @@ def commit(group: Group) -> None:
         targets = [address]
         if multicast:
             if mask >> size:
-                raise group.fault(
+                raise Fault(
                     PAIR,
                     f"tcgen05.commit with the CTA mask {mask:#06x} in a cluster of {size}",
                     "bit i of the mask is the CTA of rank i",

@@ -244,7 +244,8 @@ def _common(a: Region, b: Region) -> Region:
 def _region_text(region: Region) -> str:
     first = (region.lanes & -region.lanes).bit_length() - 1
     last = region.lanes.bit_length() - 1
-    return f"lanes {first}-{last}, columns {region.first}-{region.end - 1}"
+    columns = f"columns {region.first}-{region.end - 1}" if region.end - region.first > 1 else f"column {region.first}"
+    return f"lanes {first}-{last}, {columns}"
 
 
 def tensor_memory(machine: Machine, cta: Cta) -> TensorMemory:
