@@ -6,7 +6,7 @@
     vectors.add[(n + 255) // 256, 256](a, b, out, n)
 
 ``load`` and ``loads`` give a Module whose kernels are attributes; a kernel indexed with a grid and a block is launched
-by calling it. ``compile`` gives the PTX and needs no GPU. Importing this package loads neither the compiler nor CUDA.
+by calling it, or run on the CPU by its ``simulate``. ``compile`` gives the PTX and needs no GPU. Importing this package loads neither the compiler nor CUDA.
 """
 
 from __future__ import annotations
@@ -18,11 +18,26 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ptxdsl.api import Kernel, Module, compile, load, loads
-    from ptxdsl.cuda.errors import LaunchError
+    from ptxdsl.cuda.errors import DeviceError, LaunchError
     from ptxdsl.diagnostics import CompileError
+    from ptxdsl.sim.launch import Report
+    from ptxdsl.sim.limits import Limits
+    from ptxdsl.sim.tensor_map import TensorMap
 
-
-__all__ = ["CompileError", "Kernel", "LaunchError", "Module", "__version__", "compile", "load", "loads"]
+__all__ = [
+    "CompileError",
+    "DeviceError",
+    "Kernel",
+    "LaunchError",
+    "Limits",
+    "Module",
+    "Report",
+    "TensorMap",
+    "__version__",
+    "compile",
+    "load",
+    "loads",
+]
 
 _HOMES = {
     "load": "ptxdsl.api",
@@ -31,6 +46,10 @@ _HOMES = {
     "Module": "ptxdsl.api",
     "Kernel": "ptxdsl.api",
     "LaunchError": "ptxdsl.cuda.errors",
+    "DeviceError": "ptxdsl.cuda.errors",
+    "Report": "ptxdsl.sim.launch",
+    "Limits": "ptxdsl.sim.limits",
+    "TensorMap": "ptxdsl.sim.tensor_map",
     "CompileError": "ptxdsl.diagnostics",
 }
 

@@ -19,9 +19,13 @@ from ptxdsl.cuda.launch import LoadedKernel
 from ptxdsl.cuda.shape import dimensions
 from ptxdsl.options import Options, WaitForm
 from ptxdsl.record import dataclass, replace
-from ptxdsl.source import Source
+from ptxdsl.simulated import raise_unless_finished, runs_in_simulator, simulate_kernel
+from ptxdsl.source import Source, Span
 
 if TYPE_CHECKING:
+    from ptxdsl.sim.launch import Report
+    from ptxdsl.sim.limits import Limits
+    from ptxdsl.sim.schedule import Schedule
     from ptxdsl.syntax import ast
 
 Constants = tuple[tuple[str, str], ...]
@@ -196,6 +200,34 @@ class Kernel:
                 self._compiled[arch] = self._program.compile(self.name, self._constants, arch)
             return self._compiled[arch]
 
+    def simulate(
+        self,
+        *arguments: Any,
+        grid: Any = 1,
+        block: Any = None,
+        cluster: Any = None,
+        smem: int | None = None,
+        arch: str = "sm_90a",
+        schedule: Schedule | str | None = None,
+        limits: Limits | None = None,
+        trace: bool = False,
+        record: bool = False,
+    ) -> Report:
+        """Runs the kernel's PTX in the simulator, on this machine's processor; arrays are NumPy's, changed in place.
+
+        block: by default what ``@kernel(threads=…)`` says. cluster: blocks a cluster, by default the kernel's own.
+        schedule: ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a
+        timeline; record: keep the schedule that was taken. What goes wrong in the kernel is in the report
+        (``status``, ``diagnostics``); raises LaunchError and CompileError for what could not be started.
+        """
+        return simulate_kernel(
+            self.compile(arch), self._spans(), arguments, grid=grid, block=block, cluster=cluster, smem=smem,
+            schedule=schedule, limits=limits, trace=trace, record=record,
+        )  # fmt: skip
+
+    def _spans(self) -> dict[str, Span]:
+        return {a.name: a.span for a in self._program.definitions()[self.name].args}
+
     def __getitem__(self, shape: Any) -> Launcher:
         """grid and block: ints or tuples of up to three."""
         if not isinstance(shape, tuple) or len(shape) != 2:
@@ -225,8 +257,8 @@ class Kernel:
                 if loaded is None:
                     compiled = self.compile(device_arch(device))
                     signature = next(iter(compiled.signatures.values()))
-                    spans = {a.name: a.span for a in self._program.definitions()[self.name].args}
-                    loaded = self._loaded[context] = LoadedKernel(driver, device, compiled, signature, spans)
+                    loaded = LoadedKernel(driver, device, compiled, signature, self._spans())
+                    self._loaded[context] = loaded
         return loaded
 
 
@@ -238,13 +270,24 @@ class Launcher:
     grid: Dim3
     block: Dim3
 
-    def __call__(self, *arguments: Any, smem: int | None = None, stream: Any = None) -> None:
-        """Starts the kernel and returns at once.
+    def __call__(
+        self, *arguments: Any, smem: int | None = None, stream: Any = None, target: str | None = None
+    ) -> None:
+        """Starts the kernel and returns at once; in the simulator, runs it to its end.
 
         arguments: arrays of PyTorch, CuPy, Numba or another library with ``__cuda_array_interface__`` for pointers,
         numbers for scalars, tuples or dicts of their fields for structs. smem: dynamic shared memory in bytes. stream:
-        None is the current stream of the arrays' library. Raises CompileError and LaunchError.
+        None is the current stream of the arrays' library. target: ``gpu``, ``sim``, or None: the simulator if the
+        arrays are NumPy's and no GPU can be used. Raises CompileError, LaunchError, and DeviceError for a kernel that
+        fails in the simulator.
         """
+        if runs_in_simulator(target, arguments, self.kernel._program.driver is not None):
+            compiled = self.kernel.compile()
+            spans = self.kernel._spans()
+            raise_unless_finished(
+                simulate_kernel(compiled, spans, arguments, grid=self.grid, block=self.block, smem=smem)
+            )
+            return
         self.kernel._load(arguments).launch(self.grid, self.block, arguments, smem, stream)
 
 

@@ -21,6 +21,10 @@ class LaunchError(Exception):
         return "\n\n".join(d.render() for d in self.diagnostics)
 
 
+class DeviceError(LaunchError):
+    """A kernel was started and did not run to its end: a fault, a deadlock, a limit; ``diagnostics`` say where."""
+
+
 def launch_error(code: str, message: str, span: Span | None = None, help: str | None = None) -> LaunchError:
     return LaunchError(Diagnostic(code, message, span, help=help))
 

@@ -1,0 +1,92 @@
+"""A kernel of the Python API in the simulator: its arguments checked as for the card, its result a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.artifact import Compiled
+from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
+from ptxdsl.cuda.host_arguments import HostPacker, host_memory
+from ptxdsl.cuda.shape import dimensions
+from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.launch import Report
+    from ptxdsl.sim.limits import Limits
+    from ptxdsl.sim.schedule import Schedule
+
+
+def simulate_kernel(
+    compiled: Compiled,
+    spans: Mapping[str, Span],
+    arguments: Sequence[Any],
+    *,
+    grid: Any,
+    block: Any,
+    cluster: Any = None,
+    smem: int | None = None,
+    schedule: Schedule | str | None = None,
+    limits: Limits | None = None,
+    trace: bool = False,
+    record: bool = False,
+) -> Report:
+    """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts."""
+    from ptxdsl.sim.launch import simulate
+
+    signature = next(iter(compiled.signatures.values()))
+    block = signature.threads if block is None else block
+    if block is None:
+        raise launch_error("E0908", f"kernel '{signature.name}' needs a block size", help="give block=…")
+    shape = cluster if cluster is not None else signature.cluster
+    return simulate(
+        compiled.ptx,
+        signature.name,
+        grid=dimensions(grid, "grid"),
+        block=dimensions(block, "block"),
+        cluster=None if shape is None else dimensions(shape, "cluster"),
+        shared_bytes=smem or 0,
+        arguments=HostPacker(signature, spans).bind(arguments),
+        names=[p.name for p in signature.params] if all(p.kind != "struct" for p in signature.params) else None,
+        schedule=schedule,
+        limits=limits,
+        line_map=compiled.line_map,
+        trace=trace,
+        record=record,
+    )
+
+
+def raise_unless_finished(report: Report) -> None:
+    """Raises DeviceError with the report's diagnostics where the kernel did not run to its end."""
+    if not report.finished:
+        raise DeviceError(report.diagnostics)
+
+
+def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: bool) -> bool:
+    """Whether a launch is simulated: where that is asked for, and by default where the arrays lie in host memory and
+    no GPU can be used. has_driver: there is one for sure. Raises LaunchError E0908 for an unknown target."""
+    if target not in (None, "gpu", "sim"):
+        raise launch_error("E0908", f"target={target!r} is none of 'gpu', 'sim', None")
+    if target is not None:
+        return target == "sim"
+    if has_driver or not any(host_memory(value) is not None for value in _leaves(arguments)):
+        return False
+    from ptxdsl.cuda.driver import current_driver
+
+    try:
+        current_driver()
+    except LaunchError:
+        return True
+    return False
+
+
+def _leaves(values: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, Mapping):
+            found += _leaves(list(value.values()))
+        elif isinstance(value, tuple | list):
+            found += _leaves(value)
+        else:
+            found.append(value)
+    return found

@@ -1,0 +1,80 @@
+"""Kernels of the Python API in the simulator."""
+
+import numpy as np
+import pytest
+
+import ptxdsl
+
+TEXT = """
+@kernel(threads=64)
+def double[factor: Int = 2](x: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var i = Int32(global_idx.x)
+    if i < n:
+        x[unsafe_offset=i] = x[unsafe_offset=i] * Float32(factor)
+
+
+def hang(x: Pointer[Float32, MutAnyOrigin]):
+    var bar = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    if thread_idx.x == 0:
+        bar[].init(2)
+        _ = bar[].arrive()
+        bar[].wait(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def module():
+    return ptxdsl.loads(TEXT, "double.pdsl")
+
+
+def test_arrays_are_changed_in_place_and_the_report_counts(module):
+    x = np.arange(100, dtype=np.float32)
+    report = module.double.simulate(x, 90, grid=2)
+    assert report.finished
+    assert report.statistics.thread_instructions > 128
+    assert np.array_equal(x, np.where(np.arange(100) < 90, 2, 1) * np.arange(100))
+
+
+def test_a_specialised_kernel_and_another_target(module):
+    x = np.ones(64, np.float32)
+    assert module.double.specialize(factor=5).simulate(x, 64, arch="sm_120a").finished
+    assert (x == 5).all()
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "random:4", "slow:warp0"])
+def test_every_schedule_gives_the_same(module, schedule):
+    x = np.ones(128, np.float32)
+    report = module.double.simulate(x, 128, grid=2, schedule=schedule, record=True)
+    assert (x == 2).all()
+    again = np.ones(128, np.float32)
+    assert module.double.simulate(again, 128, grid=2, schedule=report.recording.to_json()).finished
+    assert (again == 2).all()
+
+
+def test_a_launch_of_host_arrays_is_simulated_where_asked(module):
+    x = np.ones(64, np.float32)
+    module.double[1, 64](x, 64, target="sim")
+    assert (x == 2).all()
+
+
+def test_a_deadlock_is_a_device_error_with_the_line(module):
+    with pytest.raises(ptxdsl.DeviceError) as caught:
+        module.hang[1, 32](np.ones(1, np.float32), target="sim")
+    problem = caught.value.diagnostics[0]
+    assert "bar[].wait(0)" in str(caught.value)
+    assert problem.span is not None
+    assert problem.span.source.name == "double.pdsl"
+
+
+def test_what_cannot_be_launched_is_said_before(module):
+    x = np.ones(64, np.float32)
+    for call, words in (
+        (lambda: module.double.simulate(x, grid=1), "takes 2 arguments"),
+        (lambda: module.double.simulate(x.astype(np.float64), 3), "got an array of float64"),
+        (lambda: module.double.simulate(x, 3, block=32), "64"),
+        (lambda: module.hang.simulate(x), "needs a block size"),
+        (lambda: module.double[1, 64](x, 3, target="tpu"), "target='tpu'"),
+    ):
+        with pytest.raises(ptxdsl.LaunchError, match=words):
+            call()
+    assert (x == 1).all()
