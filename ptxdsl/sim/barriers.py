@@ -6,6 +6,7 @@ count threads. Without a thread count a barrier waits for all threads of the CTA
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import lru_cache
 
 import numpy as np
@@ -98,14 +99,16 @@ class NamedBarrier:
             self.done_at = self.latest
             self._begin()
 
-    def missing(self) -> tuple[Warp, ...]:
-        return tuple(w for w in self.cta.warps if w.live and w.live & ~self.warps.get(w, 0))
+    def missing(self, used: Container[Warp]) -> tuple[Warp, ...]:
+        """The warps that have not arrived; of a barrier with a count, if there are such, those that used it before."""
+        found = tuple(w for w in self.cta.warps if w.live & ~self.warps.get(w, 0))
+        known = tuple(w for w in self.cta.warps if w in used and w not in self.warps)
+        return known or found if self.expected is not None else found
 
-    def describe(self, what: str) -> WaitsFor:
+    def describe(self, what: str, used: Container[Warp]) -> WaitsFor:
         expected = self.cta.live_threads if self.expected is None else self.expected
         state = f"{self.arrived} of {expected} threads have arrived"
-        by = self.missing() if self.expected is None else None
-        return WaitsFor(what, str(self.id), state, key=self, by=by)
+        return WaitsFor(what, str(self.id), state, key=self, by=self.missing(used))
 
 
 def barriers_of(group: Group) -> list[NamedBarrier]:
@@ -182,7 +185,10 @@ def barrier(group: Group) -> Wait | None:
     def ready() -> bool:
         return named.generation != generation or named.satisfied()
 
-    return Wait(ready, lambda: named.describe(made.name), then, at=lambda: named.done_at)
+    def describe() -> WaitsFor:
+        return named.describe(made.name, group.machine.touches.get(named, {}))
+
+    return Wait(ready, describe, then, at=lambda: named.done_at)
 
 
 def _uniform(group: Group, operands: tuple[Operand, ...]) -> bool:

@@ -53,29 +53,27 @@ def report(machine: Machine) -> Diagnostic:
     groups = _alike(waiting)
     # First those whose wait says most of the cause: not an agent, not a loop, not lanes that only wait for others.
     groups.sort(key=lambda g: (isinstance(g.first.entity, AgentEntity), g.first.kind in (POLL, *_MEETINGS)))
+    if not groups:  # lanes that neither run nor wait
+        return Diagnostic(DEADLOCK, f"deadlock in kernel '{machine.program.kernel.name}'")
     places = machine.places
     notes: list[Note] = []
     told: set[object] = set()
-    for number, group in enumerate(groups):
+    for group in groups:
         first = group.first
-        span = places.span(first.instruction)
-        if len(notes) < MOST_NOTES:
-            notes.append((span, f"{_who(group)} {_verb(group)} here for {_what(first)}"))
-            for note in _servers(machine, first, waiting, told):
-                if len(notes) < MOST_NOTES:
-                    notes.append(note)
-        elif number == len(groups) - 1:
-            notes.append((span, f"and more waits, {len(groups)} different ones in all"))
+        if group is not groups[0]:
+            notes.append((places.span(first.instruction), f"{_who(group)} {_verb(group)} here for {_what(first)}"))
+        notes += _servers(machine, first, waiting, told)
+    if len(notes) > MOST_NOTES:
+        left = len(notes) - MOST_NOTES + 1
+        notes[MOST_NOTES - 1 :] = [(notes[MOST_NOTES - 1][0], f"and {left} more such notes, the first of them here")]
     cycle = _cycle(machine, waiting)
     help = [f"the cycle: {cycle}"] if cycle else []
     if machine.next_cluster < machine.cluster_count:
         left = (machine.cluster_count - machine.next_cluster) * machine.cluster_size
         help.append(f"{left} of {machine.cta_count} CTAs have not been started")
-    if not groups:  # lanes that neither run nor wait
-        return Diagnostic(DEADLOCK, f"deadlock in kernel '{machine.program.kernel.name}'")
-    main = groups[0].first
-    message = f"deadlock in kernel '{machine.program.kernel.name}': {_summary(groups)}"
-    return Diagnostic(DEADLOCK, message, places.span(main.instruction), tuple(notes), "\n".join(help) or None)
+    main = groups[0]
+    message = f"deadlock in kernel '{machine.program.kernel.name}': {_who(main)} {_verb(main)} for {_what(main.first)}"
+    return Diagnostic(DEADLOCK, message, places.span(main.first.instruction), tuple(notes), "\n".join(help) or None)
 
 
 def _waiting(machine: Machine) -> Iterable[Waiting]:
@@ -94,7 +92,7 @@ def _describe(machine: Machine, warp: Warp, blocked: Blocked) -> WaitsFor:
     if blocked.wait is not None:
         return blocked.wait.describe()
     if blocked.kind == POLL:
-        return WaitsFor("memory", "", "it reads the same again and again, and nobody writes any more")
+        return WaitsFor("memory", "", "a loop that reads the same again and again, and nobody writes any more")
     if blocked.kind == GATHER:
         missing = blocked.members & warp.live & ~blocked.mask
         return WaitsFor("lanes", lanes_text(missing).partition(" ")[2], "named in its member mask", by=(warp,))
@@ -166,15 +164,6 @@ def _what(one: Waiting) -> str:
     return f"{waits.what} {waits.place}".strip() + parity + state
 
 
-def _summary(groups: list[Alike]) -> str:
-    warps = {m.entity for g in groups for m in g.members if isinstance(m.entity, Warp)}
-    agents = {m.entity for g in groups for m in g.members if isinstance(m.entity, AgentEntity)}
-    parts = [f"{len(warps)} warp{'' if len(warps) == 1 else 's'}"] if warps else []
-    parts += [f"{len(agents)} asynchronous operation{'' if len(agents) == 1 else 's'}"] if agents else []
-    alone = len(warps) + len(agents) == 1
-    return f"{' and '.join(parts)} {'waits' if alone else 'wait'} for what can never come"
-
-
 def _entity_of(machine: Machine, one: object) -> object:
     """The schedule's entity of an agent."""
     if isinstance(one, Warp | AgentEntity):
@@ -186,12 +175,31 @@ def _entity_of(machine: Machine, one: object) -> object:
     return None
 
 
-def _serves(machine: Machine, waits: WaitsFor) -> list[Entity]:
+def _serves(machine: Machine, one: Waiting, waiting: list[Waiting]) -> list[Entity]:
     """Those who have to do something before a wait can end, as far as that is known."""
+    waits = one.waits
     if waits.by is not None:
-        found = [_entity_of(machine, one) for one in waits.by]
-        return [one for one in found if isinstance(one, Warp | AgentEntity)]
-    return list(machine.touches.get(waits.key, ())) if waits.key is not None else []
+        found = [_entity_of(machine, by) for by in waits.by]
+        return [by for by in found if isinstance(by, Warp | AgentEntity)]
+    touched = machine.touches.get(waits.key)
+    if touched is None:
+        return _others(waiting, one) if waits.key is not None else []
+    # One that waits for the barrier itself has done what it had to.
+    return [warp for warp in touched if waits.key not in _waits_of(warp)]
+
+
+def _others(waiting: list[Waiting], one: Waiting) -> list[Entity]:
+    """If nobody has come so far: those of the same CTA that wait too, for something else."""
+    entities = {w.entity: None for w in waiting if w.entity.cta is one.entity.cta and w.waits.key is not one.waits.key}
+    entities.pop(one.entity, None)
+    return list(entities)
+
+
+def _waits_of(warp: Warp) -> set[object]:
+    """What all living lanes of a warp wait for."""
+    if warp.live & ~warp.blocked:
+        return set()
+    return {blocked.wait.describe().key for blocked in warp.waits if blocked.wait is not None}
 
 
 def _servers(machine: Machine, one: Waiting, waiting: list[Waiting], told: set[object]) -> Iterable[Note]:
@@ -203,24 +211,27 @@ def _servers(machine: Machine, one: Waiting, waiting: list[Waiting], told: set[o
     told.add(key)
     places = machine.places
     here = places.span(one.instruction)
-    servers = _serves(machine, waits)
-    if not servers and waits.by is None:
-        yield here, f"no thread has arrived on {waits.place or waits.what} so far"
-        return
+    servers = _serves(machine, one, waiting)
     arrivals = machine.touches.get(waits.key, {}) if waits.key is not None else {}
-    by_reason: dict[tuple[str, int], tuple[Note, list[Entity]]] = {}
+    there: dict[tuple[int, str], list[Entity]] = {}  # by the line of the arrival, 0 if there was none, and the reason
     for server in servers:
-        reason = _why_not(machine, server, waiting)
         origin = arrivals.get(server) if isinstance(server, Warp) else None
-        span = places.span(origin) if origin is not None else here
-        kind = (reason, origin.line if origin is not None else 0)
-        came = "arrived on it here before" if origin is not None else "has not come"
-        by_reason.setdefault(kind, ((span, f"{came}; {reason}"), []))[1].append(server)
-    for (span, text), alike in by_reason.values():
+        line = origin.line if origin is not None else 0
+        there.setdefault((line, _why_not(machine, server, waiting)), []).append(server)
+    words = []
+    if waits.by is None and not arrivals:
+        words.append("no thread has arrived on it so far" + ("" if servers else ", and nobody is left who could"))
+    elif waits.by is None and not servers:
+        words.append("all that arrived on it before wait here too")
+    for (line, reason), alike in there.items():
         names = _names(alike)
-        if text.startswith("has") and len(alike) > 1:
-            text = "have" + text[3:]
-        yield span, f"{names} {text}"
+        if line:
+            origin = arrivals[alike[0]]  # type: ignore[index]
+            yield places.span(origin), f"{names} arrived on it here before; {reason}"
+        else:
+            words.append(f"{names} {'has' if len(alike) == 1 else 'have'} not come: {reason}")
+    if words:
+        yield here, "; ".join(words)
 
 
 def _names(entities: list[Entity]) -> str:
@@ -250,7 +261,7 @@ def _cycle(machine: Machine, waiting: list[Waiting]) -> str | None:
     for one in waiting:
         what = f"{one.waits.what} {one.waits.place}".strip()
         edges.setdefault(one.entity, []).extend(
-            (server, what) for server in _serves(machine, one.waits) if server is not one.entity
+            (server, what) for server in _serves(machine, one, waiting) if server is not one.entity
         )
     done: set[Entity] = set()
     for start in edges:
@@ -286,8 +297,8 @@ def _search(
             path.append((entity, what))
             begin = next(i for i, (e, _) in enumerate(path) if e is target)
             loop = path[begin:]
-            words = [f"{e.name} waits for {w}" for e, w in loop]
-            return ", which is up to ".join(words) + f", which is up to {target.name}"
+            after = [*(e.name for e, _ in loop[1:]), target.name]
+            return "; ".join(f"{e.name} waits for {w}, which {n} serves" for (e, w), n in zip(loop, after, strict=True))
         if target in done or target not in edges:
             continue
         path.append((entity, what))
