@@ -852,6 +852,13 @@ no such kernel
 
 The file has no def of this name, or several and none was named.
 """,
+    "E0920": """
+a tensor map that the card does not take
+
+A tensor map says where an array lies and which tile of it one instruction moves. The array's address and its strides
+are multiples of 16 bytes, its innermost dimension is contiguous, a row of the tile is a multiple of 16 bytes and, if
+it is swizzled, not longer than the swizzle; a tile has up to 256 elements in each of up to 5 dimensions.
+""",
     "E1001": """
 no such file
 
@@ -966,6 +973,61 @@ a damaged installation
 ptxdsl finds its grammar and standard library inside the installed package, or beside it in a checkout. They are
 missing: install it again.
 """,
+    "E1130": """
+an mbarrier operation where no mbarrier is
+
+The address is right for an mbarrier, but none has been initialised there, or it has been invalidated. One thread
+executes `mbarrier.init`; the others that use the barrier come after a barrier of the CTA (`bar.sync`), and threads of
+other CTAs after one of the cluster (`barrier.cluster`).
+""",
+    "E1131": """
+an mbarrier that was written over
+
+An mbarrier's 8 bytes are its own from `mbarrier.init` to `mbarrier.inval`. Something else has written there: a buffer
+that is larger than the room it was given, an index that is out of range, or memory that was used again while the
+barrier in it was alive.
+""",
+    "E1132": """
+an mbarrier that is initialised while it lives
+
+`mbarrier.init` on a live barrier is undefined. It is executed once, by one thread (not by every lane of a warp), and
+`mbarrier.inval` ends the barrier's life before its memory becomes another one.
+""",
+    "E1133": """
+a count that an mbarrier does not have
+
+Counts of arrivals, those that a barrier is initialised with and those of one arrival, are 1 to 1048575.
+""",
+    "E1134": """
+more arrivals than an mbarrier's phase has
+
+A phase is complete when as many arrivals have come as the barrier was initialised with. One more arrives in a phase
+where none is pending any more, or in the next phase although nobody has waited for the one before: the count is too
+small, an arrival is made by all lanes of a warp where one of them was meant, or the wait before an arrival is missing.
+""",
+    "E1135": """
+more bytes than an mbarrier's tx-count holds
+
+The bytes that a phase still expects, or that have come without being expected, are at most 1048575. Expect the bytes of
+each copy once, in the phase in which it completes.
+""",
+    "E1136": """
+an mbarrier of another CTA
+
+Other CTAs of the cluster may arrive on a barrier and announce bytes, and that without a state as the result. Waiting,
+initialising and invalidating is for the CTA in whose shared memory the barrier is.
+""",
+    "E1137": """
+a .noComplete arrival that completes a phase
+
+`.noComplete` promises that the phase goes on after this arrival. The last one of a phase is made without it.
+""",
+    "E1138": """
+a wait for a phase that an mbarrier cannot tell of
+
+A barrier knows of the phase under way and of the one before it. A wait names one of them: by its parity, 0 or 1, or by
+the state that an arrival in it returned.
+""",
     "E1141": """
 warps of a warpgroup that do not execute the same wgmma
 
@@ -1002,6 +1064,41 @@ a matrix instruction in a warp that is not whole
 
 A matrix lies in the registers of all 32 lanes of a warp, so none of them may be missing. A lane has returned before, or
 the last warp of the block has fewer than 32 threads: launch whole warps, and let the lanes return together.
+""",
+    "E1150": """
+a bulk copy that is not aligned
+
+`cp.async.bulk` and its relatives move multiples of 16 bytes between addresses that are multiples of 16.
+""",
+    "E1151": """
+a cp.async that reads more than it writes
+
+The source size of a `cp.async` is at most its size: 4, 8 or 16 bytes. What it does not read is filled with zeros.
+""",
+    "E1152": """
+an asynchronous copy to CTAs that cannot get it
+
+The multicast mask has one bit a CTA of the cluster, by rank. The mbarrier that is told of a copy is in the CTA that
+gets the data; with `.cta_group::2` it may be in the other CTA of the pair.
+""",
+    "E1153": """
+a tensor map that does not fit its instruction
+
+The instruction's dimension count is the map's, four rows are gathered from two-dimensional maps whose tile is one row,
+and a reduction needs element types that have it. The address must be that of a tensor map: of a kernel parameter, or
+of global memory that holds one.
+""",
+    "E1154": """
+a tile that is not aligned in shared memory
+
+Tensor copies want shared addresses that are multiples of 128. For swizzled tiles 1024 is the natural choice: the
+pattern begins at a multiple of its own size, not at the tile.
+""",
+    "E1155": """
+coordinates at which no tile can start
+
+A row of a tile starts at a multiple of 16 bytes of the tensor: the innermost coordinate times the element's size. Tiles
+that are loaded may start at negative coordinates, what is outside the tensor is filled; tiles that are stored may not.
 """,
     "E1160": """
 tensor memory allocated or deallocated wrongly
