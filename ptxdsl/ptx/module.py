@@ -125,10 +125,11 @@ class Label:
 class Variable:
     """A variable of a state space: module scope, function scope, or a parameter.
 
-    space: ``global``, ``const``, ``shared``, ``local`` or ``param``. type: ``b8`` … of one element, without dot.
-    shape: the dimensions, () for a scalar; None: extern array of unknown size (``.extern .shared .b8 x[]``).
-    align, size: bytes (size None as for shape). initial: the bytes of the initialiser; addresses of symbols in it
-    are in ``relocations``: (byte offset, width in bytes, symbol). ``byval``: an aggregate parameter.
+    space: ``global``, ``const``, ``shared``, ``local``, ``param``, or ``reg`` (a parameter or result of a ``.func`` that
+    is a register; ``Function.registers`` has it too). type: ``b8`` … of one element, without dot. shape: the
+    dimensions, () for a scalar, a vector type's width last; None: extern array of unknown size
+    (``.extern .shared .b8 x[]``). align, size: bytes (size None as for shape). initial: the bytes of the initialiser,
+    zeros at the end left out; addresses of symbols in it are in ``relocations``: (byte offset, width in bytes, symbol).
     """
 
     name: str
@@ -147,9 +148,10 @@ class Variable:
 class Function:
     """A ``.entry`` (kernel) or a ``.func``. body: instructions and labels in the order of the text.
 
-    Registers and labels of inner ``{ }`` scopes carry a suffix that makes them unique. ``registers`` holds those that
-    the body names, with their types without dot (``pred``, ``b32``, ``f64``, ``b128`` …). branch_targets: of each
-    ``.branchtargets`` label the labels in order (``brx.idx``). prototypes: names of ``.callprototype`` labels.
+    Registers, variables and labels of inner ``{ }`` scopes carry a suffix that makes them unique (``p#1``); a vector
+    register is its components (``v.x``). ``registers`` holds those that the body names, with their types without dot
+    (``pred``, ``b32``, ``f64``, ``b128`` …). branch_targets: of each ``.branchtargets`` label the labels in order
+    (``brx.idx``). prototypes: names of ``.callprototype`` labels. An alias is the same Function under a second name.
     extern: declared only. Launch bounds are tuples of up to three numbers as written, or None.
     """
 

@@ -215,7 +215,9 @@ class _ModuleReader:
         self.unknown += [(name, *place) for name, place in self.body.operands.unknown.items()]
         for parameter in (*made.parameters, *made.returns):
             if parameter.space == "reg":
-                made.registers.setdefault(parameter.name, parameter.type)
+                components = "xyzw"[: parameter.shape[0]] if parameter.shape else ""
+                names = [f"{parameter.name}.{c}" for c in components] or [parameter.name]
+                made.registers |= dict.fromkeys(names, parameter.type)
         return position
 
     def parameters(self, start: int, scope: Scope) -> tuple[tuple[Variable, ...], int]:
@@ -238,7 +240,7 @@ class _ModuleReader:
                         raise Refused("E0816", "a parameter is of space .param", one.name)
                     made = variable(of, one, "", self.line)
                     if of.space == "reg":
-                        scope.declare_register(one.name, of.type, 0)
+                        scope.declare_register(one.name, of.type, of.elements)
                     elif one.name != "_":
                         scope.declare_variable(one.name)
                     result.append(made)

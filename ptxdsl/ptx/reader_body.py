@@ -308,9 +308,7 @@ class BodyReader:
             if one.dimensions or one.initial is not None:
                 raise Refused("E0816", "a register is no array and has no initial value", one.name)
             if one.count is not None:
-                if of.elements:
-                    raise Refused("E0816", "a range of vector registers", one.name)
-                self.scope.declare_range(one.name, one.count, of.type)
+                self.scope.declare_range(one.name, one.count, of.type, of.elements)
             else:
                 self.scope.declare_register(one.name, of.type, of.elements)
 

@@ -55,7 +55,7 @@ class Scope:
         self.suffix = suffix
         self.names: dict[str, Operand] = {}
         self.types: dict[str, str] = {}
-        self.ranges: dict[str, tuple[int, str]] = {}
+        self.ranges: dict[str, tuple[int, str, int]] = {}  # prefix -> count, type, elements
         self.labels: dict[str, str] = {}  # what it names: "label", ".branchtargets", ".callprototype"
         self.cache: dict[str, Operand] = {}
 
@@ -63,16 +63,13 @@ class Scope:
         """elements: of a vector register, else 0. Raises Refused."""
         self._free(name)
         unique = name + self.suffix
-        if elements:
-            self.names[name] = Vector(tuple(Register(f"{unique}.{c}") for c in "xyzw"[:elements]))
-        else:
-            self.names[name] = Register(unique)
+        self.names[name] = _registers(unique, elements)
         self.types[name] = type
 
-    def declare_range(self, prefix: str, count: int, type: str) -> None:
+    def declare_range(self, prefix: str, count: int, type: str, elements: int = 0) -> None:
         if prefix in self.ranges:
             raise Refused("E0813", f"the registers {prefix}<…> are declared twice", prefix)
-        self.ranges[prefix] = (count, type)
+        self.ranges[prefix] = (count, type, elements)
         self.cache.clear()
 
     def declare_variable(self, name: str) -> str:
@@ -81,13 +78,13 @@ class Scope:
         self.names[name] = Symbol(name + self.suffix)
         return name + self.suffix
 
-    def ranged(self, stem: str, digits: str) -> str | None:
-        """The type of a register of one of this scope's ranges. The prefix of a range may end in digits too."""
+    def ranged(self, stem: str, digits: str) -> tuple[int, str, int] | None:
+        """The range of this scope that a register is of. The prefix of a range may end in digits too."""
         for length in range(len(digits) if len(digits) < 12 else 0):
             counted = self.ranges.get(stem + digits[:length])
             number = digits[length:]
             if counted is not None and (number[0] != "0" or number == "0") and int(number) < counted[0]:
-                return counted[1]
+                return counted
         return None
 
     def _free(self, name: str) -> None:
@@ -187,15 +184,12 @@ class Operands:
         while at is not None:
             found = at.names.get(name)
             if found is not None:
-                return self._component(name, found, component, at)
+                return self._component(name, found, component, at.types.get(name, ""))
             if digits:
-                type = at.ranged(stem, digits)
-                if type is not None:
-                    if component is not None:
-                        raise Refused("E0812", f"{name} has no component {component}", name + component)
-                    unique = name + at.suffix
-                    self.registers[unique] = type
-                    return Register(unique)
+                counted = at.ranged(stem, digits)
+                if counted is not None:
+                    found = _registers(name + at.suffix, counted[2])
+                    return self._component(name, found, component, counted[1])
             at = at.parent
         full = name if component is None else name + component
         if name[0] == "%":
@@ -207,23 +201,24 @@ class Operands:
         self.unknown.setdefault(name, self.statement)
         return Symbol(name)
 
-    def _component(self, name: str, found: Operand, component: str | None, scope: Scope) -> Operand:
+    def _component(self, name: str, found: Operand, component: str | None, type: str) -> Operand:
+        """A register, vector register, component of one, or variable; registers are noted as named."""
         if isinstance(found, Vector):
             if component is None:
                 for item in found.items:
                     assert isinstance(item, Register)
-                    self.registers[item.name] = scope.types[name]
+                    self.registers[item.name] = type
                 return found
             index = _COMPONENTS.get(component, 4)
             if index < len(found.items):
                 item = found.items[index]
                 assert isinstance(item, Register)
-                self.registers[item.name] = scope.types[name]
+                self.registers[item.name] = type
                 return item
         if component is not None:
             raise Refused("E0812", f"{name} has no component {component}", name + component)
         if isinstance(found, Register):
-            self.registers[found.name] = scope.types[name]
+            self.registers[found.name] = type
         return found
 
     def _address(self, text: str, scope: Scope, depth: int) -> Operand:
@@ -250,6 +245,11 @@ class Operands:
         if sign is None:
             return Address(base)
         return Address(base, integer(sign + offset if sign == "-" else offset))
+
+
+def _registers(name: str, elements: int) -> Operand:
+    """What a declared register is: itself, or the vector of its components."""
+    return Vector(tuple(Register(f"{name}.{c}") for c in "xyzw"[:elements])) if elements else Register(name)
 
 
 def split(text: str) -> list[str]:

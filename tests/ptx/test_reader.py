@@ -119,6 +119,16 @@ def test_a_range_of_registers_costs_nothing() -> None:
     assert function.registers == {"%big999999999": "b32", "%q14": "b32"}
 
 
+def test_vector_registers_are_their_components() -> None:
+    function = kernel(".reg .v2 .u16 w<3>; mov.v2.u16 w1, w2; mov.u16 w0.y, w1.x;")
+    first, second = (i.operands for i in function.body if isinstance(i, Instruction))
+    pair = {n: (Register(f"w{n}.x"), Register(f"w{n}.y")) for n in range(3)}
+    assert first == (Vector(pair[1]), Vector(pair[2]))
+    assert second == (pair[0][1], pair[1][0])
+    text = ".func (.reg .u32 r) f(.reg.v2.u32 a) { mov.u32 r, a.x; ret; }"
+    assert module(text).functions["f"].registers == {"r": "u32", "a.x": "u32", "a.y": "u32"}
+
+
 def test_names_of_inner_scopes_are_unique() -> None:
     wait = "{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], %r1; @!p bra W; }"
     function = kernel(f"{wait}\n{wait}\nbra L; L: ret;")
