@@ -125,11 +125,12 @@ class Label:
 class Variable:
     """A variable of a state space: module scope, function scope, or a parameter.
 
-    space: ``global``, ``const``, ``shared``, ``local``, ``param``, or ``reg`` (a parameter or result of a ``.func`` that
-    is a register; ``Function.registers`` has it too). type: ``b8`` … of one element, without dot. shape: the
+    space: ``global``, ``const``, ``shared``, ``local``, ``param``, or ``reg`` (a parameter or result of a ``.func``
+    that is a register; ``Function.registers`` has it too). type: ``b8`` … of one element, without dot. shape: the
     dimensions, () for a scalar, a vector type's width last; None: extern array of unknown size
-    (``.extern .shared .b8 x[]``). align, size: bytes (size None as for shape). initial: the bytes of the initialiser,
-    zeros at the end left out; addresses of symbols in it are in ``relocations``: (byte offset, width in bytes, symbol).
+    (``.extern .shared .b8 x[]``). align, size: bytes (size None as for shape). initial: the bytes of the initialiser
+    (fewer than size: the rest is zero); addresses of symbols in it are in ``relocations``: (byte offset, width in
+    bytes, symbol).
     """
 
     name: str
