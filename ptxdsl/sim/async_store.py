@@ -60,7 +60,7 @@ def store(group: Group) -> None:
         for target, barrier in zip(targets, barriers, strict=True):
             if target >> RANK_SHIFT != barrier >> RANK_SHIFT:
                 raise group.fault(
-                    "E1142",
+                    "E1152",
                     f"{made.name} to shared memory of the CTA of rank {target >> RANK_SHIFT} with an mbarrier in that "
                     f"of rank {barrier >> RANK_SHIFT}",
                     "both must be in the same CTA",

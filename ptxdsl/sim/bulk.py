@@ -173,7 +173,7 @@ def destinations(
         wanted, given = target >> RANK_SHIFT, barrier >> RANK_SHIFT
         if wanted != given and not (pair and wanted ^ 1 == given):
             raise group.fault(
-                "E1142",
+                "E1152",
                 f"{name} to shared memory of the CTA of rank {wanted} with an mbarrier in that of rank {given}",
                 "the mbarrier must be in the CTA that gets the data"
                 + (", or in the other one of its pair" if pair else ""),
@@ -182,7 +182,7 @@ def destinations(
     count = len(group.cta.cluster.ctas)
     if not mask or mask >> count:
         raise group.fault(
-            "E1142",
+            "E1152",
             f"{name} with the multicast mask {mask:#x}, in a cluster of {count} CTA{'' if count == 1 else 's'}",
         )
     places = []
@@ -203,9 +203,9 @@ def check_bulk(group: Group, name: str, target: int, source: int, size: int) -> 
     """The alignment and size that bulk copies want."""
     for what, number in (("destination address", target), ("source address", source)):
         if number % 16:
-            raise group.fault("E1140", f"{name}: the {what} {number:#x} is not a multiple of 16 ({size} bytes)")
+            raise group.fault("E1150", f"{name}: the {what} {number:#x} is not a multiple of 16 ({size} bytes)")
     if size % 16:
-        raise group.fault("E1140", f"{name} of {size} bytes; the size must be a multiple of 16")
+        raise group.fault("E1150", f"{name} of {size} bytes; the size must be a multiple of 16")
 
 
 @handles("cp.async.bulk.prefetch")

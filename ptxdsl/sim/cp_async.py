@@ -77,7 +77,7 @@ def _source_sizes(group: Group, operand: Operand, size: int) -> Array:
         return np.where(group.read(operand, "pred")[group.lanes], 0, size)
     counts: Array = group.read(operand, "u32")[group.lanes]
     if (counts > size).any():
-        raise group.fault("E1141", f"cp.async of {size} bytes with a source size of {int(counts.max())}")
+        raise group.fault("E1151", f"cp.async of {size} bytes with a source size of {int(counts.max())}")
     return counts
 
 

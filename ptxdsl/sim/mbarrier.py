@@ -4,20 +4,21 @@ Source: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarr
 completion, arrive-on, expect-tx and complete-tx operations). A phase is complete when no arrivals are pending and its
 tx-count is zero; then the next phase begins with the expected count pending.
 
-The object lives in shared memory, in the card's form as far as it is known, so that data written over a live barrier
-is found: every operation compares the bytes with what the last one left there. A table for each cluster holds the rest.
+The object lives in shared memory, in the card's form, so that data written over a live barrier is found: every
+operation compares the bytes with what the last one left there. A table for each cluster holds the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim.host import Fault, WaitsFor
-from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.layout import LANES, RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.memory import CLUSTER_LIMIT, SHARED_SPACES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 SIZE = 8
 COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
-# Fields of the 64-bit word. Arrival counts are kept negative: a field of zero is a count of none.
+# Fields of the 64-bit word. All counts are kept negative: they count up to zero. (Read on an H200 after mbarrier.inval.)
 _FIELD = (1 << 20) - 1
 _EXPECTED_SHIFT = 1
 _TX_SHIFT, _TX_FIELD = 21, (1 << 21) - 1
@@ -45,7 +46,7 @@ def pack(phase: int, pending: int, tx: int, expected: int) -> int:
     return (
         (phase & 1) << _PARITY_SHIFT
         | (-pending & _FIELD) << _PENDING_SHIFT
-        | (tx & _TX_FIELD) << _TX_SHIFT
+        | (-tx & _TX_FIELD) << _TX_SHIFT
         | (-expected & _FIELD) << _EXPECTED_SHIFT
     )
 
@@ -137,8 +138,8 @@ class Barrier:
     def arrive(
         self, lanes: int, count: int, *, complete: bool = True, drop: bool = False, expect: int = 0, time: int = 0
     ) -> int:
-        """``lanes`` arrive one after another, ``count`` times each. The token of the first; the next ones follow by
-        ``token_step``. expect: bytes that each expects before it arrives. complete: not ``.noComplete``."""
+        """``lanes`` arrive one after another, ``count`` times each. Gives the first one's state; ``tokens`` has all.
+        expect: bytes that each expects before it arrives. complete: not ``.noComplete``."""
         if not 1 <= count <= COUNT_LIMIT:
             raise Fault("E1133", f"an arrival of {count} on the mbarrier {self.place}; a count is 1 to {COUNT_LIMIT}")
         total = lanes * count
@@ -235,15 +236,15 @@ class Barrier:
         )
 
 
-def token_step(count: int) -> int:
-    """What the token of the next lane has more: the pending count of a lane that arrives after one with ``count``."""
-    return count << _PENDING_SHIFT
+def tokens(first: int, mask: int, count: int) -> npt.NDArray[np.uint64]:
+    """The states of 32 lanes of which those of a mask arrived one after another, ``count`` times each."""
+    return np.uint64(first) + _before(mask) * np.uint64(count << _PENDING_SHIFT)
 
 
-def tokens(first: int, lanes: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.uint64]:
-    """The states of 32 lanes of which the active ones arrived one after another."""
-    order = np.cumsum(lanes) - 1
-    return np.uint64(first) + order.astype(np.uint64) * np.uint64(token_step(count))
+@lru_cache(1024)
+def _before(mask: int) -> npt.NDArray[np.uint64]:
+    """Of each lane, how many lanes of a mask are before it."""
+    return np.array([(mask & (1 << lane) - 1).bit_count() for lane in range(LANES)], np.uint64)
 
 
 class Barriers:

@@ -121,7 +121,7 @@ def arrive(group: Group) -> None:
         lanes = group.mask.bit_count()
         first = barrier.arrive(lanes, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
         if wanted:
-            group.write(destination, tokens(first, group.lanes, count), "b64")
+            group.write(destination, tokens(first, group.mask, count), "b64")
         return
     numbers = each(group, rest[0], "u32") if rest else [1] * group.mask.bit_count()
     states = np.zeros(LANES, np.uint64)

@@ -19,6 +19,7 @@ from ptxdsl.sim.swizzle import SWIZZLES
 
 TENSOR_MAP_BYTES = 128
 MOST_DIMENSIONS = 5
+MOST_SHARED = 227 * 1024  # not documented; between 192 and 256 KiB the driver begins to refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,11 @@ def broken_rules(said: Description) -> Iterator[str]:
     row = said.box[0] * element.bits
     if row % 128:
         yield f"a row of the box has {row / 8:g} bytes; it must be a multiple of 16"
+    size = row // 8
+    for box, step in zip(said.box[1:], said.element_strides[1:], strict=True):
+        size *= max(1, box // max(1, step))
+    if size > MOST_SHARED and not slice_bytes:
+        yield f"the box has {size} bytes, more than the {MOST_SHARED} of shared memory that a CTA can have"
     for number, step in enumerate(said.element_strides):
         if not 1 <= step <= 8:
             yield f"the element stride of dimension {number} is {step}; 1 to 8 are possible"

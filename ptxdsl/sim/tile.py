@@ -26,8 +26,7 @@ Array = npt.NDArray[Any]
 GlobalView = Callable[[int, int], npt.NDArray[np.uint8]]
 
 SHARED_ALIGNMENT = 128
-# What elements outside the tensor are filled with, by their bits.
-NAN_FILL = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0x7FFFFFFFFFFFFFFF}
+NAN_FILL = 0x7FF7  # each 16 bits of elements outside the tensor, of whatever floating type
 _TF32_NAN = np.uint32(0x7FFFE000)
 
 
@@ -71,7 +70,7 @@ def tile_of(said: Description) -> Tile:
     per_item, item, spread = 1, element.bits // 8, element.bits // 8
     if slice_bytes:
         item = spread = slice_bytes
-        counts[-2] = -(-counts[-2] * element.bits // (8 * slice_bytes))
+        counts[-2] = 1  # a tile has one slice of channels, whatever the box says
     else:
         if element.packed is not None:
             item, spread = element.packed
@@ -83,20 +82,26 @@ def tile_of(said: Description) -> Tile:
     return Tile(tuple(counts), per_item, item, spread, row, max(row, SWIZZLES[said.swizzle].span))
 
 
-def check_start(said: Description, at: Sequence[int]) -> None:
-    """Raises Fault where the card refuses the innermost coordinate."""
+def check_start(said: Description, at: Sequence[int], write: bool = False) -> None:
+    """Raises Fault where the card refuses the coordinates."""
+    if write and min(at) < 0:
+        raise Fault(
+            "E1155",
+            f"a tile is stored at coordinates {', '.join(map(str, at))} (innermost first): none may be negative",
+            "tiles that are loaded may start outside the tensor, those that are stored may only end there",
+        )
     if said.interleave != "none":
         return
     element = said.element
     if element.packed is not None and element.packed[0] != element.packed[1]:
         if at[0] % 128:
             raise Fault(
-                "E1145",
+                "E1155",
                 f"the innermost coordinate {at[0]} of a tile of {element.name} is not a multiple of 128",
             )
     elif at[0] * element.bits % 128:
         raise Fault(
-            "E1145",
+            "E1155",
             f"the tile starts at element {at[0]} of the innermost dimension, {at[0] * element.bits / 8:g} bytes; it "
             "must be a multiple of 16 bytes",
             f"the innermost coordinate of a tensor of {element.name} must be a multiple of {128 // element.bits}",
@@ -124,8 +129,9 @@ class Block:
         )
 
 
-def block_at(said: Description, at: Sequence[int]) -> Block | None:
-    """The part of the tile at these coordinates that lies in the tensor, None if there is none."""
+def block_at(said: Description, at: Sequence[int], write: bool = False) -> Block | None:
+    """The part of the tile at these coordinates that lies in the tensor, None if there is none. What is written ends
+    at a multiple of 16 bytes of the innermost dimension."""
     tile = tile_of(said)
     start, size = said.address, tile.item
     shape, strides, inside = [], [], []
@@ -135,6 +141,9 @@ def block_at(said: Description, at: Sequence[int]) -> Block | None:
             stride = said.strides[number - 1]
         elif said.interleave == "none":
             first, extent, step = first // tile.per_item, extent // tile.per_item, 1
+            if write and tile.item < 16:
+                whole = 16 // tile.item
+                extent = -(-extent // whole) * whole
         low = max(0, -(first // step))
         high = min(count, -((first - extent) // step))
         if low >= high:
@@ -153,20 +162,20 @@ def load(said: Description, at: Sequence[int], view: GlobalView) -> Array:
     tile = tile_of(said)
     rows = np.zeros((tile.rows, tile.row), np.uint8)
     if said.fill == "nan":
-        bits = said.element.bits
-        rows.view(f"u{bits // 8}")[...] = _TF32_NAN if said.element.tf32 else NAN_FILL[bits]
+        rows.view(np.uint16).fill(NAN_FILL)
     block = block_at(said, at)
     if block is not None:
         items = rows.reshape(*tile.counts[::-1], tile.spread)
-        items[(*block.inside, slice(tile.item))] = block.array(view, tile.item)
-    if said.element.tf32:
-        rows = rounded_to_tf32(rows.view(np.uint32)).view(np.uint8)
+        found = block.array(view, tile.item)
+        if said.element.tf32:
+            found = rounded_to_tf32(np.ascontiguousarray(found).view(np.uint32)).view(np.uint8)
+        items[(*block.inside, slice(tile.item))] = found
     return rows
 
 
 def store(said: Description, at: Sequence[int], rows: Array, view: GlobalView, reduce: Reduce | None = None) -> None:
     """Writes rows from shared memory to the tile's place in global memory, or reduces what is there with them."""
-    block = block_at(said, at)
+    block = block_at(said, at, write=True)
     if block is None:
         return
     tile = tile_of(said)

@@ -168,7 +168,7 @@ def _out(group: Group, made: Form, lane: int, said: Description, at: list[int], 
 def _check_aligned(group: Group, made: Form, address: int) -> None:
     if address % SHARED_ALIGNMENT:
         raise group.fault(
-            "E1144",
+            "E1154",
             f"{made.name}: the tile's shared address {address:#x} is not a multiple of {SHARED_ALIGNMENT}",
             f"declare the shared memory with an alignment of {SHARED_ALIGNMENT}, of 1024 for swizzled tiles",
         )
@@ -176,8 +176,8 @@ def _check_aligned(group: Group, made: Form, address: int) -> None:
 
 def _reach(group: Group, said: Description, at: list[int], write: bool) -> None:
     """Whether the tile's place in the tensor is global memory of the program's."""
-    check_start(said, at)
-    block = block_at(said, at)
+    check_start(said, at, write)
+    block = block_at(said, at, write)
     if block is not None:
         group.machine.memory.view(group.cta, "global", block.start, block.size, write=write)
 
@@ -205,7 +205,7 @@ def _reduction(operation: str, said: Description) -> Reduce:
     }.get(operation, tuple(name for name, storage in STORAGE.items() if storage.itemsize in (4, 8)))
     if type not in known:
         raise Fault(
-            "E1143",
+            "E1153",
             f"a reduction '{operation}' of a tensor of {said.element.name}",
             f"'{operation}' has elements of " + ", ".join(known),
         )
@@ -221,7 +221,7 @@ def _tensors(group: Group, made: Form, operand: Operand) -> list[tuple[Descripti
     assert isinstance(operand, TensorAddress)
     wanted = 5 if made.four else made.rank
     if len(operand.coordinates) != wanted:
-        raise group.fault("E1143", f"{made.name} of {made.rank} dimensions with {len(operand.coordinates)} coordinates")
+        raise group.fault("E1153", f"{made.name} of {made.rank} dimensions with {len(operand.coordinates)} coordinates")
     maps = [tensor_map(group, address, made) for address in each(group, operand.map, "u64")]
     columns = [each(group, coordinate, "s32") for coordinate in operand.coordinates]
     return [(said, list(at)) for said, at in zip(maps, zip(*columns, strict=True), strict=True)]
@@ -234,15 +234,15 @@ def tensor_map(group: Group, address: int, made: Form) -> Description:
     said = described(data.tobytes())
     if said is None:
         raise group.fault(
-            "E1143",
+            "E1153",
             f"{made.name}: the {TENSOR_MAP_BYTES} bytes at address {address:#x} are no tensor map",
             "give the kernel a TensorMap as a parameter, or its address in global memory",
         )
     if said.rank != made.rank:
-        raise group.fault("E1143", f"{made.name} of {made.rank} dimensions with a tensor map of {said.rank}")
+        raise group.fault("E1153", f"{made.name} of {made.rank} dimensions with a tensor map of {said.rank}")
     if made.four and (said.rank != 2 or said.box[1] != 1 or said.interleave != "none"):
         raise group.fault(
-            "E1143",
+            "E1153",
             f"{made.name} of four rows needs a tensor map of 2 dimensions with a box of one row and no interleave; "
             f"this one has a box of {' x '.join(map(str, said.box))} and interleave {said.interleave}",
         )
