@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
-from ptxdsl.ptx.module import Function, Instruction, Label, Module, Register, Symbol
+from ptxdsl.ptx.module import Function, Instruction, Label, Module, Symbol
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.call_parameters import promote
 from ptxdsl.sim.host import CHECKS, handler_prefix
@@ -38,8 +38,9 @@ _CLOCKS = frozenset(("%clock", "%clock_hi", "%clock64", "%globaltimer", "%global
 class Block:
     """kind: LANES, or HOST or COLLECTIVE with a single instruction.
 
-    first: the number of its first instruction (its site). ``targets``: the blocks that its last instruction jumps to
-    (``brx.idx``: in order of the table); ``falls``: whether the following block may come next.
+    first: the number of its first instruction (its site). targets: the blocks that its last instruction jumps to
+    (``brx.idx``: in order of the table). falls: whether the following block may come next. entered: lanes may come here
+    from elsewhere than the block before it, or stand here; loop: by a jump backwards.
     """
 
     kind: str
@@ -47,6 +48,8 @@ class Block:
     instructions: list[Instruction] = field(default_factory=list)
     targets: tuple[int, ...] = ()
     falls: bool = True
+    entered: bool = False
+    loop: bool = False
 
     @property
     def end(self) -> Instruction | None:
@@ -213,8 +216,13 @@ def _blocks(flat: Flat) -> tuple[list[Block], list[Instruction]]:
         last = Instruction("exit", (), None, flat.kernel.line)
         current.instructions.append(last)
         instructions.append(last)
+    blocks[0].entered = True
     for number, block in enumerate(blocks):
         end = block.end
+        if block.kind != LANES or (end is not None and end.guard is not None):
+            block.entered |= block.kind != LANES
+            if number + 1 < len(blocks):
+                blocks[number + 1].entered = True
         if end is None:
             continue
         first = end.opcode.partition(".")[0]
@@ -223,6 +231,9 @@ def _blocks(flat: Flat) -> tuple[list[Block], list[Instruction]]:
             block.targets = (labels[end.operands[-1].name],)
         elif first == "brx" and isinstance(end.operands[-1], Symbol):
             block.targets = tuple(labels[name] for name in flat.branch_targets.get(end.operands[-1].name, ()))
+        for target in block.targets:
+            blocks[target].entered = True
+            blocks[target].loop |= target <= number
     return blocks, instructions
 
 
@@ -266,17 +277,13 @@ def _check(program: Program) -> None:
             continue
         (instruction,) = block.instructions
         prefix = handler_prefix(instruction.opcode)
+        refused = CHECKS[prefix](instruction) if prefix in CHECKS else None
         if prefix is None:
             name = instruction.opcode.removeprefix("call.")
             problems.append(
                 program.problem("E1112", f"function {name} has no body, and the simulator none for it", instruction)
             )
-        elif prefix in CHECKS and (message := CHECKS[prefix](instruction)) is not None:
-            problems.append(program.problem("E1110", f"{instruction.opcode}: {message}", instruction))
+        elif refused is not None:
+            problems.append(program.problem("E1110", f"{instruction.opcode}: {refused}", instruction))
     if problems:
         raise CompileError(problems)
-
-
-def slot_type(program: Program, operand: Register) -> str:
-    """The declared type of a register, without dot."""
-    return program.registers[operand.name]

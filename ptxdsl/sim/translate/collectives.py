@@ -6,7 +6,7 @@ match.sync, activemask, redux.sync, elect.sync.
 
 from __future__ import annotations
 
-from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Pair, Register, Sink
+from ptxdsl.ptx.module import Instruction, Operand, Pair, Sink
 from ptxdsl.record import dataclass
 from ptxdsl.sim.translate.emitter import Unsupported
 
@@ -91,8 +91,3 @@ def _pair(operand: Operand) -> tuple[Operand, Operand]:
 def _count(operands: tuple[Operand, ...], wanted: int) -> None:
     if len(operands) != wanted:
         raise Unsupported(f"{wanted} operands are wanted")
-
-
-def is_direct(operand: Operand) -> bool:
-    """Whether the operand's lanes may lie in memory already: a register, an immediate or nothing."""
-    return isinstance(operand, Register | Immediate | Sink) and not isinstance(operand, Not)

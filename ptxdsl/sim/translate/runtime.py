@@ -26,7 +26,7 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_atomics.text,
     runtime_collectives.text,
 )
-_INTRINSIC = re.compile(r"call ([^@]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
+_INTRINSIC = re.compile(r"call ([^@()]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
 
 _addresses: dict[str, int] = {}
 _codes: list[HostCode] = []  # kept for ever: the addresses are in compiled kernels

@@ -44,6 +44,7 @@ _OWN = {
     "given": 7,  # what `slice` was
     "turn": 8,  # blocks until others have their turn
     "favoured": 9,  # 0, or 1 + the block from which on a group is looked for first
+    "marked": 10,  # two words: `issued` up to which `retired` has been counted
     "wait_members": 16,  # of each waiting lane
     "wait_site": 48,
 }
@@ -115,15 +116,32 @@ define void @rt.enter(ptr %warp) {{
   {store("given", "0")}
   {load("warp_issued", "i64")}
   {store("warp_issued_before", "%warp_issued", "i64")}
+  {store("marked", "%warp_issued", "i64")}
   {load("turn")}
   %none = icmp sle i32 %turn, 0
   %new = select i1 %none, i32 {TURN}, i32 %turn
   {store("turn", "%new")}
   ret void
 }}""",
+        # Counts what the group has executed; called before the group changes.
+        "retire": f"""
+define void @rt.retire(ptr %warp) {{
+  {load("warp_issued", "i64")}
+  {load("marked", "i64")}
+  {load("count")}
+  {load("warp_retired", "i64")}
+  %new = sub i64 %warp_issued, %marked
+  %lanes = zext i32 %count to i64
+  %more = mul i64 %new, %lanes
+  %sum = add i64 %warp_retired, %more
+  {store("warp_retired", "%sum", "i64")}
+  {store("marked", "%warp_issued", "i64")}
+  ret void
+}}""",
         # Takes what was used of the slice from the fuel and from the turn.
         "settle": f"""
 define void @rt.settle(ptr %warp) {{
+  call void @rt.retire(ptr %warp)
   {load("given")}
   {load("slice")}
   %used = sub i32 %given, %slice
@@ -266,6 +284,7 @@ define void @rt.split(ptr %warp, i32 %t, i32 %there, i32 %here) {{
         # Lanes %t of the group are done. Gives the rest of the group.
         "leave": f"""
 define i32 @rt.leave(ptr %warp, i32 %t) {{
+  call void @rt.retire(ptr %warp)
   {set_lanes("warp_status", "%t", str(EXITED), "s")}
   {load("group")}
   {load("runnable")}
@@ -318,6 +337,7 @@ done:
         # The guard of a collective is true in lanes %t of the group alone: its others go on to block %next.
         "narrow": f"""
 define void @rt.narrow(ptr %warp, i32 %t, i32 %next) {{
+  call void @rt.retire(ptr %warp)
   {load("group")}
   %not.t = xor i32 %t, -1
   %rest = and i32 %group, %not.t
@@ -330,6 +350,17 @@ define void @rt.narrow(ptr %warp, i32 %t, i32 %next) {{
   {store("others", "%less")}
   ret void
 }}""",
+        # The lanes of a group in which a predicate of the register file is true, or %negated false.
+        "true_lanes": """
+define i32 @rt.true_lanes(ptr %p, i32 %group, i1 %negated) {
+  %all = load <32 x i32>, ptr %p, align 4
+  %true.v = icmp slt <32 x i32> %all, zeroinitializer
+  %true = bitcast <32 x i1> %true.v to i32
+  %flip = sext i1 %negated to i32
+  %asked = xor i32 %true, %flip
+  %lanes = and i32 %asked, %group
+  ret i32 %lanes
+}""",
         # brx.idx: the active lanes of a chunk go to the blocks that a table has for their indices.
         "branch_table": f"""
 define void @rt.branch_table(ptr %warp, i64 %first, i{WIDTH} %mask, <{WIDTH} x i32> %index, ptr %table, i32 %n, i32 %site) {{

@@ -9,10 +9,12 @@ from ptxdsl.diagnostics import CompileError
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass
 from ptxdsl.sim.program import Program
-from ptxdsl.sim.translate.emitter import Emit, Unsupported
-from ptxdsl.sim.translate.frame import MEMORY_OPS, SCRATCH, Frame
+from ptxdsl.sim.translate import access, atomics
+from ptxdsl.sim.translate.emitter import Unsupported
+from ptxdsl.sim.translate.frame import Frame
 from ptxdsl.sim.translate.host_code import HostCode, compile_ir
-from ptxdsl.sim.translate.lanes import Slot, lay_out_slots
+from ptxdsl.sim.translate.lanes import LaneEmitter, Slot, lay_out_slots
+from ptxdsl.sim.translate.meetings import SCRATCH
 from ptxdsl.sim.translate.runtime import declarations, link
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -44,7 +46,22 @@ class WarpCode:
     code: HostCode  # keeps what `run` points to
 
 
-def operations() -> dict[str, Emit]:
+MEMORY_OPS: dict[str, Callable[[LaneEmitter, Instruction], None]] = {
+    "ld": access.emit_ld,
+    "ldu": access.emit_ld,
+    "st": access.emit_st,
+    "mov": access.emit_mov,
+    "cvta": access.emit_cvta,
+    "isspacep": access.emit_isspacep,
+    "mapa": access.emit_mapa,
+    "getctarank": access.emit_getctarank,
+    "createpolicy": access.emit_createpolicy,
+    "atom": atomics.emit_atom,
+    "red": atomics.emit_atom,
+}
+
+
+def operations() -> dict[str, Callable[[LaneEmitter, Instruction], None]]:
     """The lane-wise instructions by the first part of their opcodes."""
     from ptxdsl.sim.translate.ops_table import LANE_OPS
 
