@@ -973,6 +973,96 @@ a damaged installation
 ptxdsl finds its grammar and standard library inside the installed package, or beside it in a checkout. They are
 missing: install it again.
 """,
+    "E1100": """
+a grid, block or cluster that cannot be simulated
+
+A simulated launch obeys the rules of the card that the PTX is for: at most 1024 threads a block, a grid that is a
+multiple of the cluster, clusters from sm_90 on, and what the kernel itself declares (`.reqntid`, `.maxntid`,
+`.reqnctapercluster`).
+""",
+    "E1101": """
+arguments that do not fit the kernel's parameters
+
+A simulated kernel takes one argument a parameter: an array (its address is given), a number, the parameter's bytes, or
+a tensor map. Numbers must fit the parameter's size.
+""",
+    "E1102": """
+shared memory beyond the target's limit
+
+Static shared memory is at most 48 KiB; static and dynamic together at most what the target lends to a block.
+""",
+    "E1103": """
+not a schedule
+
+A schedule is `round-robin`, `random:SEED`, `slow:NAME` (a warp, `warp3` or `cta0.warp3`, a role's warps, `warps4-7`, or
+a unit such as `tma`), or the text of a recorded one.
+""",
+    "E1115": """
+an operand that must be the same in all lanes
+
+Some instructions take one value for the whole warp. The lanes that executed it together had different ones.
+""",
+    "E1116": """
+a named barrier used wrongly
+
+A block has barriers 0 to 15. All who use one for the same synchronisation must give the same thread count, a multiple
+of 32, and as many threads must arrive. Give each role a barrier of its own.
+""",
+    "E1117": """
+a cluster barrier used wrongly
+
+Every thread of a cluster arrives once (`barrier.cluster.arrive`) and then waits once (`barrier.cluster.wait`).
+""",
+    "E1118": """
+setmaxnreg used wrongly
+
+The number of registers is 24 to 256 in steps of 8, `.inc` only raises and `.dec` only lowers it, and all four warps of a
+warpgroup ask for the same.
+""",
+    "E1120": """
+an access outside of memory
+
+The simulated program read or wrote where it has no memory. The message names the nearest array or variable. Often an
+index has no bound check for the last block, or a pointer was computed with the wrong element size. An array that was
+given to the launch ends exactly where it ends.
+""",
+    "E1121": """
+a misaligned access
+
+An access of n bytes needs an address that is a multiple of n (of a vector: of all its elements together).
+""",
+    "E1122": """
+a write to read-only memory
+
+Constants, the kernel's parameters and arrays that NumPy has marked read-only cannot be written.
+""",
+    "E1123": """
+memory of another state space
+
+The address is not in the state space that the instruction names: `.shared::cta` reaches the block's own shared memory
+alone, `.shared::cluster` that of the whole cluster.
+""",
+    "E1124": """
+a member mask without the lane that executes it
+
+The mask of a warp collective (`shfl.sync`, `vote.sync`, `bar.warp.sync`, …) must name every lane that executes it.
+""",
+    "E1125": """
+the program trapped
+
+It executed `trap` or `brkpt`: it found something wrong itself. If nothing could move before that but clocks, the notes
+tell of the deadlock that a time-out in the program has met.
+""",
+    "E1126": """
+an assertion failed
+
+`debug_assert`, or CUDA's `assert`, was false in one thread.
+""",
+    "E1127": """
+free of what was not allocated
+
+`free` takes what `malloc` on the device gave, once.
+""",
     "E1130": """
 an mbarrier operation where no mbarrier is
 
@@ -1065,6 +1155,19 @@ a matrix instruction in a warp that is not whole
 A matrix lies in the registers of all 32 lanes of a warp, so none of them may be missing. A lane has returned before, or
 the last warp of the block has fewer than 32 threads: launch whole warps, and let the lanes return together.
 """,
+    "E1147": """
+metadata of a sparse matrix that means nothing
+
+The metadata operand of a sparse product has fields of 4 bits: the numbers, of 2 bits each, of the two elements of four
+that are not zero. Both must differ. The selector says which of four lanes hold the metadata; how many there are to
+choose from depends on the shape and the type.
+""",
+    "E1148": """
+a matrix wider than its swizzle
+
+A K-major matrix operand of wgmma lies in rows of 32, 64 or 128 bytes, as its descriptor's swizzling says. One
+instruction reads 32 bytes along K, of the dense matrix of a sparse product 64: a swizzle of 32 bytes is too narrow.
+""",
     "E1150": """
 a bulk copy that is not aligned
 
@@ -1151,6 +1254,46 @@ a pair of CTAs that is not there
 `.cta_group::2` is work of two CTAs of a cluster whose ranks differ in the last bit: the cluster has an even number of
 CTAs, and neither exits before the work is done. All tcgen05 instructions of a kernel have the same `.cta_group`.
 """,
+    "E1180": """
+lanes of a warp that never meet
+
+An `.aligned` instruction is executed by all lanes of its warp together, and a warp collective by all lanes in its mask.
+Here the lanes wait for one another at different instructions: it stands on both sides of a branch, or on one only.
+On the card this is undefined behaviour.
+""",
+    "E1185": """
+the simulation's step limit
+
+It ran for as many instructions as it may. The notes show where the warps were: if that is a loop without an end, this
+is the fault; else raise the limit.
+""",
+    "E1186": """
+the simulation's memory limit
+
+Shared and local memory, registers and heap of all blocks that run at once need more than the limit. Blocks that wait for
+one another must all be there at once, as on the card.
+""",
+    "E1187": """
+interrupted
+
+The simulation was stopped. The notes show where its warps were.
+""",
+    "E1190": """
+deadlock
+
+Nothing in the simulated machine can move any more: every warp and every asynchronous operation waits for something that
+only another one of them could do. The message and notes say who waits where and for what, who has served that barrier
+before, and why he does not come; if they wait for one another in a circle, the help line gives the circle.
+
+A warp that polls (a loop around `mbarrier.test_wait`, a volatile load or a failing atomic operation, with or without
+`nanosleep`) and comes back with nothing changed counts as waiting. Time-outs by the clock are let pass first.
+""",
+    "E1195": """
+a recorded schedule that does not fit
+
+A recorded schedule names the warp or the asynchronous operation of every turn. It can be replayed for the same PTX, the
+same launch and the same arguments; here it names one that cannot move at that turn.
+""",
     "W0802": """
 a warning of ptxas
 
@@ -1174,5 +1317,11 @@ registers of a wgmma.mma_async that are used before it is waited for
 Accumulators hold their results, and the registers of A may be changed, after a `wgmma.wait_group` that covers the
 instruction. ptxas sees most such uses, copies of accumulators that a compiler put there among them, and then makes
 every product wait for its result ("wgmma.mma_async instructions are serialized"); the simulator does the same.
+""",
+    "W1191": """
+asynchronous work that outlives its block
+
+All threads of the block have exited while a copy or another asynchronous operation of theirs was under way. On the card
+its shared memory may belong to another block by then. Wait for it before the last thread exits.
 """,
 }
