@@ -1016,8 +1016,8 @@ Every thread of a cluster arrives once (`barrier.cluster.arrive`) and then waits
     "E1118": """
 setmaxnreg used wrongly
 
-The number of registers is 24 to 256 in steps of 8, `.inc` only raises and `.dec` only lowers it, and all four warps of a
-warpgroup ask for the same.
+The number of registers is 24 to 256 in steps of 8, `.inc` only raises and `.dec` only lowers it, and all four warps of
+a warpgroup ask for the same.
 """,
     "E1120": """
 an access outside of memory
@@ -1270,8 +1270,8 @@ is the fault; else raise the limit.
     "E1186": """
 the simulation's memory limit
 
-Shared and local memory, registers and heap of all blocks that run at once need more than the limit. Blocks that wait for
-one another must all be there at once, as on the card.
+Shared and local memory, registers and heap of all blocks that run at once need more than the limit. Blocks that wait
+for one another must all be there at once, as on the card.
 """,
     "E1187": """
 interrupted
