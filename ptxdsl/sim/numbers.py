@@ -92,7 +92,8 @@ def decode(codes: npt.ArrayLike, name: str) -> Values:
     if name == "f16":
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes quiet
             return bits.view(np.float16).astype(np.float32)
-    return _table(name)[bits & np.uint8(2 * form.sign - 1)]
+    values: Values = _table(name)[bits & np.uint8(2 * form.sign - 1)]
+    return values
 
 
 @functools.cache
@@ -202,7 +203,8 @@ def _round(
 def _encode_exponent(values: Values, rounding: str, saturate: bool) -> Codes:
     """To ue8m0: the exponent of the magnitude, rounded down (``rz``) or up (``rp``); at least -127."""
     assert rounding in ("rz", "rp"), rounding
-    mantissa, exponent = np.frexp(np.abs(values.astype(np.float64)))
+    with np.errstate(invalid="ignore"):
+        mantissa, exponent = np.frexp(np.abs(values.astype(np.float64)))
     power = exponent - 1 + 127 + np.where((rounding == "rp") & (mantissa > 0.5), 1, 0)
     over = (power > UE8M0_LARGEST) | np.isinf(values)
     power = np.where(over, UE8M0_LARGEST if saturate else UE8M0_NAN, np.maximum(power, 0))

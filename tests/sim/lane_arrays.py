@@ -101,3 +101,12 @@ def one(instruction: str, *operands: np.ndarray, result: str, optimise: int = 2)
     names = [f"%{letter}" for letter in "abcdefg"[: len(operands)]]
     body = instruction if "%" in instruction else f"{instruction} %d0, {', '.join(names)};"
     return compute(body, dict(zip(names, operands, strict=True)), {"%d0": result}, optimise)["%d0"]
+
+
+def many(opcodes: list[str], operands: list[np.ndarray], results: list[str], optimise: int = 2) -> list[np.ndarray]:
+    """The results of several instructions on the same operands, compiled together."""
+    names = [f"%{letter}" for letter in "abcdefg"[: len(operands)]]
+    body = "\n".join(f"{opcode} %d{i}, {', '.join(names)};" for i, opcode in enumerate(opcodes))
+    outputs = {f"%d{i}": type for i, type in enumerate(results)}
+    found = compute(body, dict(zip(names, operands, strict=True)), outputs, optimise)
+    return [found[name] for name in outputs]
