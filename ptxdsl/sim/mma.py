@@ -1,165 +1,34 @@
 """``mma.sync``: matrix products of one warp, from registers to registers.
 
-Every dense form is here, block scaling too. Sparse forms (``mma.sp``) are reported as not supported.
+Every form is here: dense and sparse, with and without block scaling.
 
 Source: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions", "Block Scaling for mma.sync".
 """
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Instruction, Operand, Vector
-from ptxdsl.record import dataclass
 from ptxdsl.sim import matrix_arithmetic, matrix_layout
 from ptxdsl.sim.host import Group, handles
-from ptxdsl.sim.matrix_layout import Fragment
-from ptxdsl.sim.matrix_types import (
-    CONTAINED,
-    TYPES,
-    UE4M3,
-    UE8M0,
-    ElementType,
-    accumulator_values,
-    accumulator_words,
-)
+from ptxdsl.sim.matrix_sparse import Sparsity, expand
+from ptxdsl.sim.matrix_types import accumulator_values, accumulator_words
+from ptxdsl.sim.mma_form import SCALE_TYPES, Mma, parse
 
 Array = npt.NDArray[Any]
-Shape = tuple[int, int, int]
-
-_F8, _F6_F4 = ("e4m3", "e5m2"), ("e3m2", "e2m3", "e2m1")
-
-# (kind, types of A and B) -> the shapes that exist.
-SHAPES: dict[tuple[str, tuple[str, ...]], tuple[Shape, ...]] = {
-    ("", ("f16",)): ((8, 8, 4), (16, 8, 8), (16, 8, 16)),
-    ("", ("bf16",)): ((16, 8, 8), (16, 8, 16)),
-    ("", ("tf32",)): ((16, 8, 4), (16, 8, 8)),
-    ("", ("f64",)): ((8, 8, 4), (16, 8, 4), (16, 8, 8), (16, 8, 16)),
-    ("", _F8): ((16, 8, 16), (16, 8, 32)),
-    ("", ("s8", "u8")): ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
-    ("", ("s4", "u4")): ((8, 8, 32), (16, 8, 32), (16, 8, 64)),
-    ("", ("b1",)): ((8, 8, 128), (16, 8, 128), (16, 8, 256)),
-    ("f8f6f4", (*_F8, *_F6_F4)): ((16, 8, 32),),
-    ("mxf8f6f4", (*_F8, *_F6_F4)): ((16, 8, 32),),
-    ("mxf4", ("e2m1",)): ((16, 8, 64),),
-    ("mxf4nvf4", ("e2m1",)): ((16, 8, 64),),
-}
-ACCUMULATORS = {"f16": ("f16", "f32"), "f64": ("f64",), "bf16": ("f32",), "tf32": ("f32",)}
-DEFAULT_SCALES = {"mxf8f6f4": 1, "mxf4": 2}
 ALL_LANES = (1 << matrix_layout.LANES) - 1
-SCALE_TYPES = {"ue8m0": UE8M0, "ue4m3": UE4M3}
 
 
-@dataclass(frozen=True, eq=False)
-class Mma:
-    """What an opcode says. c, d: the accumulators' types and fragments. scales: scale factors a row, 0 without.
-
-    operation: ``dot``, ``and`` or ``xor`` (of bits). products: 4 for ``m8n8k4`` with f16, else 1.
-    """
-
-    shape: Shape
-    a_type: ElementType
-    b_type: ElementType
-    c_type: str
-    d_type: str
-    a: Fragment
-    b: Fragment
-    c: Fragment
-    d: Fragment
-    b_after_a: Array  # b.to_matrix for an array that holds A before B
-    operation: str = "dot"
-    saturate: bool = False
-    rounding: str = "rn"
-    scales: int = 0
-    scale_type: str = ""
-    products: int = 1
-
-    @property
-    def word(self) -> str:
-        """The PTX type of a register of all four operands."""
-        return "b64" if self.d_type == "f64" else "b32"
-
-
-@lru_cache(None)
-def parse(opcode: str) -> Mma | str:
-    """The meaning of an ``mma`` opcode, or what of it is not supported."""
-    parts = opcode.split(".")
-    if parts[1:3] != ["sync", "aligned"]:
-        return "sparse mma" if parts[1].startswith("sp") else "mma without .sync.aligned"
-    match = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", parts[3])
-    if match is None or len(parts) < 10:
-        return "this form of mma"
-    shape = (int(match[1]), int(match[2]), int(match[3]))
-    layouts, rest = parts[4:6], parts[6:]
-    saturate = "satfinite" in rest
-    kind = next((p.removeprefix("kind::") for p in rest if p.startswith("kind::")), "")
-    scales = next((int(p[11]) for p in rest if p.startswith("scale_vec::")), DEFAULT_SCALES.get(kind, 0))
-    types = [p for p in rest if "::" not in p and p not in ("satfinite", "block_scale")]
-    if len(types) < 4:
-        return "this form of mma"
-    d_type, a_name, b_name, c_type, *last = types
-    shapes = next((s for (k, names), s in SHAPES.items() if k == kind and a_name in names and b_name in names), None)
-    if shapes is None:
-        return f"mma of {a_name} and {b_name}" + (f" with kind::{kind}" if kind else "")
-    if shape not in shapes:
-        return f"mma of {a_name} and {b_name} in the shape {parts[3]}"
-    family = "f16" if a_name in _F8 + _F6_F4 else a_name
-    accumulators = ACCUMULATORS.get(family, ("s32",))
-    if c_type not in accumulators or d_type not in accumulators:
-        return f"mma of {a_name} and {b_name} with accumulators of {c_type} and {d_type}"
-    # Only kinds with scales have the scale's type last; they pack 4-bit elements without padding where all are e2m1.
-    types_table = CONTAINED if kind in ("f8f6f4", "mxf8f6f4") else TYPES
-    a_type, b_type = types_table[a_name], types_table[b_name]
-    scale_type = last[0] if scales and last else ""
-    if scales and scale_type not in SCALE_TYPES:
-        return f"mma with scales of {scale_type or 'no type'}"
-    operation = last[0] if a_name == "b1" and last else "dot"
-    if a_name == "b1" and (operation not in ("xor", "and") or last[1:] != ["popc"]):
-        return "this form of mma of single bits"
-    m, n, k = shape
-    c_packed, d_packed = (2 if t == "f16" else 1 for t in (c_type, d_type))
-    if shape == (8, 8, 4) and a_name == "f16":
-        fragments = (
-            matrix_layout.quad_pairs("a", layouts[0]),
-            matrix_layout.quad_pairs("b", layouts[1]),
-            matrix_layout.quad_pairs("c16" if c_type == "f16" else "c32", ""),
-            matrix_layout.quad_pairs("c16" if d_type == "f16" else "c32", ""),
-        )
-    elif layouts != ["row", "col"]:
-        return f"mma in the layouts {layouts[0]} and {layouts[1]}"
-    else:
-        fragments = (
-            matrix_layout.multiplicand_a(m, k, a_type.per_register),
-            matrix_layout.multiplicand_b(k, n, b_type.per_register),
-            matrix_layout.accumulator(m, n, c_packed),
-            matrix_layout.accumulator(m, n, d_packed),
-        )
-    return Mma(
-        shape,
-        a_type,
-        b_type,
-        c_type,
-        d_type,
-        *fragments,
-        b_after_a=fragments[1].to_matrix + fragments[0].from_matrix.size,
-        operation=operation,
-        saturate=saturate,
-        rounding=last[0] if a_name == "f64" and last else "rn",
-        scales=scales,
-        scale_type=scale_type,
-        products=4 if fragments[0].to_matrix.shape[0] == 32 else 1,
-    )
-
-
-def multiply(mma: Mma, words: Array, scale_a: Array | None = None, scale_b: Array | None = None) -> Array:
+def multiply(
+    mma: Mma, words: Array, scale_a: Array | None = None, scale_b: Array | None = None, columns: Array | None = None
+) -> Array:
     """Registers of D from registers of A, B and C (one after the other): arrays (registers, 32) of uint32, f64: uint64.
 
-    scale_a (m, scales), scale_b (scales, n): factors of the blocks of K.
+    scale_a (m, scales), scale_b (scales, n): factors of the blocks of K. columns (m, k / 2): of sparse A's elements.
     """
     b_at = mma.a.registers
     c_at = b_at + mma.b.registers
@@ -170,6 +39,8 @@ def multiply(mma: Mma, words: Array, scale_a: Array | None = None, scale_b: Arra
         left = mma.a_type.values(words[:b_at]).take(mma.a.to_matrix)
         right = mma.b_type.values(words[b_at:c_at]).take(mma.b.to_matrix)
     addend = accumulator_values(words[c_at:], mma.c_type).take(mma.c.to_matrix)
+    if columns is not None:
+        left = expand(left, columns, mma.shape[2])
     if scale_a is not None and scale_b is not None:
         block = mma.shape[2] // mma.scales
         left = left * np.repeat(scale_a.astype(np.float64), block, axis=1)
@@ -225,8 +96,10 @@ def unsupported(instruction: Instruction) -> str | None:
         return f"{mma} is not supported"
     wanted = (mma.d.registers, mma.a.registers, mma.b.registers, mma.c.registers)
     given = tuple(len(registers_of(operand)) for operand in instruction.operands[:4])
-    if given != wanted or len(instruction.operands) != (8 if mma.scales else 4):
+    if given != wanted:
         return f"mma of this shape takes {', '.join(map(str, wanted))} registers for D, A, B, C; it has {given}"
+    if len(instruction.operands) != mma.operands:
+        return f"this mma has {mma.operands} operands, not {len(instruction.operands)}"
     return None
 
 
@@ -239,13 +112,33 @@ def execute(group: Group) -> None:
     d, a, b, c = (registers_of(operand) for operand in instruction.operands[:4])
     words = group.read_many((*a, *b, *c), mma.word)
     scale_a, scale_b = _read_scales(group, mma) if mma.scales else (None, None)
+    columns = read_columns(group, mma.sparse, *instruction.operands[4:6]) if mma.sparse else None
     with matrix_arithmetic.quiet():
-        result = multiply(mma, words, scale_a, scale_b)
+        result = multiply(mma, words, scale_a, scale_b, columns)
     group.write_many(d, result, mma.word)
 
 
+def read_columns(group: Group, sparse: Sparsity, metadata: Operand, selector: Operand) -> Array:
+    """The columns of a sparse A's elements from the operands that say them."""
+    chosen = group.uniform(selector, "u32")
+    if chosen >= sparse.selectors:
+        raise group.fault(
+            "E1147",
+            f"sparsity selector {chosen} does not exist: {sparse.lanes} of four lanes hold the metadata",
+            f"the selector of this shape is below {sparse.selectors}",
+        )
+    columns = sparse.columns(group.read(metadata, "b32"), chosen)
+    if columns is None:
+        raise group.fault(
+            "E1147",
+            "sparsity metadata that names one element of four twice",
+            "each field of 4 bits holds two different numbers of 2 bits",
+        )
+    return columns
+
+
 def _read_scales(group: Group, mma: Mma) -> tuple[Array, Array]:
-    data_a, select_a, data_b, select_b = group.instruction.operands[4:8]
+    data_a, select_a, data_b, select_b = group.instruction.operands[-4:]
     selectors = []
     for name, operand, threads in (("A", select_a, 2), ("B", select_b, 4)):
         byte, thread = (group.uniform(item, "u16") for item in registers_of(operand))

@@ -21,9 +21,10 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.record import replace
 from ptxdsl.sim import matrix_arithmetic
-from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
+from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.mma import registers_of, require_all_lanes
+from ptxdsl.sim.matrix_sparse import expand
+from ptxdsl.sim.mma import read_columns, registers_of, require_all_lanes
 from ptxdsl.sim.wgmma_descriptor import decode, elements, tile
 from ptxdsl.sim.wgmma_form import Form, parse, unsupported
 from ptxdsl.sim.wgmma_hazards import Uses, touched_early
@@ -43,7 +44,8 @@ LEAST_CYCLES = 16
 class Product:
     """One ``wgmma.mma_async`` under way, an agent. a: A's descriptor, None where A is in registers.
 
-    accumulate: whether D is added. negate: whether the product is negated. groups: the four warps' parts.
+    accumulate: whether D is added. negate: whether the product is negated. groups: the four warps' parts; columns:
+    those of a sparse A's elements, by warp.
     """
 
     unit = "wgmma"
@@ -67,6 +69,7 @@ class Product:
         self.accumulate = accumulate
         self.negate = negate
         self.groups: list[Group | None] = [None] * WARPS
+        self.columns: list[Array | None] = [None] * WARPS
         self.done = False
         self.cycles = max(form.n // 2, LEAST_CYCLES)
         self.time = 0
@@ -82,6 +85,9 @@ class Product:
             left = form.a_of_registers(np.stack([group.read_many(a, "b32") for group in groups]))
         else:
             left = form.a_of_memory(self._matrix(self.a, "a"))
+        if form.sparse:
+            columns = [part for part in self.columns if part is not None]
+            left = expand(left, np.concatenate(columns), form.k)
         right = form.b_of_memory(self._matrix(self.b, "b"))
         before = np.stack([group.read_many(d, "b32") for group in groups]) if self.accumulate else None
         with matrix_arithmetic.quiet():
@@ -91,13 +97,22 @@ class Product:
         self.warpgroup.pending.popleft()
         self.warpgroup.carried_out += 1
         self.groups = []
+        self.columns = []
         self.done = True
         return True
 
     def _matrix(self, descriptor: int, operand: str) -> Array:
         """The bytes of A or B in shared memory, in the order of ``wgmma_descriptor.elements``."""
         fields = decode(descriptor)
-        place = tile(fields, *self.form.extent(operand))
+        extent = _, k, bits, mn_major = self.form.extent(operand)
+        if not mn_major and 0 < fields.swizzle < k * bits // 8:
+            raise Fault(
+                "E1148",
+                f"{operand.upper()} has rows of {k * bits // 8} bytes along K, its descriptor says swizzling of "
+                f"{fields.swizzle} bytes",
+                "a K-major matrix lies in rows of one swizzle: use a wider one",
+            )
+        place = tile(fields, *extent)
         address = self.warpgroup.shared_start + fields.address + place.offset
         memory = self.warpgroup.machine.memory.view(self.cta, "shared", address, place.size, write=False)
         return elements(place, memory)
@@ -241,7 +256,8 @@ def execute_mma(group: Group) -> Wait | None:
             "wgmma.mma_async without a wgmma.fence before it",
             "wgmma.fence.sync.aligned orders earlier accesses to the registers before the first wgmma.mma_async",
         )
-    _, a, b, scale_d, *immediates = instruction.operands
+    _, a, b = instruction.operands[:3]
+    scale_d, *immediates = instruction.operands[form.scale_d :]
     signs = [item.value for item in immediates[:2] if isinstance(item, Immediate)]
     product = Product(
         warpgroup,
@@ -252,7 +268,9 @@ def execute_mma(group: Group) -> Wait | None:
         bool(group.uniform(scale_d, "pred")),
         signs.count(-1) == 1,
     )
+    columns = read_columns(group, form.sparse, *instruction.operands[3:5]) if form.sparse else None
     product = warpgroup.issue(rank, group, product)
+    product.columns[rank] = columns
     if not _serialised(group):
         return None
     return Wait(lambda: product.done, product.describe, then=lambda group: None, at=lambda: product.time)

@@ -23,7 +23,8 @@ from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.matrix_layout import LANES, Fragment
 from ptxdsl.sim.matrix_types import TYPES, ElementType
 from ptxdsl.sim.memory import AccessFault
-from ptxdsl.sim.mma import Mma, multiply, registers_of, require_all_lanes
+from ptxdsl.sim.mma import multiply, registers_of, require_all_lanes
+from ptxdsl.sim.mma_form import Mma
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, int, int]

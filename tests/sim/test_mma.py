@@ -11,6 +11,7 @@ import pytest
 from ptxdsl.ptx.module import Instruction, Register, Vector
 from ptxdsl.sim import matrix_layout, mma
 from ptxdsl.sim.matrix_arithmetic import fused_multiply_add, quiet
+from ptxdsl.sim.mma_form import Mma, parse
 
 RNG = np.random.default_rng(7)
 
@@ -78,9 +79,9 @@ def codes(values: Any, type: str) -> Any:
     return np.asarray(values).astype(whole).view(unsigned)
 
 
-def parsed(opcode: str) -> mma.Mma:
-    found = mma.parse(opcode)
-    assert isinstance(found, mma.Mma), found
+def parsed(opcode: str) -> Mma:
+    found = parse(opcode)
+    assert isinstance(found, Mma), found
     return found
 
 
@@ -353,8 +354,9 @@ def test_f64_products_round_as_the_instruction_says() -> None:
 @pytest.mark.parametrize(
     ("opcode", "message"),
     [
-        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sparse mma is not supported"),
-        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sparse mma is not supported"),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64", "sparse mma of f64 and f64 is not supported"),
+        ("mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue4m3",
+         "mma of e2m1 and e2m1 with kind::mxf4nvf4 with 2 scale factors of ue4m3 is not supported"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
          "mma of tf32 and tf32 in the shape m16n8k16 is not supported"),
         ("mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16",

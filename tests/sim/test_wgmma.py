@@ -242,7 +242,7 @@ def test_the_canonical_layouts_that_the_isa_writes_out(
 @pytest.mark.parametrize(
     ("opcode", "message"),
     [
-        ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "sparse wgmma.mma_async is not supported"),
+        ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "this wgmma.mma_async has 10 operands, not 8"),
         ("wgmma.mma_async.sync.aligned.m64n20k16.f32.f16.f16",
          "wgmma.mma_async of f16 and f16 in the shape m64n20k16 is not supported"),
         ("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8",

@@ -139,6 +139,30 @@ def test_a_descriptor_that_leaves_shared_memory() -> None:
     assert report.diagnostics[0].span is not None and "mma_async" in report.diagnostics[0].span.text
 
 
+SPARSE = (
+    "mov.b32 %r5, 0x44444444;\n"
+    "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0, %f1, %f2, %f3}, %a, %b, %r5, 1, 1, 1, 1, 0, 0;\n"
+)
+
+
+def test_a_sparse_product() -> None:
+    # Of each four elements of A the first two are stored, as ones: half of the 32 products count.
+    report, out = run(FILL, FENCE, SPARSE, COMMIT, WAIT, STORE)
+    assert report.finished, report.render()
+    assert set(out) == {16.0}
+    report, _ = run(FILL, FENCE, SPARSE.replace("0x44444444", "0x44444454"), COMMIT, WAIT, STORE)
+    assert report.diagnostics[0].code == "E1147"
+    report, _ = run(FILL, FENCE, SPARSE.replace("%r5, 1,", "%r5, 2,"), COMMIT, WAIT, STORE)
+    assert "sparsity selector 2 does not exist: 2 of four lanes hold the metadata" in message(report)
+
+
+def test_a_swizzle_that_is_too_narrow() -> None:
+    narrow = "mov.b64 %x, 0xC000000000000000;\nor.b64 %b, %b, %x;\n"
+    report, _ = run(FILL, narrow, FENCE, SPARSE, COMMIT, WAIT, STORE)
+    assert report.diagnostics[0].code == "E1148"
+    assert "B has rows of 64 bytes along K, its descriptor says swizzling of 32 bytes" in message(report)
+
+
 def test_lanes_that_have_returned() -> None:
     report, _ = run("setp.gt.u32 %p, %t, 125;\n@%p ret;\n", FENCE)
     assert report.diagnostics[0].code == "E1146"
