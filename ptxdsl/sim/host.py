@@ -141,8 +141,12 @@ class Wait:
 Handler = Callable[[Group], "Wait | None"]
 Check = Callable[[Instruction], "str | None"]
 
+# Asked when the last thread of a CTA has exited: what a program must not leave behind, and the instruction to blame.
+ExitCheck = Callable[["Machine", "Cta"], "tuple[Fault, Instruction] | None"]
+
 HANDLERS: dict[str, Handler] = {}
 CHECKS: dict[str, Check] = {}
+EXIT_CHECKS: list[ExitCheck] = []
 
 
 def handles(*prefixes: str, check: Check | None = None) -> Callable[[Handler], Handler]:

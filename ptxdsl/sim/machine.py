@@ -18,7 +18,7 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.sim.code import WarpCodeView
 from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
 from ptxdsl.sim.faults import ACCESS_CODES, IN_FLIGHT, MEMORY_LIMIT, STEP_LIMIT, Places, SimulationFault, cta_text
-from ptxdsl.sim.host import HANDLERS, Agent, Fault, Handler, WaitsFor, handler_prefix
+from ptxdsl.sim.host import EXIT_CHECKS, HANDLERS, Agent, Fault, Handler, WaitsFor, handler_prefix
 from ptxdsl.sim.layout import LAUNCH, offset
 from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
 from ptxdsl.sim.memory import AccessFault, Memory, host_address
@@ -345,6 +345,7 @@ class Machine:
             self.trace.add(warp.clock, warp.name, "exit", "", 0)
         self.pollers.pop(warp, None)
         if cta.live_warps == 0:
+            self._check_exit(cta)
             cta.cluster.cut_off(cta)
             if cta.agents:
                 self._warn_in_flight(cta)
@@ -352,6 +353,14 @@ class Machine:
         self.wake(cta.cluster, warp.clock)
         if cta.done:
             self._retire(cta)
+
+    def _check_exit(self, cta: Cta) -> None:
+        for check in EXIT_CHECKS:
+            found = check(self, cta)
+            if found is not None:
+                fault, origin = found
+                message = f"{fault.message} ({cta_text(cta)} of kernel '{self.program.kernel.name}')"
+                raise SimulationFault(self.places.diagnostic(fault.code, message, origin, help=fault.help))
 
     def _warn_in_flight(self, cta: Cta) -> None:
         """Asynchronous work that its CTA does not wait for: on the card its shared memory may be another's by then."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.tcgen05_sync import ctas_of
 from ptxdsl.sim.tensor_memory import (
     BAD_ALLOCATION,
@@ -30,37 +30,24 @@ from ptxdsl.sim.tensor_memory import (
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta, Warp
+    from ptxdsl.sim.machine import Machine
 
 
-class Keeper:
-    """An agent that comes when a CTA's threads have exited: everything must have been deallocated by then."""
+def left_behind(machine: Machine, cta: Cta) -> tuple[Fault, Instruction] | None:
+    """Everything must have been deallocated when a CTA's threads have exited."""
+    memory: TensorMemory | None = cta.states.get(TensorMemory)
+    if memory is None or not memory.allocations:
+        return None
+    left = memory.allocations[0]
+    fault = Fault(
+        NOT_RELEASED,
+        f"the threads of the CTA have exited, and {left.columns} columns of tensor memory are still allocated",
+        "tcgen05.dealloc must come before the exit; the next CTA on the same SM waits for these columns",
+    )
+    return fault, left.origin
 
-    unit = "tcgen05"
-    harmless_at_exit = True
 
-    def __init__(self, cta: Cta, memory: TensorMemory, origin: Instruction) -> None:
-        self.cta = cta
-        self.memory = memory
-        self.origin = origin
-        self.cycles = 0
-        self.time = 0
-
-    def ready(self) -> bool:
-        return self.cta.exited
-
-    def step(self) -> bool:
-        if self.memory.allocations:
-            left = self.memory.allocations[0]
-            self.origin = left.origin
-            raise Fault(
-                NOT_RELEASED,
-                f"the threads of the CTA have exited, and {left.columns} columns of tensor memory are still allocated",
-                "tcgen05.dealloc must come before the exit; the next CTA on the same SM waits for these columns",
-            )
-        return True
-
-    def describe(self) -> WaitsFor:
-        return WaitsFor("exit", f"CTA of rank {self.cta.rank}", self.memory.owned(), by=tuple(self.cta.warps))
+EXIT_CHECKS.append(left_behind)
 
 
 class Request:
@@ -74,14 +61,6 @@ class Request:
         self.done = False
 
 
-def _memory_of(group: Group) -> TensorMemory:
-    memory = tensor_memory(group.machine, group.cta)
-    if not memory.kept:
-        memory.kept = True
-        group.machine.start(Keeper(group.cta, memory, group.instruction))
-    return memory
-
-
 @handles("tcgen05.alloc")
 def alloc(group: Group) -> Wait | None:
     group.require_whole_warp()
@@ -90,7 +69,7 @@ def alloc(group: Group) -> Wait | None:
     address = group.uniform(destination, "u64")
     space = "shared::cta" if "shared::cta" in group.instruction.parts else "generic"
     ctas = ctas_of(group)
-    memory = _memory_of(group)
+    memory = tensor_memory(group.machine, group.cta)
 
     def give(first: int) -> None:
         memory.reserve(first, columns, group.instruction)
@@ -108,7 +87,7 @@ def alloc(group: Group) -> Wait | None:
 
 
 def _describe(memory: TensorMemory, columns: int) -> WaitsFor:
-    return WaitsFor("tcgen05.alloc", f"{columns} columns of tensor memory", memory.owned())
+    return WaitsFor("tensor memory", f"({columns} columns)", memory.owned())
 
 
 @handles("tcgen05.dealloc")
@@ -117,7 +96,7 @@ def dealloc(group: Group) -> Wait | None:
     place, size = group.instruction.operands
     address, columns = group.uniform(place, "u32"), group.uniform(size, "u32")
     ctas = ctas_of(group)
-    memory = _memory_of(group)
+    memory = tensor_memory(group.machine, group.cta)
     if lane_of(address):
         raise Fault(BAD_ALLOCATION, f"tcgen05.dealloc at lane {lane_of(address)}", "an allocation begins at lane 0")
     allocation = memory.may_release(column_of(address), columns, group.instruction)
@@ -131,7 +110,7 @@ def dealloc(group: Group) -> Wait | None:
 def relinquish(group: Group) -> None:
     group.require_whole_warp()
     ctas_of(group, alive=False)
-    memory = _memory_of(group)
+    memory = tensor_memory(group.machine, group.cta)
     if memory.relinquished is None:
         memory.relinquished = group.instruction
 
@@ -186,9 +165,9 @@ def _together(group: Group, ctas: tuple[Cta, ...], columns: int, act: Callable[[
         if rank ^ 1 not in requests:
             peer = next(cta for cta in ctas if cta.rank != rank)
             state = f"no warp of the CTA of rank {peer.rank} executes it"
-            return WaitsFor(name, "the other CTA of the pair", state, by=tuple(peer.warps))
+            return WaitsFor("the other CTA of the pair", f"in {name}", state, by=tuple(peer.warps))
         state = "; ".join(f"rank {cta.rank}: {m.owned()}" for cta, m in zip(ctas, memories, strict=True))
-        return WaitsFor(name, f"{columns} columns of tensor memory in both CTAs of a pair", state)
+        return WaitsFor("tensor memory", f"({columns} columns in both CTAs of a pair)", state)
 
     return attempt(group)
 

@@ -82,7 +82,6 @@ class TensorMemory:
         self.allocated = 0  # a mask of columns
         self.largest_next = COLUMNS  # "should not increase between any two allocations"
         self.relinquished: Instruction | None = None
-        self.kept = False  # somebody looks, when the CTA exits, whether all is deallocated
         self.moving: list[Access] = []
         self.queued: list[Access] = []
 

@@ -12,7 +12,7 @@ import numpy as np
 from ptxdsl.ptx.module import Address, Immediate, Not, Register
 from ptxdsl.ptx.reader import read
 from ptxdsl.sim import tcgen05_alloc, tcgen05_mma, tcgen05_move, tcgen05_sync  # noqa: F401  (register their handlers)
-from ptxdsl.sim.host import HANDLERS, handler_prefix
+from ptxdsl.sim.host import EXIT_CHECKS, HANDLERS, handler_prefix
 from ptxdsl.sim.layout import RANK_SHIFT, SHARED_START
 from ptxdsl.sim.mbarrier import barriers_of
 from ptxdsl.sim.memory import Memory
@@ -148,6 +148,14 @@ class Bench:
             if ready.step():
                 self.agents.remove(ready)
             count += 1
+
+    def exit(self, cta: int = 0) -> None:
+        """The last thread of a CTA exits. Raises what the checks then find."""
+        self.ctas[cta].exited = True
+        for check in EXIT_CHECKS:
+            found = check(self, self.ctas[cta])
+            if found is not None:
+                raise found[0]
 
     def tensor(self, cta: int = 0) -> TensorMemory:
         return tensor_memory(self, self.ctas[cta])

@@ -42,7 +42,7 @@ def test_alloc_waits_until_there_is_room():
     wait, word = alloc(bench, 128)
     assert word == 0xEEEEEEEE
     assert not wait.ready()
-    assert wait.describe().place == "128 columns of tensor memory"
+    assert wait.describe().place == "(128 columns)"
     dealloc(bench, 256, 256)
     assert wait.ready()
     assert alloc(bench, 128) == (None, 256)  # as the machine executes it again
@@ -89,9 +89,8 @@ def test_dealloc_takes_back_what_alloc_gave():
 def test_never_deallocated():
     bench = Bench()
     alloc(bench, 64)
-    bench.ctas[0].exited = True
     with pytest.raises(Fault, match=r"64 columns of tensor memory are still allocated") as fault:
-        bench.run()
+        bench.exit()
     assert fault.value.code == "E1166"
 
 
@@ -99,9 +98,7 @@ def test_exit_after_dealloc():
     bench = Bench()
     alloc(bench, 64)
     dealloc(bench, 0, 64)
-    bench.ctas[0].exited = True
-    bench.run()
-    assert not bench.agents
+    bench.exit()
 
 
 # Pairs
@@ -128,13 +125,11 @@ def test_a_pair_deallocates_together_and_may_exit_at_once():
     wait = dealloc(bench, 0, 64, 2, cta=1)
     assert bench.tensor(1).allocations
     assert dealloc(bench, 0, 64, 2, cta=0) is None
-    bench.ctas[0].exited = True
+    bench.exit(0)
     assert wait.ready()
     assert wait.then(wait.group) is None
     bench.execute(RELINQUISH.format(2), cta=1)
-    bench.ctas[1].exited = True
-    bench.run()
-    assert not bench.agents
+    bench.exit(1)
 
 
 def test_a_pair_must_agree():
