@@ -66,7 +66,9 @@ def _argument(entry: str) -> Argument:
     return Argument(name, dtype, size, use == "out")
 
 
-def run_case(header: Header, kernel: Kernel, scalars: dict[str, int], launch, output, device, rng, grid=None) -> None:
+def run_case(
+    header: Header, kernel: Kernel, scalars: dict[str, int], launch, output, device, rng, grid=None, arch=None
+) -> None:
     """One launch with random inputs into poisoned outputs; asserts the header's result."""
     grid = header.grid if grid is None else grid
     known = {"grid": grid, "np": np, **scalars}
@@ -79,11 +81,11 @@ def run_case(header: Header, kernel: Kernel, scalars: dict[str, int], launch, ou
         if argument.output:
             results.append(output(length, argument.dtype))
             given.append(results[-1])
-            known[argument.name] = results[-1].array.cpu().numpy()  # as it was: kept where nothing is written
+            known[argument.name] = results[-1].before()  # as it was: kept where nothing is written
         else:
             known[argument.name] = random_values(length, argument.dtype, header.integers, rng)
             given.append(device(known[argument.name]))
-    launch(kernel, grid, header.block, *given)
+    launch(kernel, grid, header.block, *given, arch=arch)
     (result,) = results
     np.testing.assert_array_equal(result.read(), eval(header.expected, known), err_msg=f"grid {grid}, {scalars}")
 

@@ -43,11 +43,6 @@ def storage(kind):
     return np.dtype(SPECIAL[kind][0]) if kind in SPECIAL else NUMPY[kind]
 
 
-def typed(torch, array, kind):
-    """A tensor of raw bits as the type that NumPy does not have."""
-    return array.view(getattr(torch, SPECIAL[kind][1])) if kind in SPECIAL else array
-
-
 def check(expressions, found, expected, *inputs):
     """Every row equal to the bit, with the first differing elements in the message."""
     for (text, _), got, want in zip(expressions, found, expected, strict=True):

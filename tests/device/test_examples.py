@@ -10,7 +10,6 @@ import ptxdsl
 FILES = sorted((Path(__file__).parents[1] / "data" / "examples").glob("*_clean.pdsl"))
 
 
-@pytest.mark.device
 @pytest.mark.parametrize("unroll", [True, False], ids=["ring", "counter"])
 @pytest.mark.parametrize("wait", ["try", "probe"])
 @pytest.mark.parametrize("path", FILES, ids=[p.stem for p in FILES])

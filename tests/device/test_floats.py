@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from device_rows import COMPARISONS, INTEGERS, NUMPY, check, edges, floats
 
-pytestmark = pytest.mark.device
-
 
 @pytest.mark.parametrize("kind", ["Float32", "Float64"])
 def test_float_operators_are_correctly_rounded(kind, run_rows, rng):

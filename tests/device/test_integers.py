@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from device_rows import COMPARISONS, INTEGERS, NUMPY, check, edges
 
-pytestmark = pytest.mark.device
-
 
 def pairs(kind, rng):
     values = edges(kind, rng)

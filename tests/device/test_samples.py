@@ -6,8 +6,6 @@ import pytest
 from device_headers import read_header, run_case
 
 import ptxdsl
-from ptxdsl.api import device_arch
-from ptxdsl.cuda.driver import current_driver
 
 SAMPLES = {path.stem: path for path in sorted((Path(__file__).parents[2] / "samples").glob("*.pdsl"))}
 # (grid, scalars) beside those of the header: more blocks, trips below and above the stages, long runs
@@ -21,47 +19,49 @@ MORE = {
     + [(10923, {"n": 1 << 27}), (10923, {"n": (1 << 27) - 48})],
 }  # fmt: skip
 
-pytestmark = pytest.mark.device
+SIMULATED = 5000  # blocks times the largest scalar: more is the card's alone
 
 
-def sample(name, gpu, wait="try", unroll=True):
-    """Its header and its only kernel; skipped where the card is of none of its targets."""
+def sample(name, place, wait="try", unroll=True):
+    """Its header, its only kernel and the target; skipped where the card is of none of its targets."""
     header = read_header(SAMPLES[name])
-    arch = device_arch(current_driver().context(None)[1])
+    arch = place.arch(header.targets)
     if arch not in header.targets:
         pytest.skip(f"{name} is for {', '.join(header.targets)}; this card is {arch}")
     module = ptxdsl.load(SAMPLES[name], wait=wait, ring_unroll=unroll)
     (kernel,) = module.kernels
-    return header, module[kernel]
+    return header, module[kernel], arch
 
 
 @pytest.mark.parametrize("unroll", [True, False], ids=["ring", "counter"])
 @pytest.mark.parametrize("wait", ["try", "probe"])
 @pytest.mark.parametrize("name", SAMPLES)
-def test_sample(name, wait, unroll, gpu, launch, output, device, rng):
-    header, kernel = sample(name, gpu, wait, unroll)
+def test_sample(name, wait, unroll, place, launch, output, device, rng):
+    header, kernel, arch = sample(name, place, wait, unroll)
     for scalars in header.cases():
-        run_case(header, kernel, scalars, launch, output, device, rng)
+        run_case(header, kernel, scalars, launch, output, device, rng, arch=arch)
     for grid, scalars in MORE.get(name, []):
-        run_case(header, kernel, scalars, launch, output, device, rng, grid)
+        if place.name == "sim" and grid * max(scalars.values()) > SIMULATED:
+            continue
+        run_case(header, kernel, scalars, launch, output, device, rng, grid, arch)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_for_the_sanitizer(name, gpu, launch, output, device, rng):
+def test_for_the_sanitizer(name, place, launch, output, device, rng):
     """The header's cases once, small: what compute-sanitizer is run over."""
-    header, kernel = sample(name, gpu)
+    header, kernel, arch = sample(name, place)
     for scalars in header.cases():
-        run_case(header, kernel, scalars, launch, output, device, rng)
+        run_case(header, kernel, scalars, launch, output, device, rng, arch=arch)
 
 
 @pytest.mark.parametrize("wait", ["try", "probe"])
 @pytest.mark.parametrize(
     ("stages", "tile", "lag"), [(1, 16, 0), (2, 1024, 0), (2, 1024, 1), (3, 4096, 2), (8, 4096, 3), (6, 2048, 4)]
 )
-def test_bulk_copies_of_every_ring(stages, tile, lag, wait, gpu, launch, output, device, rng):
-    header, kernel = sample("07_bulk_copy_ring", gpu, wait)
+def test_bulk_copies_of_every_ring(stages, tile, lag, wait, place, launch, output, device, rng):
+    header, kernel, arch = sample("07_bulk_copy_ring", place, wait)
     for run in (1, max(1, stages - 1), stages, stages + 1, 2 * stages + 1, 40):
         special = kernel.specialize(STAGES=stages, TILE=tile, LAG=lag, RUN=run)
         for rest in (0, 16):
             scalars = {"n": 2 * tile * run + rest}
-            run_case(header, special, scalars, launch, output, device, rng, 3)
+            run_case(header, special, scalars, launch, output, device, rng, 3, arch)

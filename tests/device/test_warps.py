@@ -6,8 +6,6 @@ from device_rows import NUMPY
 
 import ptxdsl
 
-pytestmark = pytest.mark.device
-
 SHUFFLES = """
 from shuffle import shuffle_down, shuffle_idx, shuffle_up, shuffle_xor
 from vote import vote_all, vote_any, vote_ballot
@@ -61,13 +59,13 @@ def count(a: Pointer[{kind}, MutAnyOrigin], res: Pointer[{kind}, MutAnyOrigin], 
 
 
 @pytest.mark.parametrize("kind", ["Int32", "UInt32", "Int64", "UInt64", "Float32", "Float64"])
-def test_atomics_lose_nothing(kind, launch, output, device, rng):
+def test_atomics_lose_nothing(kind, place, launch, device, rng):
     n = 4096
     a = rng.integers(0, 1000, n).astype(NUMPY[kind])
     res = device(np.array([0, 0, 1000], NUMPY[kind]))
     tickets = device(np.zeros(n + 1, np.int32))
     launch(ptxdsl.loads(ATOMICS.format(kind=kind))["count"], n // 256, 256, device(a), res, tickets)
-    assert res.cpu().numpy().tolist() == [a.sum(), a.max(), a.min()]
-    drawn = tickets.cpu().numpy()
+    assert place.host(res).tolist() == [a.sum(), a.max(), a.min()]
+    drawn = place.host(tickets)
     assert drawn[0] == n
     assert np.array_equal(np.sort(drawn[1:]), np.arange(n))
