@@ -1,0 +1,90 @@
+"""From events to lanes: what warps, units and stages did when, by hand-made runs."""
+
+import json
+
+from ptxdsl.run.chrome_trace import chrome_trace
+from ptxdsl.run.lanes import lanes
+from ptxdsl.run.timeline_page import timeline_page
+from ptxdsl.sim.timeline import Event
+from ptxdsl.source import Source, Span
+
+FULL, EMPTY = "bars at shared+1024", "bars+24 at shared+1048"
+# One stage, two trips: producer warp 0, consumer warp 1.
+RING = [
+    Event(0, "cta0.warp0", "start", "", 0),
+    Event(0, "cta0.warp1", "start", "", 0),
+    Event(1, "cta0.warp0", "wait", f"mbarrier {EMPTY}", 7),
+    Event(1, "cta0.warp0", "resume", f"mbarrier {EMPTY}", 7),
+    Event(1, "cta0.warp1", "wait", f"mbarrier {FULL}", 9),
+    Event(10, "cta0.warp0", "arrive", FULL, 8),
+    Event(10, "cta0.warp0", "phase", FULL, 8),
+    Event(11, "cta0.warp1", "resume", f"mbarrier {FULL}", 9),
+    Event(12, "cta0.warp0", "wait", f"mbarrier {EMPTY}", 7),
+    Event(20, "cta0.warp1", "arrive", EMPTY, 10),
+    Event(20, "cta0.warp1", "phase", EMPTY, 10),
+    Event(21, "cta0.warp0", "resume", f"mbarrier {EMPTY}", 7),
+    Event(30, "cta0.warp0", "arrive", FULL, 8),
+    Event(30, "cta0.warp0", "phase", FULL, 8),
+    Event(31, "cta0.warp0", "exit", "", 0),
+    Event(40, "cta0.warp1", "exit", "", 0),
+]
+
+
+def told(lane):
+    return [(bar.start, bar.end, bar.state) for bar in lane.bars]
+
+
+def test_a_stage_is_empty_filling_full_and_in_use():
+    stage, producer, consumer = lanes(RING)
+    assert stage.name == "cta0.stage bars / bars+24"
+    assert told(stage) == [
+        (0, 1, "empty"), (1, 10, "filling"), (10, 11, "full"), (11, 20, "in use"), (20, 21, "empty"),
+        (21, 30, "filling"), (30, 40, "full"),
+    ]  # fmt: skip
+    assert [bar.label for bar in stage.bars[3:5]] == ["in use, turn 0", "empty, turn 1"]
+    assert told(producer) == [(0, 1, "run"), (1, 12, "run"), (12, 21, "wait"), (21, 31, "run")]
+    assert producer.bars[2].label == f"waits for mbarrier {EMPTY}"
+    assert told(consumer) == [(0, 1, "run"), (1, 11, "wait"), (11, 40, "run")]
+
+
+def test_a_warp_that_waits_for_ever_is_shown_to_the_end():
+    (lane,) = lanes([Event(0, "cta0.warp0", "start", "", 0), Event(5, "cta0.warp0", "wait", "bar.sync 0", 3)])
+    assert lane.bars[-1].label == "waits for bar.sync 0 to the end"
+
+
+def test_overlapping_work_of_a_unit_takes_two_lanes():
+    events = [
+        Event(0, "cta0.tma#0", "begin", "cp.async.bulk", 4),
+        Event(5, "cta0.tma#1", "begin", "cp.async.bulk", 4),
+        Event(10, "cta0.tma#0", "end", "cp.async.bulk", 4),
+        Event(12, "cta0.tma#2", "begin", "cp.async.bulk", 4),
+        Event(15, "cta0.tma#1", "end", "cp.async.bulk", 4),
+    ]
+    first, second = lanes(events)
+    assert (first.name, second.name) == ("cta0.tma", "cta0.tma (2)")
+    assert told(first) == [(0, 10, "work"), (12, 15, "work")]
+
+
+def test_a_barrier_alone_shows_its_phases():
+    events = [Event(4, "cta1.warp0", "phase", "once at shared+8", 2), Event(9, "cta1.warp0", "exit", "", 0)]
+    lane = lanes(events)[0]
+    assert (lane.name, told(lane)) == ("cta1.once", [(0, 4, "phase"), (4, 9, "phase")])
+
+
+def test_chrome_trace_is_what_perfetto_reads():
+    source = Source("a.pdsl", "one\n  two\n")
+    trace = json.loads(chrome_trace(lanes(RING), [None] * 6 + [Span(source, 6, 9)]))
+    bars = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert all(bar["dur"] > 0 for bar in bars)
+    waits = [bar for bar in bars if bar["name"] == "wait" and bar["args"]["ptx line"] == 7]
+    assert waits[0]["args"]["source"] == "a.pdsl:2:3"
+    assert {e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"} == {"cta0"}
+
+
+def test_the_page_holds_the_data_and_no_link():
+    source = Source("</script>.pdsl", "<b>\n")
+    page = timeline_page(lanes(RING), [None] * 6 + [Span(source, 0, 3)], "k<1>")
+    assert "k&lt;1&gt;" in page
+    assert "http" not in page
+    data = page.split('id="data">')[1].split("</script>")[0]
+    assert json.loads(data)["lines"]["7"] == {"place": "</script>.pdsl:1:1", "text": "<b>"}
