@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SIZE = 8
 COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
-# Fields of the 64-bit word. All counts are kept negative: they count up to zero. (Read on an H200 after mbarrier.inval.)
+# Fields of the 64-bit word, as read on an H200 after mbarrier.inval. All counts are negative: they count up to zero.
 _FIELD = (1 << 20) - 1
 _EXPECTED_SHIFT = 1
 _TX_SHIFT, _TX_FIELD = 21, (1 << 21) - 1
