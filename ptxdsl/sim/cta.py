@@ -98,8 +98,10 @@ class CtaStorage:
         record = aligned_bytes(CTA.itemsize)
         self.fields: npt.NDArray[Any] = record.view(CTA)
         self.address = host_address(record)
+        self.window_address = host_address(self.window)
+        self.peers[0] = self.window_address  # of a CTA without a cluster
         self.fields["launch"] = launch_record
-        self.fields["shared"] = host_address(self.window)
+        self.fields["shared"] = self.window_address
         self.fields["shared_end"] = shared_end
         self.fields["peers"] = host_address(self.peers)
         self.fields["local"] = host_address(self.local)
@@ -310,8 +312,8 @@ class Cluster:
             fields["cluster_id"] = at
             fields["cluster_cta_id"] = inner
             fields["smid"] = linear % _SMS
-            storage.peers[:] = 0
-            storage.peers[: len(storages)] = [host_address(peer.window) for peer in storages]
+            if len(storages) > 1:  # CTAs that exited before were cut off
+                storage.peers[: len(storages)] = [peer.window_address for peer in storages]
             self.ctas.append(Cta(self, linear, id, rank, storage, fuel))
 
     def cut_off(self, cta: Cta) -> None:

@@ -326,9 +326,7 @@ class Memory:
     def fault_text(self, cta: Cta, parts: Sequence[str], kind: int, address: int) -> str:
         """What is wrong with an access of compiled code: the parts of its opcode, its ``fault_kind`` and address."""
         space = next((part for part in parts if part in SPACES), "generic")
-        bits = parts[-1].lstrip("bufsx")
-        size = int(bits) // 8 if bits.isdigit() else 1
-        size *= next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
+        size = access_bytes(parts) or 1
         if kind == MISALIGNED:
             return f"address {_address(space, address)} is not a multiple of the {_bytes(size)} that are accessed"
         if kind == BAD_MEMBERS:
@@ -362,6 +360,13 @@ class Memory:
             return f"{offset:#x}"
         distance = offset - near.address
         return near.variable.name + (f"+{distance}" if distance else "")
+
+
+def access_bytes(parts: Sequence[str]) -> int:
+    """The bytes that a ``ld``, ``st`` or ``atom`` accesses in a lane, by its opcode's parts; 0 if they do not say."""
+    bits = "".join(c for c in parts[-1].partition("x")[0] if c.isdigit())
+    packed = 2 if parts[-1].endswith("x2") else 1
+    return int(bits or 0) // 8 * packed * next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
 
 
 def _bytes(size: int) -> str:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.ptx.module import Instruction
+from ptxdsl.ptx.module import Address, Instruction, Pair, Register, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.cta import FUEL_WORD, FULL, MASK_WORD, Warp, lanes_of
 from ptxdsl.sim.group import WarpGroup
 from ptxdsl.sim.host import Wait
 from ptxdsl.sim.layout import FUEL, LAUNCH, offset
+from ptxdsl.sim.memory import SPACES, AccessFault, Bytes, access_bytes
 from ptxdsl.sim.waits import POLL, Blocked
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 CLOCK_QUAD = offset(LAUNCH, "clock") // 8
 WRITES_QUAD = offset(LAUNCH, "writes") // 8
+
+# Instructions of compiled code that access memory: those whose address tells what a loop looks at, and others.
+_READS = frozenset(("ld", "atom"))
+_OTHER_ACCESSES = frozenset(("ldu", "st", "red", "stu"))
+_MOST_WATCHED = 32  # addresses
 
 _LOOP_BLOCKS = 64  # a loop that only looks has at most this many blocks
 _MOST_PATIENCE = 256  # turns between looks at a long loop that does not only look
@@ -155,16 +161,76 @@ class Polling:
             if warp.pc.tobytes() == places:
                 if machine.snapshots.take(warp, runnable, version).state != start.state:
                     break
-                group = WarpGroup(machine, warp, self._looks(blocks), moved)
-                self._wait(warp, Blocked(POLL, group, -1, version=version))
+                instructions = [i for block in blocks for i in machine.program.blocks[block].instructions]
+                group = WarpGroup(machine, warp, min(instructions, key=_unlikely), moved)
+                blocked = Blocked(POLL, group, -1, version=version)
+                blocked.watched = watch(group, instructions)
+                self._wait(warp, blocked)
                 warp.patience = warp.patience_left = 0
                 return -1
         return code
 
-    def _looks(self, blocks: list[int]) -> Instruction:
-        """The instruction of a loop that reads what it waits for, or its first."""
-        instructions = [i for block in blocks for i in self.machine.program.blocks[block].instructions]
-        return min(instructions, key=_unlikely)
+
+def watch(group: WarpGroup, instructions: list[Instruction]) -> Watched | None:
+    """The memory that a loop reads, if its addresses are known: as long as that is unchanged, so is what the loop does.
+
+    None where it is not known, or is more than a few addresses.
+    """
+    memory, cta = group.machine.memory, group.cta
+    written = {name for i in instructions for name in _targets(i)}
+    found: dict[tuple[str, int, int], Bytes] = {}
+    for instruction in instructions:
+        first, *parts = instruction.parts
+        if first in _OTHER_ACCESSES:
+            return None
+        if first not in _READS:
+            continue
+        space = next((part for part in parts if part in SPACES), "generic")
+        if space in ("const", "param"):
+            continue
+        address = next((o for o in instruction.operands if isinstance(o, Address)), None)
+        size = access_bytes(instruction.parts)
+        if address is None or space == "local" or not size:
+            return None
+        base = address.base
+        if isinstance(base, Register) and (base.name in written or base.name not in group.machine.code.slots):
+            return None
+        for value in set(group.values(address, "u64")):
+            if (space, value, size) not in found:
+                if len(found) == _MOST_WATCHED:
+                    return None
+                try:
+                    found[space, value, size] = memory.view(cta, space, value, size, write=False)
+                except AccessFault:
+                    return None
+    return Watched(list(found.values())) if found else None
+
+
+def _targets(instruction: Instruction) -> list[str]:
+    first = instruction.operands[0] if instruction.operands else None
+    if isinstance(first, Register):
+        return [first.name]
+    if isinstance(first, Vector):
+        return [item.name for item in first.items if isinstance(item, Register)]
+    if isinstance(first, Pair):
+        return [item.name for item in (first.first, first.second) if isinstance(item, Register)]
+    return []
+
+
+class Watched:
+    """Pieces of memory, and what they held."""
+
+    __slots__ = ("before", "pieces")
+
+    def __init__(self, pieces: list[Bytes]) -> None:
+        self.pieces = pieces
+        self.before = self._read()
+
+    def _read(self) -> bytes:
+        return b"".join([piece.tobytes() for piece in self.pieces])
+
+    def changed(self) -> bool:
+        return self._read() != self.before
 
 
 def _unlikely(instruction: Instruction) -> int:

@@ -191,9 +191,7 @@ class Turns:
             if blocked.kind is HANDLER:
                 if wait.ready():  # type: ignore[union-attr]
                     return True
-            elif blocked.kind is POLL and (
-                blocked.version != self.machine.version or (wait is not None and wait.ready())
-            ):
+            elif blocked.kind is POLL and blocked.may_have_changed(self.machine.version):
                 return True
         return False
 
@@ -205,9 +203,7 @@ class Turns:
                 if wait.ready():
                     warp.waits.remove(blocked)
                     self._continue(warp, blocked, wait)
-            elif blocked.kind is POLL and (
-                blocked.version != self.machine.version or (wait is not None and wait.ready())
-            ):
+            elif blocked.kind is POLL and blocked.may_have_changed(self.machine.version):
                 self.look_again(warp, blocked)
 
     def look_again(self, warp: Warp, blocked: Blocked) -> None:

@@ -10,6 +10,7 @@ from ptxdsl.sim.cta import FULL
 if TYPE_CHECKING:
     from ptxdsl.sim.group import WarpGroup
     from ptxdsl.sim.host import Wait
+    from ptxdsl.sim.polling import Watched
 
 # Why lanes wait.
 HANDLER = "handler"  # a handler's Wait
@@ -25,10 +26,10 @@ class NotWhole(Exception):
 class Blocked:
     """One group that waits. site: the instruction's, -1 of a loop. members: lanes that a collective names.
 
-    version: of a loop, the machine's when it looked last.
+    version: of a loop, the machine's when it looked last; watched: the memory that it reads, if that is known.
     """
 
-    __slots__ = ("group", "kind", "mask", "members", "site", "version", "wait")
+    __slots__ = ("group", "kind", "mask", "members", "site", "version", "wait", "watched")
 
     def __init__(
         self, kind: str, group: WarpGroup, site: int, *, wait: Wait | None = None, members: int = 0, version: int = 0
@@ -40,6 +41,13 @@ class Blocked:
         self.wait = wait
         self.members = members
         self.version = version
+        self.watched: Watched | None = None
+
+    def may_have_changed(self, version: int) -> bool:
+        """Of a loop: whether what it looks at may be different now."""
+        if self.wait is not None and self.wait.ready():
+            return True
+        return version != self.version and (self.watched is None or self.watched.changed())
 
     @property
     def instruction(self) -> Instruction:
