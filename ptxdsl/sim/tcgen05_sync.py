@@ -165,7 +165,8 @@ def commit(group: Group) -> None:
     table = barriers_of(group.machine, group.cta)
     size = len(group.cta.cluster.ctas)
     for address, mask in zip(addresses, masks, strict=True):
-        address = shared_address(space, address)
+        # The card takes the low 32 bits of a generic address; Triton gives a shared one where a generic one is due.
+        address = shared_address("shared::cluster" if address >> 32 == 0 else space, address)
         targets = [address]
         if multicast:
             if mask >> size:

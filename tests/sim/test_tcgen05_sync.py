@@ -84,6 +84,14 @@ def test_generic_address():
     assert barrier.phase == 1
 
 
+def test_shared_address_where_a_generic_one_is_due():
+    """Undefined by the ISA; the card takes it, and Triton relies on that."""
+    bench = Bench()
+    barrier = bench.barrier(0x800)
+    bench.execute("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d1];", {"%d1": 0x800})
+    assert barrier.phase == 1
+
+
 def test_memory_is_read_when_the_copy_is_carried_out():
     """A tile that is overwritten before the commit's arrival spoils the copy."""
     bench = Bench(eager=False).allocated()
