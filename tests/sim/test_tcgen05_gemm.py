@@ -106,9 +106,9 @@ def test_any_schedule_gives_the_same(schedule):
 
 def test_a_large_tile_takes_less_than_three_seconds():
     (gemm, a, b), k = CASES["bf16 256x256x256 pair"]
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock's: other processes may have the processor
     run(gemm, a, b, k)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 # What goes wrong
@@ -154,7 +154,7 @@ def test_deallocated_too_early():
 
 @pytest.mark.parametrize("schedule", ["slow:tcgen05", "round-robin"])
 def test_the_accumulator_is_read_too_early(schedule):
-    """Who waits for the commit of the first stage, not for that of the whole product, meets the products of the next."""
+    """Who waits for the commit of the first stage, not of the whole product, meets the products of the next."""
     early = f"[%smem+{tcgen05_gemm.EMPTY}], 0;"
     found = broken("bf16 128x256x256", f"[%smem+{tcgen05_gemm.DONE}], 0;", early, schedule=schedule)
     assert found.code == "E1165"
