@@ -137,7 +137,7 @@ def _check_shared(name: str, target: str, capability: int, symbols: Symbols, sha
 
 
 def _dimensions(value: Any, what: str) -> Dim3:
-    items = tuple(value) if isinstance(value, tuple | list) else (value,)
+    items = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if not 1 <= len(items) <= 3:
         raise launch_error(SHAPE, f"{what} has {len(items)} dimensions; 1 to 3 are possible")
     numbers = []

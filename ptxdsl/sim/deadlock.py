@@ -52,7 +52,7 @@ def report(machine: Machine) -> Diagnostic:
             return _divergent(machine, warp)
     groups = _alike(waiting)
     # First those whose wait says most of the cause: not an agent, not a loop, not lanes that only wait for others.
-    groups.sort(key=lambda g: (isinstance(g.first.entity, AgentEntity), g.first.kind in (POLL, *_MEETINGS)))
+    groups.sort(key=_rank)
     if not groups:  # lanes that neither run nor wait
         return Diagnostic(DEADLOCK, f"deadlock in kernel '{machine.program.kernel.name}'")
     places = machine.places
@@ -74,6 +74,15 @@ def report(machine: Machine) -> Diagnostic:
     main = groups[0]
     message = f"deadlock in kernel '{machine.program.kernel.name}': {_who(main)} {_verb(main)} for {_what(main.first)}"
     return Diagnostic(DEADLOCK, message, places.span(main.first.instruction), tuple(notes), "\n".join(help) or None)
+
+
+def _place(one: Waiting) -> tuple[int, int]:
+    return one.entity.cta.linear, one.entity.index if isinstance(one.entity, Warp) else 0
+
+
+def _rank(group: Alike) -> tuple[bool, bool, tuple[int, int]]:
+    first = group.first
+    return isinstance(first.entity, AgentEntity), first.kind in (POLL, *_MEETINGS), _place(first)
 
 
 def _waiting(machine: Machine) -> Iterable[Waiting]:
@@ -122,7 +131,7 @@ def _divergent(machine: Machine, warp: Warp) -> Diagnostic:
 
 def _alike(waiting: list[Waiting]) -> list[Alike]:
     groups: dict[object, Alike] = {}
-    for one in waiting:
+    for one in sorted(waiting, key=_place):
         waits = one.waits
         key = (one.instruction.line, waits.what, waits.place, waits.parity, waits.state, one.entity.unit)
         groups.setdefault(key, Alike(one)).members.append(one)
@@ -159,7 +168,7 @@ def _verb(group: Alike) -> str:
 
 def _what(one: Waiting) -> str:
     waits = one.waits
-    parity = f" (parity {waits.parity})" if waits.parity is not None else ""
+    parity = f", parity {waits.parity}" if waits.parity is not None else ""
     state = f": {waits.state}" if waits.state else ""
     return f"{waits.what} {waits.place}".strip() + parity + state
 
@@ -264,7 +273,7 @@ def _cycle(machine: Machine, waiting: list[Waiting]) -> str | None:
             (server, what) for server in _serves(machine, one, waiting) if server is not one.entity
         )
     done: set[Entity] = set()
-    for start in edges:
+    for start in sorted(edges, key=lambda entity: (entity.cta.linear, entity.name)):
         path: list[tuple[Entity, str]] = []
         found = _search(start, edges, done, path, set())
         if found is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from ptxdsl.artifact import SharedName
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
@@ -70,6 +71,7 @@ def simulate(
     schedule: Schedule | str | None = None,
     limits: Limits | None = None,
     line_map: Sequence[Span | None] | None = None,
+    shared_names: Mapping[str, SharedName] | None = None,
     trace: bool = False,
     record: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -79,7 +81,8 @@ def simulate(
     """Runs a kernel. Arrays among the arguments are modified in place.
 
     kernel: its PTX name; None for the only one. arguments: one a parameter, in order (``arguments.bind``); names: what
-    messages call them. line_map: by PTX line the source's span, for messages. trace: collect events for a timeline.
+    messages call them. line_map: by PTX line the source's span, shared_names: by PTX symbol the source's name of a
+    shared variable, both for messages. trace: collect events for a timeline.
     record: keep the turns for a replay. progress: called every tenth of a second or so. stdout: called with what the
     kernel prints, at once. text_name: what messages call the PTX text.
 
@@ -90,8 +93,8 @@ def simulate(
     code = compiled(ptx, kernel, text_name)
     program = code.program
     module, function = program.module, program.kernel
-    shape = check_shape(module, function, program.symbols, _dims(grid), _dims(block), _dims(cluster), shared_bytes)
-    memory = Memory(program.symbols)
+    shape = check_shape(module, function, program.symbols, grid, block, cluster, shared_bytes)
+    memory = Memory(program.symbols, shared_names)
     bind(function, memory, arguments, names)
     chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
     machine = Machine(
@@ -173,7 +176,3 @@ def compiled(ptx: str | bytes | Module, kernel: str | None, text_name: str = "<p
 def _compiled(ptx: str | bytes, kernel: str | None, text_name: str) -> WarpCodeView:
     assert families.FAMILIES
     return translate(build(read(ptx, text_name), kernel))
-
-
-def _dims(value: int | Sequence[int] | None) -> Any:
-    return value if value is None or isinstance(value, int) else tuple(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +32,10 @@ from ptxdsl.sim.layout import (
     SHARED_WINDOW,
     WRONG_SPACE,
 )
-from ptxdsl.sim.symbols import GRANULE, Symbols
+from ptxdsl.sim.symbols import GRANULE, Place, Symbols
 
 if TYPE_CHECKING:
+    from ptxdsl.artifact import SharedName
     from ptxdsl.sim.cta import Cta
 
 Bytes = npt.NDArray[np.uint8]
@@ -91,10 +92,14 @@ def _bytes_of(array: npt.NDArray[Any], size: int) -> Bytes:
 
 
 class Memory:
-    """One launch's memory. ``launch`` is its record of layout's LAUNCH, kept up to date as regions come."""
+    """One launch's memory. ``launch`` is its record of layout's LAUNCH, kept up to date as regions come.
 
-    def __init__(self, symbols: Symbols) -> None:
+    shared_names: by PTX symbol, what messages call a variable of shared memory.
+    """
+
+    def __init__(self, symbols: Symbols, shared_names: Mapping[str, SharedName] | None = None) -> None:
         self.symbols = symbols
+        self.shared_names = shared_names or {}
         self.record_bytes = aligned_bytes(LAUNCH.itemsize)
         self.launch: npt.NDArray[Any] = self.record_bytes.view(LAUNCH)
         self.allocated = 0  # bytes, beside the arrays that were lent
@@ -308,17 +313,18 @@ class Memory:
             return f"{what}: this is {where} memory, not global"
         if 0 <= address < 4096:
             return f"{what}: a null pointer" + (f" plus {address}" if address else "")
-        region = self.region(address)
-        if region is not None and address < region.end + GRANULE:
+        region, after = self.region(address), self.region(address + GRANULE)
+        if region is not None and address < region.end:
             length = region.end - region.start
-            if address < region.end:
-                return f"{what} runs over the end of {region.name} ({_bytes(length)}, starts at {region.start:#x})"
-            past = address - region.end
+            return f"{what} runs over the end of {region.name} ({_bytes(length)}, starts at {region.start:#x})"
+        past = address - region.end if region is not None else GRANULE
+        before = after.start - address if after is not None and after is not region else GRANULE
+        if region is not None and past < GRANULE and past <= before:
             beyond = "just past" if past == 0 else f"{_bytes(past)} past"
+            length = region.end - region.start
             return f"{what} lies {beyond} the end of {region.name} ({_bytes(length)}, starts at {region.start:#x})"
-        after = self.region(address + GRANULE)
-        if after is not None and after is not region:
-            return f"{what} lies {_bytes(after.start - address)} before {after.name} (starts at {after.start:#x})"
+        if after is not None and before < GRANULE:
+            return f"{what} lies {_bytes(before)} before {after.name} (starts at {after.start:#x})"
         if address < 1 << 32 and self.symbols.dynamic_start > SHARED_START:
             return f"{what}: nothing lies there (perhaps a shared address, used as a global or generic one)"
         return f"{what}: nothing lies there"
@@ -347,7 +353,33 @@ class Memory:
         return f"{what}: the CTA's shared memory ends at {(cta.rank << RANK_SHIFT) | len(cta.window):#x}"
 
     def shared_place(self, address: int) -> str:
-        """A shared address by the variable it lies in: ``bars+8``, ``dynamic shared memory+1024``, or the number."""
+        """A shared address by the variable it lies in: ``bars+8``, ``dynamic shared memory+1024``, or the number.
+
+        By the source's name where that is known, an element by its index: ``bars[1]``.
+        """
+        near = self._shared_variable(address)
+        offset = address & ((1 << RANK_SHIFT) - 1)
+        if near is None:
+            return f"{offset:#x}"
+        distance = offset - near.address
+        known = self.shared_names.get(near.variable.name)
+        if known is None:
+            return near.variable.name + (f"+{distance}" if distance else "")
+        name = known.variable or "dynamic shared memory"
+        if 1 < known.element < (near.variable.size or 0):
+            index, distance = divmod(distance, known.element)
+            name += f"[{index}]"
+        return name + (f"+{distance}" if distance else "")
+
+    def shared_role(self, address: int) -> str:
+        """What the mbarrier at a shared address is to a RolePipeline (``consumer_mbar of stage 0``), or ""."""
+        near = self._shared_variable(address)
+        known = self.shared_names.get(near.variable.name) if near is not None else None
+        if near is None or known is None:
+            return ""
+        return known.roles.get((address & ((1 << RANK_SHIFT) - 1)) - near.address, "")
+
+    def _shared_variable(self, address: int) -> Place | None:
         offset = address & ((1 << RANK_SHIFT) - 1)
         near = None
         for place in self.symbols.places.values():
@@ -356,10 +388,7 @@ class Memory:
                 inside = size is None or offset < place.address + size
                 if inside and (near is None or place.address > near.address):
                     near = place
-        if near is None:
-            return f"{offset:#x}"
-        distance = offset - near.address
-        return near.variable.name + (f"+{distance}" if distance else "")
+        return near
 
 
 def access_bytes(parts: Sequence[str]) -> int:

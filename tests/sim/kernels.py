@@ -13,8 +13,8 @@ _REGISTERS = {"p": "pred", "h": "b16", "r": "b32", "rd": "b64", "f": "f32", "fd"
 def kernel(
     body: str, parameters: str = "", *, declarations: str = "", directives: str = "", target: str = "sm_90a"
 ) -> str:
-    """A module with one kernel ``k``. parameters: ``out:u64 n:u32``, loaded by their names; registers are declared as the
-    body names them (%p, %h, %r, %rd, %f, %fd)."""
+    """A module with one kernel ``k``. parameters: ``out:u64 n:u32``, in the body ``$out`` and ``$n``; the registers are
+    %p, %h, %r, %rd, %f and %fd, 0 to 99."""
     split = [item.split(":") for item in parameters.split()]
     formal = ", ".join(f".param .{type} {name}" for name, type in split)
     loads = "".join(f"ld.param.{type} %{'rd' if type.endswith('64') else 'r'}{90 + i}, [{name}];\n"

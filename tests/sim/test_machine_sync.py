@@ -8,7 +8,9 @@ from kernels import INDEX, kernel, run
 
 from ptxdsl.sim.printf import format_text
 
-THREE_ROLES = INDEX + "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; {} ret; B: setp.ge.u32 %p1, %r1, 64; @%p1 bra C; {} ret; C: {} ret;"
+THREE_ROLES = (
+    INDEX + "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; {} ret; B: setp.ge.u32 %p1, %r1, 64; @%p1 bra C; {} ret; C: {} ret;"
+)
 
 
 def roles(*bodies: str) -> str:
@@ -39,21 +41,27 @@ def test_arrive_does_not_wait_and_sync_does(schedule: str) -> None:
 
 def test_threads_of_a_divergent_warp_count_for_themselves() -> None:
     # not .aligned: half of warp 0 and half of warp 1 are 32 threads
-    body = INDEX + """
+    body = (
+        INDEX
+        + """
     and.b32 %r2, %r1, 31; setp.lt.u32 %p1, %r2, 16; @%p1 bra HALF; ret;
     HALF: barrier.sync 2, 32; st.global.u32 [%rd1], 1; ret;
     """
+    )
     out = np.zeros(64, np.uint32)
     assert run(kernel(body, "out:u64"), out, block=64).finished
     assert out.tolist() == ([1] * 16 + [0] * 16) * 2
 
 
 def test_reductions_count_and_combine_predicates() -> None:
-    body = INDEX + """
+    body = (
+        INDEX
+        + """
     setp.lt.u32 %p1, %r1, 40; bar.red.popc.u32 %r4, 0, %p1; bar.red.and.pred %p2, 0, %p1; bar.red.or.pred %p3, 1, !%p1;
     selp.u32 %r5, 1000, 0, %p2; selp.u32 %r6, 100, 0, %p3; add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6;
     st.global.u32 [%rd1], %r4; ret;
     """
+    )
     out = np.zeros(64, np.uint32)
     assert run(kernel(body, "out:u64"), out, block=64).finished
     assert (out == 140).all()  # 40 threads said yes, not all, and some said no
@@ -65,7 +73,10 @@ def test_reductions_count_and_combine_predicates() -> None:
         (("bar.sync 16;", "", ""), "names barrier 16; a CTA has barriers 0 to 15"),
         (("bar.sync 1, 48;", "", ""), "on barrier 1 for 48 threads: the count must be a multiple of 32"),
         (("bar.sync 1, 128;", "", ""), "the CTA has 96 threads"),
-        (("bar.sync 1, 64;", "bar.sync 1, 96;", ""), "for 96 threads, while others have arrived on it for 64 threads at"),
+        (
+            ("bar.sync 1, 64;", "bar.sync 1, 96;", ""),
+            "for 96 threads, while others have arrived on it for 64 threads at",
+        ),
         (("bar.sync 1, 64;", "bar.sync 1;", ""), "for all threads, while others have arrived on it for 64 threads at"),
     ],
 )
@@ -82,12 +93,16 @@ SHARED = ".shared .align 8 .b8 s[8];"
 
 
 def test_a_cluster_reads_the_neighbours_shared_memory() -> None:
-    body = INDEX + NEXT_RANK + """
+    body = (
+        INDEX
+        + NEXT_RANK
+        + """
     mov.u32 %r4, s; mov.u32 %r5, %ctaid.x; st.shared.u32 [%r4], %r5;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     mapa.shared::cluster.u32 %r6, %r4, %r2; ld.shared::cluster.u32 %r7, [%r6]; st.global.u32 [%rd1], %r7;
     barrier.cluster.arrive; barrier.cluster.wait; ret;
     """
+    )
     out = np.zeros((8, 32), np.uint32)
     assert run(kernel(body, "out:u64", declarations=SHARED), out, grid=8, cluster=4).finished
     assert out[:, 0].tolist() == [1, 2, 3, 0, 5, 6, 7, 4]
@@ -215,7 +230,8 @@ def test_printf_prints_lane_by_lane() -> None:
     body = """
     .local .align 8 .b8 buffer[16];
     mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 1; @%p1 ret;
-    mov.u64 %rd1, buffer; cvta.local.u64 %rd2, %rd1; st.local.u32 [%rd1], %r1; st.local.f64 [%rd1+8], 0d3FF8000000000000;
+    mov.u64 %rd1, buffer; cvta.local.u64 %rd2, %rd1; st.local.u32 [%rd1], %r1;
+    st.local.f64 [%rd1+8], 0d3FF8000000000000;
     mov.u64 %rd3, format; cvta.global.u64 %rd4, %rd3;
     { .param .b64 p0; .param .b64 p1; .param .b32 q; st.param.b64 [p0], %rd4; st.param.b64 [p1], %rd2;
       call.uni (q), vprintf, (p0, p1); ld.param.b32 %r2, [q]; }

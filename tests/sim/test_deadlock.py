@@ -1,0 +1,241 @@
+"""Deadlocks: found at once, and told with who waits where for what and why nobody comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels import kernel, run
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.driver import compile_source
+from ptxdsl.options import Options
+from ptxdsl.sim.launch import Report, simulate
+from ptxdsl.source import Source
+
+
+def only(report: Report) -> Diagnostic:
+    (diagnostic,) = report.diagnostics
+    return diagnostic
+
+
+# Kernels of the language: diagnostics stand at its lines
+
+RING = """
+@kernel
+def ring(n: Int32, m: Int32, count: Int32):
+    var bars = unsafe_stack_allocation[2, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    if thread_idx.x == 0:
+        bars[0].init(32)
+        bars[1].init(count)
+    barrier()
+    if thread_idx.x < 32:
+        var p = RolePipeline[1, True](bars, bars + 1)
+        for i in range(n):
+            p.acquire()
+            p.commit()
+    else:
+        var c = RolePipeline[1, False](bars, bars + 1)
+        for i in range(m):
+            c.wait()
+            c.release()
+"""
+
+
+def ring(n: int, m: int, count: int = 32) -> Report:
+    made = compile_source(Source("ring.pdsl", RING), options=Options(arch="sm_90a"))
+    return simulate(made.ptx, grid=1, block=64, arguments=[n, m, count], line_map=made.line_map)
+
+
+def lines(diagnostic: Diagnostic) -> list[tuple[int, str]]:
+    """Of each note the line of its span and its words."""
+    return [(span.line, label) for span, label in diagnostic.notes]
+
+
+def test_a_ring_that_is_served_ends() -> None:
+    assert ring(5, 5).finished
+
+
+def test_a_consumer_that_waits_for_one_commit_too_many() -> None:
+    found = only(ring(2, 3))
+    assert found.code == "E1190"
+    assert found.message == (
+        "deadlock in kernel 'ring': warp 1 of CTA (0, 0, 0) waits for mbarrier ring_bars, parity 0: "
+        "phase 2 (parity 0), 32 of 32 arrivals pending"
+    )
+    assert found.span is not None and found.span.text == "c.wait()"
+    assert lines(found) == [(13, "warp 0 of CTA (0, 0, 0) arrived on it here before; it has exited")]
+    assert found.help is None
+
+
+def test_two_roles_that_wait_for_each_other() -> None:
+    found = only(ring(3, 3, count=64))
+    assert "warp 0 of CTA (0, 0, 0) waits for mbarrier ring_bars+8, parity 0" in found.message
+    assert "32 of 64 arrivals pending" in found.message
+    assert lines(found) == [
+        (18, "warp 1 of CTA (0, 0, 0) arrived on it here before; it waits for mbarrier ring_bars at ring.pdsl:17"),
+        (17, "warp 1 of CTA (0, 0, 0) waits here for mbarrier ring_bars, parity 1: phase 1 (parity 1), 32 of 32 "
+             "arrivals pending"),
+        (13, "warp 0 of CTA (0, 0, 0) arrived on it here before; it waits for mbarrier ring_bars+8 at ring.pdsl:12"),
+    ]  # fmt: skip
+    assert found.help == (
+        "the cycle: cta0.warp0 waits for mbarrier ring_bars+8, which cta0.warp1 serves; "
+        "cta0.warp1 waits for mbarrier ring_bars, which cta0.warp0 serves"
+    )
+
+
+def test_nobody_has_come_and_nobody_is_left() -> None:
+    found = only(ring(0, 1))
+    assert lines(found) == [(17, "no thread has arrived on it so far, and nobody is left who could")]
+
+
+@pytest.mark.parametrize("schedule", ["random:1", "random:2", "slow:warp0", "slow:warp1"])
+def test_a_deadlock_does_not_depend_on_the_schedule(schedule: str) -> None:
+    made = compile_source(Source("ring.pdsl", RING), options=Options(arch="sm_90a"))
+    report = simulate(made.ptx, grid=1, block=64, arguments=[3, 3, 64], schedule=schedule)
+    assert report.status == "deadlock" and "32 of 64 arrivals pending" in only(report).message
+
+
+# Barriers
+
+
+def test_a_barrier_with_a_warp_that_waits_elsewhere() -> None:
+    body = """
+    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 64; @%p1 bra B;
+    bar.sync 1, 96; ret;
+    B: bar.sync 2, 96; ret;
+    """
+    report = run(kernel(body), block=96)
+    found = only(report)
+    assert found.message == (
+        "deadlock in kernel 'k': warps 0-1 of CTA (0, 0, 0) wait for bar.sync 1: 64 of 96 threads have arrived"
+    )
+    assert found.notes[0][1].startswith("warp 2 of CTA (0, 0, 0) has not come: it waits for bar.sync 2 at <ptx>:")
+    assert found.help is not None and "cta0.warp2 waits for bar.sync 2" in found.help
+
+
+def test_the_same_in_many_ctas_is_told_once() -> None:
+    body = "mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 2, 64; ret;"
+    found = only(run(kernel(body), grid=5, block=64))
+    assert "warp 0 of CTA (0, 0, 0) (and the same in 4 more CTAs) wait for bar.sync 2" in found.message
+
+
+def test_a_cluster_barrier_that_one_warp_does_not_reach() -> None:
+    body = """
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r1, %r1, 64, %r2; setp.ge.u32 %p1, %r1, 96; @%p1 bra LOST;
+    barrier.cluster.arrive; barrier.cluster.wait; ret;
+    LOST: ld.volatile.shared.u32 %r2, [s]; bra LOST;
+    """
+    found = only(run(kernel(body, declarations=".shared .b32 s;"), grid=2, cluster=2, block=64))
+    assert found.message == (
+        "deadlock in kernel 'k': warps 0-1 of CTA (0, 0, 0) (and the same in 1 more CTA) wait for cluster barrier: "
+        "96 of 128 threads have arrived"
+    )
+    assert found.notes[0][1].startswith("warp 1 of CTA (1, 0, 0) has not come: it waits for memory at ")
+
+
+# Loops that only look
+
+LOOKS = {
+    "volatile load": "LOOP: ld.volatile.global.u32 %r2, [$out]; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;",
+    "failing cas": "LOOP: atom.global.cas.b32 %r2, [$out], 1, 2; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;",
+    "nanosleep": "LOOP: nanosleep.u32 99; ld.relaxed.gpu.u32 %r2, [$out]; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;",
+    "back-off": """
+        mov.u32 %r3, 8;
+        LOOP: nanosleep.u32 %r3; shl.b32 %r3, %r3, 1; min.u32 %r3, %r3, 1024;
+        ld.acquire.gpu.u32 %r2, [$out]; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;""",
+    "test_wait": """
+        mov.u32 %r3, bar; mov.u32 %r4, %tid.x; setp.eq.u32 %p1, %r4, 0;
+        @%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0;
+        LOOP: mbarrier.test_wait.parity.shared.b64 %p2, [%r3], 0; @!%p2 bra LOOP; ret;""",
+    "shared memory": """
+        mov.u32 %r3, 0; st.shared.u32 [bar], %r3;
+        LOOP: ld.volatile.shared.u32 %r2, [bar]; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;""",
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_loop_that_only_looks_is_a_deadlock_when_nobody_writes(name: str) -> None:
+    text = kernel(LOOKS[name], "out:u64", declarations=".shared .align 8 .b8 bar[8];")
+    report = run(text, np.zeros(1, np.uint32), block=64)
+    assert report.status == "deadlock"
+    assert report.statistics.turns < 100
+    what = "mbarrier bar, parity 0" if name == "test_wait" else "memory: a loop that reads the same again and again"
+    assert f"warps 0-1 of CTA (0, 0, 0) wait for {what}" in only(report).message
+
+
+@pytest.mark.parametrize("name", ["volatile load", "failing cas", "nanosleep", "back-off", "test_wait"])
+@pytest.mark.parametrize("schedule", ["round-robin", "slow:warp1"])
+def test_a_loop_that_only_looks_goes_on_when_somebody_has_written(name: str, schedule: str) -> None:
+    # warp 1 comes late: after a long loop of its own
+    head, _, loop = LOOKS[name].partition("LOOP:")
+    body = f"""
+    mov.u32 %r90, %tid.x; setp.ge.u32 %p9, %r90, 32; {head.replace("$out", "%rd90")} @%p9 bra WRITER;
+    LOOP: {loop}
+    WRITER: mov.u32 %r91, 5000; W: add.u32 %r91, %r91, -1; setp.ne.u32 %p8, %r91, 0; @%p8 bra W;
+    setp.ne.u32 %p9, %r90, 32; @%p9 ret; st.volatile.global.u32 [$out], 3;
+    @!%p9 mbarrier.arrive.shared.b64 %rd2, [bar]; ret;
+    """
+    if name != "test_wait":
+        body = body.replace("@!%p9 mbarrier.arrive.shared.b64 %rd2, [bar];", "")
+    text = kernel(body, "out:u64", declarations=".shared .align 8 .b8 bar[8];")
+    assert run(text, np.zeros(1, np.uint32), block=64, schedule=schedule).finished
+
+
+def test_a_loop_that_counts_its_tries_is_no_deadlock_before_its_end() -> None:
+    body = """
+    mov.u32 %r3, 0;
+    LOOP: ld.volatile.global.u32 %r2, [$out]; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 20000; @%p1 bra LOOP;
+    st.global.u32 [$out], %r3; ret;
+    """
+    out = np.zeros(1, np.uint32)
+    assert run(kernel(body, "out:u64"), out).finished
+    assert out[0] == 20000
+
+
+TIME_OUT = """
+    mov.u32 %r3, bar; mov.u32 %r4, %tid.x; setp.eq.u32 %p1, %r4, 0; @%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0;
+    mov.u64 %rd1, %clock64;
+    LOOP: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 0; @%p2 ret;
+    mov.u64 %rd2, %clock64; sub.u64 %rd2, %rd2, %rd1; setp.lt.u64 %p3, %rd2, 4000000000; @%p3 bra LOOP;
+    trap;
+"""
+
+
+def test_a_time_out_of_the_program_tells_of_the_deadlock_that_it_met() -> None:
+    report = run(kernel(TIME_OUT, declarations=".shared .align 8 .b8 bar[8];"))
+    found = only(report)
+    assert report.status == "fault" and found.code == "E1125"
+    assert (
+        "nothing could move any more: deadlock in kernel 'k': warp 0 of CTA (0, 0, 0) waits for mbarrier bar"
+        in (found.notes[0][1])
+    )
+    assert report.statistics.turns < 200
+
+
+def test_a_timed_wait_may_give_up_and_do_something_else() -> None:
+    # the second try comes from another place: the program counts its tries and goes on
+    body = """
+    mov.u32 %r3, bar; mbarrier.init.shared.b64 [%r3], 1; mov.u32 %r5, 0;
+    LOOP: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 0; add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p3, %r5, 3; @%p3 bra LOOP;
+    st.global.u32 [$out], %r5; ret;
+    """
+    body = "mov.u32 %r9, %tid.x; setp.ne.u32 %p9, %r9, 0; @%p9 ret;" + body
+    out = np.zeros(1, np.uint32)
+    assert run(kernel(body, "out:u64", declarations=".shared .align 8 .b8 bar[8];"), out).finished
+    assert out[0] == 3
+
+
+# Asynchronous work
+
+
+def test_a_copy_that_outlives_its_block_is_a_warning() -> None:
+    body = """
+    mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 ret;
+    mov.u32 %r2, buffer; cp.async.bulk.global.shared::cta.bulk_group [$out], [%r2], 16; cp.async.bulk.commit_group; ret;
+    """
+    text = kernel(body, "out:u64", declarations=".shared .align 16 .b8 buffer[16];")
+    report = run(text, np.zeros(4, np.uint32), schedule="slow:tma")
+    (found,) = report.diagnostics
+    assert report.finished and (found.code, found.severity) == ("W1191", "warning")
+    assert found.message.startswith("CTA (0, 0, 0) exited while its ")
