@@ -39,6 +39,7 @@ _PARITY_SHIFT = 63
 # A state token (what an arrive returns) has parity and pending count where the word has them, and below them the
 # whole number of the phase: a token of a phase long past is told from a good one.
 _TOKEN_PHASE = (1 << _PENDING_SHIFT) - 1
+_WORDS = ("b64", "u64", "s64")  # arrays of them are arrays of barriers, in messages
 
 
 def pack(phase: int, pending: int, tx: int, expected: int) -> int:
@@ -289,10 +290,17 @@ class Barriers:
         )
 
     def place(self, cta: Cta, address: int) -> str:
-        name = self.memory.shared_place(address)
+        """A shared address in words: ``full[1]``, ``buffer+16``."""
+        name, plus, distance = self.memory.shared_place(address).partition("+")
+        variable = self.memory.symbols.places.get(name)
+        if variable is not None and variable.variable.type in _WORDS and variable.variable.shape != ():
+            name += f"[{int(distance or 0) / SIZE:g}]"
+        else:
+            name += plus + distance
         if len(cta.cluster.ctas) > 1:
             name += f" of the CTA of rank {address >> RANK_SHIFT}"
-        return name
+        role = self.memory.shared_role(address)
+        return f"{name} ({role})" if role else name
 
     def init(self, cta: Cta, address: int, count: int, origin: Instruction) -> Barrier:
         bytes = self.memory.view(cta, "shared::cta", address, SIZE, write=True, align=SIZE)

@@ -24,12 +24,16 @@ class OneCta:
         self.cluster = self
         self.ctas = [self]
         self.window = np.zeros(64, np.uint8)
+        self.symbols, self.places = self, {}
 
     def view(self, cta, space, address, size, *, write, align=1):
         return self.window[address - 0x400 : address - 0x400 + size]
 
     def shared_place(self, address):
         return f"bar at {address:#x}"
+
+    def shared_role(self, address):
+        return ""
 
 
 class Line:
@@ -280,7 +284,7 @@ REST:
 ONE = "@!%p0 bra END;\n"
 MISUSE = {
     "never initialised": (ONE + "mbarrier.arrive.shared::cta.b64 _, [bar];", "E1130", "no mbarrier has been init"),
-    "wait on nothing": (ONE + "mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar+8], 0;", "E1130", "bar+8"),
+    "wait on nothing": (ONE + "mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar+8], 0;", "E1130", "bar[1]"),
     "invalidated": (
         ONE + "mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.inval.shared::cta.b64 [bar];"
         "mbarrier.arrive.shared::cta.b64 _, [bar];",
@@ -314,7 +318,7 @@ MISUSE = {
     "all lanes where one is expected": (
         "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;" + SYNC + "mbarrier.arrive.shared::cta.b64 _, [bar];",
         "E1134",
-        "32 lanes arrive on the mbarrier bar",
+        "32 lanes arrive on the mbarrier bar[0]",
     ),
     "arrivals run ahead": (
         ONE + "mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.arrive.shared::cta.b64 _, [bar];"

@@ -266,7 +266,8 @@ MISUSE = {
         "E1153",
         "reduction 'inc' of a tensor of u16",
     ),
-    "over the barrier": (f"mbarrier.init.shared::cta.b64 [tile+1024], 1; {LOAD.format(2)} [tile], [%d40, {{0, 0}}], [bar];",
+    "over the barrier": (
+        f"mbarrier.init.shared::cta.b64 [tile+1024], 1; {LOAD.format(2)} [tile], [%d40, {{0, 0}}], [bar];",
         "E1131",
         "writes over the live mbarrier tile+1024",
     ),
