@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import numpy as np  # noqa: E402
-from kernels import NAMES, Kernel, kernel  # noqa: E402
+from card_kernels import NAMES, Kernel, kernel  # noqa: E402
 
 from ptxdsl.cuda.device_array import DeviceArray  # noqa: E402
 from ptxdsl.cuda.driver import CudaDriver, current_driver  # noqa: E402

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import differences
-from kernels import NAMES, kernel
-from rows import GROUPS
+from card_compare import differences
+from card_kernels import NAMES, kernel
+from card_rows import GROUPS
 
 from ptxdsl.sim.launch import simulate
 

@@ -30,8 +30,8 @@ CASES = [(path, arch) for path in SAMPLES for arch in header(path)["targets"].sp
 def test_header(path):
     told = header(path)
     assert list(told) == [path.name, "run", "targets", "launch", "args", "result"]
-    command = rf"ptxdsl compile samples/{path.name} --arch (\w+)"
-    assert re.fullmatch(command, told["run"])[1] in told["targets"].split(", ")
+    assert told["run"].startswith(f"ptxdsl run samples/{path.name} ")
+    assert "--expect" in told["run"]
     assert re.fullmatch(r"grid \d+, block \d+, no dynamic shared memory", told["launch"])
     assert told["result"].startswith("res == ")
 

@@ -215,18 +215,18 @@ def _modified_extreme(form: Form, values: list[Lanes], smaller: bool) -> Lanes:
 
 def absolute(form: Form) -> None:
     (a,) = form.sources(1)
-    _sign_changed(form, a, a.abs())
+    _sign_changed(form, a, a.abs(), a.abs())
 
 
 def negative(form: Form) -> None:
     (a,) = form.sources(1)
-    _sign_changed(form, a, -a)
+    _sign_changed(form, a, -a, a)
 
 
-def _sign_changed(form: Form, operand: Lanes, result: Lanes) -> None:
-    """The card does these by an addition, which makes NaNs quiet or canonical."""
+def _sign_changed(form: Form, operand: Lanes, result: Lanes, nan: Lanes) -> None:
+    """The card does these by an addition, which makes NaNs quiet or canonical; the sign of an f64 one is kept."""
     if form.type == "f64":
-        form.result(operand.is_nan().choose(result.as_bits() | QUIET_F64, result.as_bits()).as_float())
+        form.result(operand.is_nan().choose(nan.as_bits() | QUIET_F64, result.as_bits()).as_float())
     else:
         form.result(canonical(flush(result) if form.has("ftz") else result))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import lanewise
+import card_lanewise as lanewise
 import numpy as np
-from kernels import Kernel
-from rows import GROUPS, Row
+from card_kernels import Kernel
+from card_rows import GROUPS, Row
 
 FLOATS = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 

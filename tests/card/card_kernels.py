@@ -15,9 +15,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import lanewise
+import card_lanewise as lanewise
 import numpy as np
-from rows import GROUPS
+from card_rows import GROUPS
 
 from ptxdsl.run.generate import generate
 from ptxdsl.run.specification import ArraySpec, ScalarSpec, arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from rows import GROUPS, Row
+from card_rows import GROUPS, Row
 
 LANES = 256  # elements of a row: one CTA of as many threads
 SIZES = {"b16": 2, "f16": 2, "bf16": 2, "b64": 8, "f64": 8}  # bytes; of all others 4
