@@ -248,6 +248,8 @@ def compile_source(
 
 def compiled(job: Job) -> Compiled:
     """The artifact of a job. Raises CompileError."""
+    from ptxdsl.shared_names import shared_names
+
     ptx: Ptx = run(job, "ptx")
     return Compiled(
         signatures={kernel.signature.name: kernel.signature for kernel in ptx.kernels},
@@ -256,6 +258,7 @@ def compiled(job: Job) -> Compiled:
         options=job.options,
         inputs_digest=inputs_digest(job),
         warnings=tuple(job.sink.items),
+        shared_names=shared_names(ptx.kernels),
     )
 
 

@@ -51,6 +51,7 @@ def simulate_kernel(
         schedule=schedule,
         limits=limits,
         line_map=compiled.line_map,
+        shared_names=compiled.shared_names,
         trace=trace,
         record=record,
     )

@@ -237,7 +237,8 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
         )
     attrs = {"bytes": count * size, "align": max(alignment, align)}
     if t.space == "shared":
-        value = e.emit1("shared.alloc", [], tir.ptr("shared"), bound.span, **attrs, name="shared")
+        name = e.naming or "shared"
+        value = e.emit1("shared.alloc", [], tir.ptr("shared"), bound.span, **attrs, name=name, element=size)
     else:
         attrs["bytes"] = max(1, count * size)
         value = e.emit1("alloca", [], tir.ptr("local"), bound.span, **attrs)

@@ -50,7 +50,7 @@ class Context:
         self.function: FunctionFrame | None = None
         self.loop: LoopFrame | None = None
         self.uses_dynamic_shared = False
-        self.naming = "pipeline"  # the variable that is being given a value
+        self.naming: str | None = None  # the variable that is being given a value
         self.known_offsets: dict[tir.Value, tuple[tir.Value, int]] = {}  # pointer → base and constant bytes after it
 
     # ------------------------------------------------------------------------------------------ implemented above

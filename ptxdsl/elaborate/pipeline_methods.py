@@ -113,7 +113,8 @@ def make(e: Builtins, bound: Bound) -> RValue:
     stages = e.comptime_int(params["number_of_stages"], bound.span)
     subs = tuple(e.comptime_int(params[n], bound.span) for n in ("producer_sub_stages", "consumer_sub_stages"))
     operands = [e.runtime(v, bound.span).value for v in (full, empty)]
-    attrs = {"pipeline": e.naming, "producer": producer, "stages": stages, "full_subs": subs[0], "empty_subs": subs[1]}
+    name = e.naming or "pipeline"
+    attrs = {"pipeline": name, "producer": producer, "stages": stages, "full_subs": subs[0], "empty_subs": subs[1]}
     e.emit("pipe.new", operands, [], bound.span, **attrs)
     _, _, (_, state_type) = e.fields_of(t)  # type: ignore[arg-type]
     return e.struct_of(t, [full, empty, e.pipeline_state(state_type, *initial_state(producer))])

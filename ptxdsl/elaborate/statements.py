@@ -138,9 +138,10 @@ class Statements(Loops):
             for name in node.names:
                 self.new_variable(name, t, Uninit(t), scope)
             return
-        self.naming = node.names[0].id
         each = t if t is None or len(node.names) == 1 else TupleType((t,) * len(node.names))
+        outer, self.naming = self.naming, node.names[0].id
         value = self.evaluate(node.value, scope, each)
+        self.naming = outer
         values = self._spread(node.names, value, node.value.span)
         for name, item in zip(node.names, values, strict=True):
             if t is not None:

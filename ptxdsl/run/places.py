@@ -56,6 +56,7 @@ def in_simulator(
         schedule=schedule,
         limits=limits,
         line_map=subject.compiled.line_map,
+        shared_names=subject.compiled.shared_names,
         trace=trace,
         progress=progress,
     )
