@@ -27,6 +27,4 @@ def each(group: Group, operand: Operand, type: str) -> list[int]:
 
 def common(group: Group, operand: Operand, type: str) -> int | None:
     """The value that all active lanes have, None if they differ."""
-    values = each(group, operand, type)
-    first = values[0]
-    return first if values.count(first) == len(values) else None
+    return group.common(operand, type)
