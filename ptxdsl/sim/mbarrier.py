@@ -239,13 +239,14 @@ class Barrier:
 
 def tokens(first: int, mask: int, count: int) -> npt.NDArray[np.uint64]:
     """The states of 32 lanes of which those of a mask arrived one after another, ``count`` times each."""
-    return np.uint64(first) + _before(mask) * np.uint64(count << _PENDING_SHIFT)
+    return _steps(mask, count) + np.uint64(first)
 
 
 @lru_cache(1024)
-def _before(mask: int) -> npt.NDArray[np.uint64]:
-    """Of each lane, how many lanes of a mask are before it."""
-    return np.array([(mask & (1 << lane) - 1).bit_count() for lane in range(LANES)], np.uint64)
+def _steps(mask: int, count: int) -> npt.NDArray[np.uint64]:
+    """What each lane's state has more than the first one's: the arrivals of the lanes of a mask before it."""
+    before = np.array([(mask & (1 << lane) - 1).bit_count() for lane in range(LANES)], np.uint64)
+    return before * np.uint64(count << _PENDING_SHIFT)
 
 
 class Barriers:
@@ -339,7 +340,9 @@ class Barriers:
 
 def barriers_of(machine: Machine, cta: Cta) -> Barriers:
     """The table of a CTA's cluster."""
-    table: Barriers = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, _observer(machine)))
+    table: Barriers | None = cta.cluster.states.get(Barriers)
+    if table is None:
+        table = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, _observer(machine)))
     return table
 
 

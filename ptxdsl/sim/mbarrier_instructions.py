@@ -70,12 +70,17 @@ def own(group: Group, made: Form, address: int) -> int:
     return address
 
 
-def _operands(instruction: Instruction) -> tuple[Operand, Operand, tuple[Operand, ...]]:
-    """Destination (Sink if there is none), address, and what follows it."""
+@lru_cache(4096)
+def parsed(instruction: Instruction) -> tuple[Form, Operand | None, Operand, Operand | None]:
+    """The form, the destination (None if it is not wanted), the address, and the operand that follows it."""
+    destination: Operand | None = None
     operands = instruction.operands
-    if isinstance(operands[0], Address):
-        return Sink(), operands[0], operands[1:]
-    return operands[0], operands[1], operands[2:]
+    if not isinstance(operands[0], Address):
+        destination, *rest = operands
+        operands = tuple(rest)
+    if isinstance(destination, Sink):
+        destination = None
+    return form(instruction.opcode), destination, operands[0], operands[1] if len(operands) > 1 else None
 
 
 @handles("mbarrier.init")
@@ -97,8 +102,8 @@ def inval(group: Group) -> None:
 
 @handles("mbarrier.expect_tx", "mbarrier.complete_tx")
 def transactions(group: Group) -> None:
-    made = form(group.instruction.opcode)
-    _, address_operand, (size_operand, *_) = _operands(group.instruction)
+    made, _, address_operand, size_operand = parsed(group.instruction)
+    assert size_operand is not None
     expecting = made.name == "mbarrier.expect_tx"
     sizes = each(group, size_operand, "u32")
     for address, size in zip(each(group, address_operand, "u64"), sizes, strict=True):
@@ -109,35 +114,33 @@ def transactions(group: Group) -> None:
 
 @handles("mbarrier.arrive", "mbarrier.arrive_drop")
 def arrive(group: Group) -> None:
-    made = form(group.instruction.opcode)
-    destination, address_operand, rest = _operands(group.instruction)
+    made, destination, address_operand, number_operand = parsed(group.instruction)
     drop = made.name == "mbarrier.arrive_drop"
-    number = common(group, rest[0], "u32") if rest else 1
     address = common(group, address_operand, "u64")
-    wanted = not isinstance(destination, Sink)
+    number = 1 if number_operand is None else common(group, number_operand, "u32")
     if address is not None and number is not None:
-        barrier = _arrivable(group, made, address, wanted)
+        barrier = _arrivable(group, made, address, destination)
         count, expect = (1, number) if made.expects else (number, 0)
-        lanes = group.mask.bit_count()
-        first = barrier.arrive(lanes, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
-        if wanted:
+        first = barrier.arrive(
+            group.mask.bit_count(), count, complete=made.complete, drop=drop, expect=expect, time=group.time
+        )
+        if destination is not None:
             group.write(destination, tokens(first, group.mask, count), "b64")
         return
-    numbers = each(group, rest[0], "u32") if rest else [1] * group.mask.bit_count()
+    lanes = lane_numbers(group.mask)
+    numbers = [1] * len(lanes) if number_operand is None else each(group, number_operand, "u32")
     states = np.zeros(LANES, np.uint64)
-    for lane, address, number in zip(
-        lane_numbers(group.mask), each(group, address_operand, "u64"), numbers, strict=True
-    ):
-        barrier = _arrivable(group, made, address, wanted)
+    for lane, address, number in zip(lanes, each(group, address_operand, "u64"), numbers, strict=True):
+        barrier = _arrivable(group, made, address, destination)
         count, expect = (1, number) if made.expects else (number, 0)
         states[lane] = barrier.arrive(1, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
-    if wanted:
+    if destination is not None:
         group.write(destination, states, "b64")
 
 
-def _arrivable(group: Group, made: Form, address: int, wanted: bool) -> Barrier:
+def _arrivable(group: Group, made: Form, address: int, destination: Operand | None) -> Barrier:
     barrier = find(group, made, address)
-    if wanted and barrier.address >> RANK_SHIFT != group.cta.rank:
+    if destination is not None and barrier.address >> RANK_SHIFT != group.cta.rank:
         raise group.fault(
             "E1136",
             f"{made.name} on {barrier.place} cannot return a state: the barrier is in another CTA",
@@ -159,21 +162,22 @@ def pending_count(group: Group) -> None:
 @handles("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(group: Group) -> Wait | None:
     """True for the lanes whose phase is complete, at once if there are any; else try_wait waits for the first."""
-    made = form(group.instruction.opcode)
-    result, address_operand, rest = _operands(group.instruction)
+    made, result, address_operand, what_operand = parsed(group.instruction)
+    assert what_operand is not None
     kind = "u32" if made.parity else "b64"
-    address, what = common(group, address_operand, "u64"), common(group, rest[0], kind)
+    address, what = common(group, address_operand, "u64"), common(group, what_operand, kind)
     if address is not None and what is not None:
         barrier = _waitable(group, made, address)
         if _complete(group, made, barrier, what):
             barrier.saw()
             group.after(barrier.done_at)
-            group.write(result, _YES, "pred")
+            if result is not None:
+                group.write(result, _YES, "pred")
             return None
         return _later(group, made, result, [(barrier, what)])
     pairs = [
         (_waitable(group, made, address), what)
-        for address, what in zip(each(group, address_operand, "u64"), each(group, rest[0], kind), strict=True)
+        for address, what in zip(each(group, address_operand, "u64"), each(group, what_operand, kind), strict=True)
     ]
     found = np.zeros(LANES, np.bool_)
     for lane, (barrier, what) in zip(lane_numbers(group.mask), pairs, strict=True):
@@ -183,7 +187,8 @@ def wait(group: Group) -> Wait | None:
             found[lane] = True
     if not found.any():
         return _later(group, made, result, pairs)
-    group.write(result, found, "pred")
+    if result is not None:
+        group.write(result, found, "pred")
     return None
 
 
@@ -202,7 +207,7 @@ def _complete(group: Group, made: Form, barrier: Barrier, what: int) -> bool:
     return barrier.completed(what)
 
 
-def _later(group: Group, made: Form, result: Operand, pairs: list[tuple[Barrier, int]]) -> Wait | None:
+def _later(group: Group, made: Form, result: Operand | None, pairs: list[tuple[Barrier, int]]) -> Wait | None:
     """None of the (barrier, parity or state) of the lanes is complete."""
     barrier, what = pairs[0]
     if made.parity:
@@ -228,7 +233,8 @@ def _later(group: Group, made: Form, result: Operand, pairs: list[tuple[Barrier,
         return barrier.describe(parity)
 
     def give_up(group: Group) -> None:
-        group.write(result, _NO, "pred")
+        if result is not None:
+            group.write(result, _NO, "pred")
 
     if made.blocking:
         return Wait(ready, describe, give_up=give_up)
