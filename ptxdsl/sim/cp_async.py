@@ -16,6 +16,7 @@ from ptxdsl.sim.host import Group, Wait, handles
 from ptxdsl.sim.lane_values import common, each, lane_numbers
 from ptxdsl.sim.mbarrier import Barrier
 from ptxdsl.sim.mbarrier_instructions import find, form, own
+from ptxdsl.sim.memory import AccessFault
 from ptxdsl.sim.timeline import copy_cycles
 from ptxdsl.sim.transfer import CP_ASYNC, After, Transfer, groups_of, wait_for
 
@@ -99,7 +100,7 @@ class _Rows:
             self.numbers = ((addresses - np.uint64(self.first)) // np.uint64(size)).astype(np.int64)
             try:
                 self._all()
-            except Exception:  # a gap between two lanes' memory, or a fault: one by one tells
+            except AccessFault:  # a gap between two lanes' memory, or an error: one by one tells
                 self.numbers = None
         if self.numbers is None:
             for address in addresses:
