@@ -1,4 +1,4 @@
-"""Asynchronous stores and reductions of registers: ``st.async``, ``red.async``.
+"""Asynchronous stores and reductions of registers: ``st.async``, ``red.async``; and ``st.bulk``.
 
 Source: PTX ISA, "st.async" and "red.async". Into shared memory of the cluster they tell an mbarrier of their bytes; the
 forms for global memory have no completion that a program could see but the kernel's end.
@@ -98,3 +98,15 @@ def _values(group: Group, operand: Operand, type: str) -> npt.NDArray[np.uint8]:
     items = operand.items if isinstance(operand, Vector) else (operand,)
     columns = [group.read(item, type)[group.lanes] for item in items]
     return np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8)
+
+
+@handles("st.bulk")
+def store_zeros(group: Group) -> None:
+    """``st.bulk``: zeros in shared memory, at once. Source: PTX ISA, "st.bulk"."""
+    to, size_operand, _ = group.instruction.operands
+    space = "shared::cta" if "shared::cta" in group.instruction.parts else "generic"
+    for target, size in zip(each(group, to, "u64"), each(group, size_operand, "u64"), strict=True):
+        if size % 8:
+            raise group.fault("E1150", f"st.bulk of {size} bytes; the size must be a multiple of 8")
+        barriers_of(group.machine, group.cta).spare(shared_address(space, target), size, "st.bulk")
+        group.machine.memory.view(group.cta, space, target, size, write=True, align=8)[...] = 0

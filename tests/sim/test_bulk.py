@@ -267,6 +267,23 @@ ONE:
     assert (out.reshape(32, 4) == np.stack([lanes + 1000, lanes, 2 * lanes, lanes], axis=1)).all()
 
 
+def test_bulk_zeros():
+    out = zeros()
+    body = (
+        FILL
+        + """
+@%p0 st.bulk.weak.shared::cta [tile+16], 24, 0;
+mov.u32 %r1, tile; cvt.u64.u32 %d2, %r1; cvta.shared.u64 %d2, %d2; @%p0 st.bulk [%d2+504], 8, 0;
+bar.sync 0; mov.u64 %d1, %d0;
+"""
+        + OUT
+    )
+    finish(body, out, target="sm_100a")
+    expected = np.repeat(np.arange(32), 4)
+    expected[4:10] = expected[126:] = 0
+    assert (out == expected).all()
+
+
 # What is wrong: PTX after the barrier's init and with the tile filled, code, words
 
 MISUSE = {
