@@ -114,7 +114,12 @@ class TensorMemory:
         self.words[:, first : first + columns] = UNWRITTEN
 
     def may_release(self, address: int, columns: int, origin: Instruction) -> Allocation:
-        """The allocation that ``tcgen05.dealloc`` names. Raises Fault."""
+        """The allocation that ``tcgen05.dealloc`` names. Raises Fault.
+
+        A ``ld`` that is not waited for is no obstacle: whoever uses its registers has waited (PTX ISA, "Register
+        dependencies, same thread"), and programs leave ``wait::ld`` out where nothing but the end follows. It is still
+        held against what writes these columns after another allocation.
+        """
         check_size(columns, "tcgen05.dealloc")
         found = next((a for a in self.allocations if (a.first, a.columns) == (address, columns)), None)
         if found is None:
@@ -123,7 +128,7 @@ class TensorMemory:
                 f"tcgen05.dealloc of {columns} columns at {address:#x}, not given by tcgen05.alloc; {self.owned()}",
             )
         whole = Access(Region(lanes_mask(0, LANES), found.first, found.first + columns), True, origin)
-        self.check(whole, self.moving + self.queued)
+        self.check(whole, [a for a in self.moving if a.writes] + self.queued)
         return found
 
     def release(self, allocation: Allocation) -> None:
