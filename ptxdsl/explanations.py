@@ -997,6 +997,38 @@ not a schedule
 A schedule is `round-robin`, `random:SEED`, `slow:NAME` (a warp, `warp3` or `cta0.warp3`, a role's warps, `warps4-7`, or
 a unit such as `tma`), or the text of a recorded one.
 """,
+    "E1110": """
+an instruction that the simulator does not have
+
+All such instructions of a kernel are reported before anything runs: an opcode, a type or a modifier that is not
+executed (textures, surfaces, video instructions), or operands that do not fit the instruction. Take the kernel's path
+for another target, or leave the instruction out for the simulation.
+""",
+    "E1111": """
+a recursive call
+
+The simulator executes a kernel with all its calls inlined, so a function cannot call itself, directly or by way of
+others, and calls are nested at most a hundred deep. The message shows the chain. Write the recursion as a loop.
+""",
+    "E1112": """
+a call that the simulator cannot follow
+
+A call goes to a function with a body in the same PTX text, with as many results and arguments as it has, or to one of
+the functions that the simulator has itself (`vprintf`, `__assertfail`). Calls through a function pointer and of
+functions from other modules are not executed: link the module first, or compile it as one.
+""",
+    "E1113": """
+a kernel that is too large
+
+The simulator's limits are 100,000 instructions with all calls inlined, 4 MiB of registers of a warp (16,384 registers
+that live from block to block), 16 MiB of shared memory and 512 KiB of local memory of a thread.
+""",
+    "E1114": """
+no such kernel
+
+A kernel is an `.entry` with a body in the PTX text, by the name that it has there. Without a name the text has exactly
+one kernel.
+""",
     "E1115": """
 an operand that must be the same in all lanes
 
