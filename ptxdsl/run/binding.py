@@ -64,7 +64,9 @@ def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
         return tuple(_value(f, f"{path}.{f.name}", left, bound) for f in param.fields)
     spec = left.pop(path, None)
     if spec is None:
-        raise error("E1018", f"parameter '{path}: {type_text(param)}' is given no value", None, help=_example(param, path))
+        raise error(
+            "E1018", f"parameter '{path}: {type_text(param)}' is given no value", None, help=_example(param, path)
+        )
     if isinstance(spec, BytesSpec):
         return _bytes(param, path, spec)
     if isinstance(param, ScalarParam):
@@ -78,7 +80,12 @@ def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
     if isinstance(param, TensorMapParam):
         return MapOf(array, dtype, options)
     if options:
-        raise error("E1018", f"parameter '{path}: {type_text(param)}' is no TensorMap", None, help=f"leave out {', '.join(options)}")
+        raise error(
+            "E1018",
+            f"parameter '{path}: {type_text(param)}' is no TensorMap",
+            None,
+            help=f"leave out {', '.join(options)}",
+        )
     return array
 
 

@@ -1,7 +1,7 @@
 """From a run's events to what a timeline shows: a lane for each warp, each asynchronous unit and each stage.
 
-A stage is a pair of mbarriers that hand a slot to and fro: who waits for the one arrives on the other next. The one
-whose first phase completes first is its "full" barrier. A stage is *empty* until a producer has its slot, *filling*
+A stage is a pair of mbarriers that hand a slot to and fro: who has waited for the one arrives on the other. The one that
+is named so, or whose first phase completes first, is its "full" barrier. A stage is *empty* until a producer has its slot, *filling*
 until the full barrier completes a phase, *full* until a consumer has seen it, and *in use* until the empty barrier
 completes. An mbarrier without a partner has a lane of its own that shows its phases.
 """
@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.timeline import Event
-
-MBARRIER = "mbarrier "
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,9 @@ def _units(events: Iterable[Event], end: int) -> Iterator[Lane]:
 
 
 def _work(start: Event, end: int) -> Bar:
-    return Bar(start.time, max(end, start.time + 1), "work", f"{start.entity.partition('.')[2]}: {start.detail}", start.line)
+    return Bar(
+        start.time, max(end, start.time + 1), "work", f"{start.entity.partition('.')[2]}: {start.detail}", start.line
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- stages
@@ -116,39 +116,67 @@ class _Barrier:
 def _stages(events: Sequence[Event], end: int) -> Iterator[Lane]:
     barriers: dict[str, _Barrier] = {}
     partners: dict[str, Counter[str]] = defaultdict(Counter)
-    waited: dict[str, str] = {}
+    seen: dict[str, str] = {}  # by warp: the barrier whose wait was over last
     for event in events:
-        cta = event.entity.partition(".")[0]
-        if event.kind == "resume" and event.detail.startswith(MBARRIER):
-            name = _key(cta, event.detail.removeprefix(MBARRIER))
-            barriers.setdefault(name, _Barrier(name)).seen.append(event)
-            waited[event.entity] = name
-        elif event.kind == "arrive" and event.entity in waited:
-            partners[waited.pop(event.entity)][_key(cta, event.detail)] += 1
-        elif event.kind == "phase":
-            name = _key(cta, event.detail)
-            barriers.setdefault(name, _Barrier(name)).phases.append(event)
+        if event.kind not in ("seen", "arrive", "phase"):
+            continue
+        place = event.detail.rpartition(" phase ")[0] if event.kind == "phase" else event.detail
+        name = f"{event.entity.partition('.')[0]}.{place}"
+        barrier = barriers.setdefault(name, _Barrier(name))
+        if event.kind == "phase":
+            barrier.phases.append(event)
+        elif event.kind == "seen":
+            barrier.seen.append(event)
+            seen[event.entity] = name
+        elif event.entity in seen:
+            partners[seen[event.entity]][name] += 1
     best = {name: counter.most_common(1)[0][0] for name, counter in partners.items()}
+    best |= _by_role(barriers)
     done: set[str] = set()
     for name, barrier in barriers.items():
         other = barriers.get(best.get(name, ""))
+        if name in done:
+            continue
         if other is not None and best.get(other.name) == name and name != other.name:
-            if {name, other.name} & done:
-                continue
-            done |= {name, other.name}
-            full, empty = (barrier, other) if _first(barrier) <= _first(other) else (other, barrier)
+            done.add(other.name)
+            full, empty = (barrier, other) if _is_full(barrier, other) else (other, barrier)
             yield Lane(_stage_name(full.name, empty.name), "stage", list(_occupancy(full, empty, end)))
-        elif name not in best.values() or best.get(best.get(name, "")) != name:
+        else:
             yield Lane(name, "stage", list(_phases(barrier, end)))
 
 
-def _key(cta: str, place: str) -> str:
-    return f"{cta}.{place.partition(' at ')[0]}"
+# What the simulator says of a barrier that it knows to be a RolePipeline's.
+_ROLE = re.compile(r" \((producer|consumer)_mbar of (stage \d+.*)\)$")
+
+
+def _by_role(names: Iterable[str]) -> dict[str, str]:
+    """The partners of those whose names say it: the same stage of the same CTA, in the same array if there are more."""
+    found: dict[str, str] = {}
+    sides: dict[tuple[str, str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name in names:
+        role = _ROLE.search(name)
+        if role:
+            cta, _, variable = name.partition(".")
+            for array in ("", variable.partition("[")[0]):
+                sides[cta, role[2], array][role[1]].append(name)
+    for side in sides.values():
+        producers, consumers = side["producer"], side["consumer"]
+        if len(producers) == len(consumers) == 1:
+            found |= {producers[0]: consumers[0], consumers[0]: producers[0]}
+    return found
 
 
 def _stage_name(full: str, empty: str) -> str:
+    """``cta0.stage 0 (bars[0], bars[3])``."""
     cta, _, name = full.partition(".")
-    return f"{cta}.stage {name} / {empty.partition('.')[2]}"
+    role = _ROLE.search(name)
+    other = _ROLE.sub("", empty.partition(".")[2])
+    return f"{cta}.{role[2] if role else 'stage'} ({_ROLE.sub('', name)}, {other})"
+
+
+def _is_full(barrier: _Barrier, other: _Barrier) -> bool:
+    role = _ROLE.search(barrier.name)
+    return role[1] == "producer" if role else _first(barrier) <= _first(other)
 
 
 def _first(barrier: _Barrier) -> int:

@@ -147,6 +147,8 @@ def _arrivable(group: Group, made: Form, address: int, destination: Operand | No
             "write _ in the state's place",
         )
     group.touch(barrier)
+    if group.machine.trace is not None:
+        group.machine.event("arrive", barrier.place, group.instruction.line)
     return barrier
 
 
@@ -169,8 +171,7 @@ def wait(group: Group) -> Wait | None:
     if address is not None and what is not None:
         barrier = _waitable(group, made, address)
         if _complete(group, made, barrier, what):
-            barrier.saw()
-            group.after(barrier.done_at)
+            _saw(group, barrier)
             if result is not None:
                 group.write(result, _YES, "pred")
             return None
@@ -182,14 +183,20 @@ def wait(group: Group) -> Wait | None:
     found = np.zeros(LANES, np.bool_)
     for lane, (barrier, what) in zip(lane_numbers(group.mask), pairs, strict=True):
         if _complete(group, made, barrier, what):
-            barrier.saw()
-            group.after(barrier.done_at)
+            _saw(group, barrier)
             found[lane] = True
     if not found.any():
         return _later(group, made, result, pairs)
     if result is not None:
         group.write(result, found, "pred")
     return None
+
+
+def _saw(group: Group, barrier: Barrier) -> None:
+    barrier.saw()
+    group.after(barrier.done_at)
+    if group.machine.trace is not None:
+        group.machine.event("seen", barrier.place, group.instruction.line)
 
 
 def _waitable(group: Group, made: Form, address: int) -> Barrier:

@@ -33,8 +33,8 @@ class Event:
     """time: cycles. entity: a warp's or an agent's name. line: of the PTX text, 0 if none.
 
     kind: ``start`` and ``exit`` of a warp; ``wait`` and ``resume`` (detail: what for); ``begin`` and ``end`` of an
-    agent's work (detail: its instruction); what families of instructions add (``phase``: an mbarrier has completed one,
-    detail names it; ``arrive``).
+    agent's work (detail: its instruction); of an mbarrier, which detail names, ``arrive``, ``seen`` (a wait for it is
+    over) and ``phase`` (it has completed the one that detail ends with).
     """
 
     time: int
