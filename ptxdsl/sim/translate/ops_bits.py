@@ -6,7 +6,7 @@ Conversion Instructions: prmt".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ptxdsl.ptx.module import Immediate
 from ptxdsl.sim.translate.emitter import Unsupported
@@ -93,14 +93,18 @@ def extract_field(form: Form) -> None:
     if isinstance(at, int) and isinstance(size, int):
         form.result(_constant_field(a, at & 0xFF, size & 0xFF, signed))
         return
-    pos, length = (form.source(i, "u32") & 0xFF for i in (1, 2))
+    values = [a, form.source(1, "u32"), form.source(2, "u32")]
+    form.result(form.apart(lambda a, pos, length: _field(a, pos & 0xFF, length & 0xFF, signed), *values))
+
+
+def _field(a: Lanes, pos: Lanes, length: Lanes, signed: bool) -> Lanes:
     low = shifted(a, pos, "ashr" if signed else "lshr")
     # Up and down again by what is not of the field.
     spare = (length.icmp("ugt", a.bits).choose(0, a.bits - length)).resize(a.element, signed=False)
     inner = spare.umin(a.bits - 1)
     up = low.shl(inner)
     field = up.ashr(inner) if signed else up.lshr(inner)
-    form.result(length.icmp("eq", 0).choose(0, field))
+    return length.icmp("eq", 0).choose(0, field)
 
 
 def _constant_field(a: Lanes, pos: int, length: int, signed: bool) -> Lanes:
@@ -116,11 +120,20 @@ def _constant_field(a: Lanes, pos: int, length: int, signed: bool) -> Lanes:
 def insert_field(form: Form) -> None:
     """bfi: the low ``len`` bits of a replace those of b from ``pos`` on."""
     form.count(4)
+
+    def compute(a: Lanes, b: Lanes, pos: Lanes, length: Lanes) -> Lanes:
+        pos = pos & 0xFF
+        ones = ~shifted(a.like(-1), length & 0xFF, "shl")
+        mask = shifted(ones, pos, "shl")
+        return (b & ~mask) | (shifted(a, pos, "shl") & mask)
+
+    at, size = amount(form, 2), amount(form, 3)
     a, b = form.source(0), form.source(1)
-    pos, length = (form.source(i, "u32") & 0xFF for i in (2, 3))
-    ones = ~shifted(a.like(-1), length, "shl")
-    mask = shifted(ones, pos, "shl")
-    form.result((b & ~mask) | (shifted(a, pos, "shl") & mask))
+    if isinstance(at, int) and isinstance(size, int):
+        mask = ((1 << (size & 0xFF)) - 1) << (at & 0xFF)
+        form.result((b & ~mask) | (shifted(a, at & 0xFF, "shl") & mask))
+    else:
+        form.result(form.apart(compute, a, b, form.source(2, "u32"), form.source(3, "u32")))
 
 
 def mask_field(form: Form) -> None:
@@ -149,7 +162,11 @@ def extend_field(form: Form) -> None:
 def find_nth(form: Form) -> None:
     """fns: the place of the n-th one from a base on, upwards or downwards."""
     form.count(3)
-    mask, base, offset = form.source(0, "b32"), form.source(1, "b32") & 31, form.source(2, "s32")
+    form.result(form.apart(_nth, form.source(0, "b32"), form.source(1, "b32"), form.source(2, "s32")), "b32")
+
+
+def _nth(mask: Lanes, base: Lanes, offset: Lanes) -> Lanes:
+    base = base & 31
     down = offset.icmp("slt", 0)
     word = down.choose(mask.intrinsic("bitreverse").lshr(31 - base), mask.lshr(base))
     steps = offset.abs() - 1  # ones to be passed over; of offset 0: -1
@@ -165,33 +182,39 @@ def find_nth(form: Form) -> None:
     here = (mask.lshr(base) & 1).icmp("ne", 0)
     zero = offset.icmp("eq", 0)
     place, found = zero.choose(base, place), (zero & here) | (~zero & found)
-    form.result(found.choose(place, -1), "b32")
+    return found.choose(place, -1)
 
 
-def lut(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:
-    """The function of three bits that an 8-bit table gives, built from its two halves: a chooses between them."""
-
-    def of_c(bits: int) -> Lanes | int:
-        return c if bits == 2 else ~c if bits == 1 else -(bits & 1)
-
-    def of_b(bits: int) -> Lanes | int:
-        return _either(b, of_c(bits >> 2), of_c(bits & 3))
-
-    result = _either(a, of_b(table >> 4), of_b(table & 15))
-    return result if isinstance(result, Lanes) else a.like(result)
+def lut(inputs: Sequence[Lanes], table: int) -> Lanes:
+    """The function of bits that a table of ``2**len(inputs)`` bits gives; the first input is the index's top bit."""
+    result = _of_table(list(inputs), table)
+    return result if isinstance(result, Lanes) else inputs[0].like(result)
 
 
-def _either(choice: Lanes, one: Lanes | int, zero: Lanes | int) -> Lanes | int:
-    """Bitwise: ``one`` where the choice's bit is set, ``zero`` elsewhere. 0 and -1 are constants."""
-    if one is zero or (isinstance(one, int) and one == zero):
-        return one
-    if isinstance(one, int) and isinstance(zero, int):
-        return choice if one else ~choice
-    if isinstance(zero, int):
+def _of_table(inputs: list[Lanes], table: int) -> Lanes | int:
+    """As ``lut``; a constant function is 0 or -1."""
+    if not inputs:
+        return -table
+    choice, rest = inputs[0], inputs[1:]
+    size = 1 << len(rest)
+    ones = (1 << size) - 1
+    high, low = table >> size, table & ones
+    zero = _of_table(rest, low)
+    if high == low:
+        return zero
+    if high == low ^ ones:
+        if isinstance(zero, int):
+            return ~choice if zero else choice
+        return zero ^ choice
+    if low == 0 or low == ones:
+        one = _of_table(rest, high)
         assert isinstance(one, Lanes)
-        return (one | ~choice) if zero else (one & choice)
-    if isinstance(one, int):
-        return (zero | choice) if one else (zero & ~choice)
+        return one | ~choice if low else one & choice
+    assert isinstance(zero, Lanes)
+    if high == 0 or high == ones:
+        return zero | choice if high else zero & ~choice
+    one = _of_table(rest, high)
+    assert isinstance(one, Lanes)
     return ((one ^ zero) & choice) ^ zero
 
 
@@ -202,7 +225,7 @@ def lop3(form: Form) -> None:
     if not isinstance(immediate, Immediate) or not 0 <= immediate.value <= 255:
         raise Unsupported("the table is no constant from 0 to 255")
     a, b, c = (form.source(i) for i in range(3))
-    value = lut(a, b, c, immediate.value)
+    value = lut((a, b, c), immediate.value)
     if boolean is None:
         form.result(value)
         return
@@ -220,7 +243,10 @@ def permute(form: Form) -> None:
     if mode is None and isinstance(control, Immediate):
         form.result(_permuted(form, control.value), "b32")
         return
-    a, b, c = (form.source(i, "b32") for i in range(3))
+    form.result(form.apart(lambda a, b, c: _chosen(a, b, c, mode), *(form.source(i, "b32") for i in range(3))), "b32")
+
+
+def _chosen(a: Lanes, b: Lanes, c: Lanes, mode: str | None) -> Lanes:
     pair = a.zext("i64") | b.zext("i64").shl(32)
     selectors = [c.lshr(4 * i) if i else c for i in range(4)] if mode is None else _selectors(mode, c & 3)
     result = a.like(0)
@@ -230,7 +256,7 @@ def permute(form: Form) -> None:
             byte = (selector & 8).icmp("ne", 0).choose(byte.ashr(7), byte)
         wide = byte.zext("i32")
         result = result | (wide.shl(8 * i) if i else wide)
-    form.result(result, "b32")
+    return result
 
 
 def _permuted(form: Form, control: int) -> Lanes:

@@ -17,6 +17,7 @@ from ptxdsl.sim.translate.ops_float_common import (
     flush,
     round_to_float,
     saturate,
+    saturate_half,
     sum_to_odd,
     widen_half,
 )
@@ -98,9 +99,8 @@ def pack(form: Form) -> None:
 # floats to integers
 
 
-def as_floats(form: Form, index: int, type: str) -> Lanes:
-    """A source of a floating-point type as floats or doubles."""
-    a = form.source(index, type)
+def as_floats(a: Lanes, type: str) -> Lanes:
+    """Values of a floating-point type as floats or doubles."""
     return widen_half(a, type) if type in ("f16", "bf16") else a
 
 
@@ -108,59 +108,62 @@ def _float_to_integer(form: Form, target: str, source: str) -> None:
     form.count(1)
     rounding = TO_WHOLE[form.needs(*TO_WHOLE)]
     form.has("sat")  # always done
-    a = as_floats(form, 0, source)
-    if form.has("ftz"):
-        a = flush(a)
-    whole = a.intrinsic(rounding)
-    signed = is_signed(target)
-    result = whole.intrinsic("fptosi.sat" if signed else "fptoui.sat", result=ELEMENTS[target])
-    if source == "f64" or width(target) == 64:
-        result = a.is_nan().choose(result.pattern(1 << (width(target) - 1)), result)
-    form.result(result, target)
+    ftz = form.has("ftz")
+
+    def compute(a: Lanes) -> Lanes:
+        x = as_floats(a, source)
+        whole = (flush(x) if ftz else x).intrinsic(rounding)
+        conversion = "fptosi.sat" if is_signed(target) else "fptoui.sat"
+        result = whole.intrinsic(conversion, result=ELEMENTS[target])
+        if source == "f64" or width(target) == 64:
+            result = x.is_nan().choose(result.pattern(1 << (width(target) - 1)), result)
+        return result
+
+    form.result(form.apart(compute, form.source(0)), target)
 
 
 # integers to floats
 
 
-def exact_double(a: Lanes, signed: bool) -> Lanes:
-    """An integer of at most 64 bits as a double, rounded to odd where it does not fit."""
-    if a.bits < 64:
-        return a.to_float("double", signed)
+def halves_of_double(a: Lanes, signed: bool) -> tuple[Lanes, Lanes]:
+    """A 64-bit integer as the sum of two doubles, both exact."""
     upper = a.ashr(32) if signed else a.lshr(32)
     high = upper.to_float("double", signed=True) * 2.0**32
-    low = (a & 0xFFFF_FFFF).to_float("double", signed=True)
-    return sum_to_odd(high, low)
+    return high, (a & 0xFFFF_FFFF).to_float("double", signed=True)
+
+
+def exact_double(a: Lanes, signed: bool) -> Lanes:
+    """An integer of at most 64 bits as a double, rounded to odd where it does not fit."""
+    return sum_to_odd(*halves_of_double(a, signed)) if a.bits == 64 else a.to_float("double", signed)
 
 
 def _integer_to_float(form: Form, target: str, source: str) -> None:
     form.count(1)
     rounding = form.needs("rn", "rz", "rm", "rp")
     form.has("ftz")  # there are no subnormal numbers here
-    a = form.source(0)
-    signed = is_signed(source)
-    sat = form.has("sat")
-    if target == "f64":
-        result = a.to_float("double", signed)
-        if rounding != "rn" and a.bits == 64:
-            result = _cut_to_double(a, signed, rounding)
-        form.result(saturate(result) if sat else result, target)
-        return
-    if target == "f32":
-        if rounding == "rn" and a.bits < 64:
+    signed, sat = is_signed(source), form.has("sat")
+
+    def compute(a: Lanes) -> Lanes:
+        if target in ("f16", "bf16"):
+            codes = encode(exact_double(a, signed), target, rounding).trunc("i16")
+            return saturate_half(codes, target) if sat else codes
+        if target == "f64":
+            rounded = rounding != "rn" and a.bits == 64
+            result = _cut_to_double(a, signed, rounding) if rounded else a.to_float("double", signed)
+        elif rounding == "rn" and a.bits < 64:
             result = a.to_float("float", signed)
         else:
             result = round_to_float(exact_double(a, signed), rounding)
-        form.result(saturate(result) if sat else result, target)
-        return
-    codes = encode(exact_double(a, signed), target, rounding)
-    form.result(_saturated_half(codes.trunc("i16"), target) if sat else codes.trunc("i16"), target)
+        return saturate(result) if sat else result
+
+    a = form.source(0)
+    short = rounding == "rn" and target in ("f32", "f64")
+    form.result(compute(a) if short else form.apart(compute, a), target)
 
 
 def _cut_to_double(a: Lanes, signed: bool, rounding: str) -> Lanes:
     """A 64-bit integer as a double, rounded otherwise than to nearest: the nearest one, and what the two differ by."""
-    upper = a.ashr(32) if signed else a.lshr(32)
-    high = upper.to_float("double", signed=True) * 2.0**32
-    low = (a & 0xFFFF_FFFF).to_float("double", signed=True)
+    high, low = halves_of_double(a, signed)
     total = high + low
     error = low - (total - high)  # exact: |high| >= |low|, or high is 0
     bits = total.as_bits()
@@ -171,12 +174,6 @@ def _cut_to_double(a: Lanes, signed: bool, rounding: str) -> Lanes:
     if rounding == "rm":
         return below.choose(negative.choose(bits + 1, bits - 1), bits).as_float()
     return above.choose(negative.choose(bits - 1, bits + 1), bits).as_float()
-
-
-def _saturated_half(codes: Lanes, type: str) -> Lanes:
-    one, infinity = {"f16": (0x3C00, 0x7C00), "bf16": (0x3F80, 0x7F80)}[type]
-    low = codes.icmp("slt", 0).choose(0, codes.umin(one))
-    return (codes & 0x7FFF).icmp("ugt", infinity).choose(0, low)
 
 
 # floats to floats
@@ -194,53 +191,53 @@ def _float_to_float(form: Form, target: str, source: str) -> None:
         return
     if whole is not None:
         raise Unsupported(f".{whole} between two formats")
-    a = as_floats(form, 0, source)
-    if ftz and source == "f32":
-        a = flush(a)
+    nearest = rounding or "rn"
     if target in ("f16", "bf16"):
-        form.result(_to_half(form, a, source, target, rounding or "rn", sat), target)
-        return
-    if target == "f32":
-        result = round_to_float(a, rounding or "rn") if source == "f64" else a
-        if source == "f64":
-            result = a.is_nan().choose(_cut_payload(a), result)
-        elif source == "f16" or ftz:
-            result = canonical(result)
-        if ftz:
-            result = flush(result) if source != "f64" else _flush_tiny(a, result, rounding or "rn")
-        form.result(saturate(result) if sat else result, target)
-        return
-    if source == "f32" and ftz:
-        a = canonical(a)
-    # A NaN keeps its sign and payload and becomes quiet.
-    result = a.is_nan().choose(_widened_nan(a), a.fpext().as_bits()).as_float()
-    form.result(saturate(result) if sat else result, target)
+        relu, finite = form.has("relu"), form.has("satfinite")
+
+        def compute(a: Lanes) -> Lanes:
+            x = as_floats(a, source)
+            if ftz and source == "f32":
+                x = flush(x)
+            codes = encode(x, target, nearest, saturating=finite, relu=relu).trunc("i16")
+            if source == "f64":
+                codes = x.is_nan().choose(_cut_payload(x, target), codes)
+            return saturate_half(codes, target) if sat else codes
+    else:
+
+        def compute(a: Lanes) -> Lanes:
+            x = as_floats(a, source)
+            result = _to_f32(x, source, nearest, ftz) if target == "f32" else _to_f64(x, ftz)
+            return saturate(result) if sat else result
+
+    form.result(form.apart(compute, form.source(0)), target)
 
 
-def _to_half(form: Form, a: Lanes, source: str, target: str, rounding: str, sat: bool) -> Lanes:
-    relu, finite = form.has("relu"), form.has("satfinite")
-    codes = encode(a, target, rounding, saturating=finite, relu=relu).trunc("i16")
-    if source == "f64":
-        # Its sign and the upper bits of its payload.
-        mantissa = FORMATS[target].mantissa_bits
-        bits = a.as_bits()
-        cut = bits.lshr(52 - mantissa).trunc("i16") | ((FORMATS[target].infinity or 0) | 1 << (mantissa - 1))
-        nan = (cut & 0x7FFF) | bits.lshr(48).trunc("i16") & 0x8000
-        codes = a.is_nan().choose(nan, codes)
-    return _saturated_half(codes, target) if sat else codes
+def _to_f32(x: Lanes, source: str, rounding: str, ftz: bool) -> Lanes:
+    if source != "f64":
+        result = canonical(x) if source == "f16" or ftz else x
+        return flush(result) if ftz else result
+    result = x.is_nan().choose(_cut_payload(x, "f32").as_float(), round_to_float(x, rounding))
+    return _flush_tiny(x, result, rounding) if ftz else result
 
 
-def _cut_payload(a: Lanes) -> Lanes:
-    """A NaN of f64 as one of f32."""
-    bits = a.as_bits()
-    payload = bits.lshr(29).trunc("i32") & 0x003F_FFFF
-    return (bits.lshr(32).trunc("i32") & 0x8000_0000 | payload | 0x7FC0_0000).as_float()
+def _to_f64(x: Lanes, ftz: bool) -> Lanes:
+    """Of floats. A NaN keeps its sign and payload and becomes quiet."""
+    if ftz:
+        x = canonical(flush(x))
+    bits = x.as_bits().zext("i64")
+    nan = (bits & 0x007F_FFFF).shl(29) | (bits & 0x8000_0000).shl(32) | (0x7FF0_0000_0000_0000 | QUIET_F64)
+    return x.is_nan().choose(nan, x.fpext().as_bits()).as_float()
 
 
-def _widened_nan(a: Lanes) -> Lanes:
-    """The bits of a double for a NaN of f32, or of a smaller format widened."""
-    bits = a.as_bits().zext("i64")
-    return (bits & 0x007F_FFFF).shl(29) | (bits & 0x8000_0000).shl(32) | (0x7FF0_0000_0000_0000 | QUIET_F64)
+def _cut_payload(x: Lanes, target: str) -> Lanes:
+    """The codes of a NaN of f64 in a narrower format: its sign and the upper bits of its payload."""
+    form = FORMATS[target]
+    element = ELEMENTS[target] if target != "f32" else "i32"
+    bits = x.as_bits()
+    payload = bits.lshr(52 - form.mantissa_bits).trunc(element) & ((1 << form.mantissa_bits) - 1)
+    sign = bits.lshr(63 - form.exponent_bits - form.mantissa_bits).trunc(element) & form.sign
+    return sign | payload | ((form.infinity or 0) | 1 << (form.mantissa_bits - 1))
 
 
 def _flush_tiny(a: Lanes, result: Lanes, rounding: str) -> Lanes:
@@ -252,21 +249,24 @@ def _flush_tiny(a: Lanes, result: Lanes, rounding: str) -> Lanes:
 
 def _same_format(form: Form, type: str, whole: str | None, ftz: bool, sat: bool) -> None:
     """Rounding to a whole number, saturation, flushing, or nothing."""
-    raw = form.source(0, type)
-    if type in ("f16", "bf16"):
-        codes = raw
+
+    def of_halves(codes: Lanes) -> Lanes:
         if whole is not None:
-            codes = encode(widen_half(raw, type).intrinsic(TO_WHOLE[whole]), type).trunc("i16")
-        form.result(_saturated_half(codes, type) if sat else codes, type)
-        return
-    a = flush(raw) if ftz else raw
-    if whole is not None:
-        a = a.intrinsic(TO_WHOLE[whole])
-        if type == "f64":
-            a = raw.is_nan().choose(raw.as_bits() | QUIET_F64, a.as_bits()).as_float()
-    if type == "f32" and (whole is not None or ftz):
-        a = canonical(a)
-    form.result(saturate(a) if sat else a, type)
+            codes = encode(widen_half(codes, type).intrinsic(TO_WHOLE[whole]), type).trunc("i16")
+        return saturate_half(codes, type) if sat else codes
+
+    def of_floats(raw: Lanes) -> Lanes:
+        a = flush(raw) if ftz else raw
+        if whole is not None:
+            a = a.intrinsic(TO_WHOLE[whole])
+            if type == "f64":
+                a = raw.is_nan().choose(raw.as_bits() | QUIET_F64, a.as_bits()).as_float()
+        if type == "f32" and (whole is not None or ftz):
+            a = canonical(a)
+        return saturate(a) if sat else a
+
+    raw = form.source(0, type)
+    form.result(form.apart(of_halves, raw) if type in ("f16", "bf16") else of_floats(raw), type)
 
 
 def _pair(form: Form, target: str) -> None:
@@ -274,20 +274,24 @@ def _pair(form: Form, target: str) -> None:
     kind = target.removesuffix("x2")
     rounding = form.needs(*ROUNDINGS)
     relu, finite = form.has("relu"), form.has("satfinite")
-    form.count(3 if rounding == "rs" else 2)
-    randoms: list[Lanes | None] = [None, None]
     random_bits = {"f16": 13, "bf16": 16}[kind]
+
+    def compute(high: Lanes, low: Lanes, word: Lanes | None = None) -> Lanes:
+        randoms: list[Lanes | None] = [None, None]
+        if word is not None:
+            randoms = [part & ((1 << random_bits) - 1) for part in (word.lshr(16), word)]
+        codes = [
+            encode(x, kind, rounding, saturating=finite, relu=relu, random=random, random_bits=random_bits)
+            for x, random in zip((high, low), randoms, strict=True)
+        ]
+        upper, lower = (code.resize("i32", signed=False) for code in codes)
+        return upper.shl(16) | lower
+
+    form.count(3 if rounding == "rs" else 2)
+    values = [form.source(0), form.source(1)]
     if rounding == "rs":
-        word = form.source(2, "b32")
-        mask = (1 << random_bits) - 1
-        randoms = [word.lshr(16) & mask, word & mask]
-    high, low = (
-        encode(
-            form.source(i), kind, rounding, saturating=finite, relu=relu, random=randoms[i], random_bits=random_bits
-        ).resize("i32", signed=False)
-        for i in range(2)
-    )
-    form.result(high.shl(16) | low, target)
+        values.append(form.source(2, "b32"))
+    form.result(form.apart(compute, *values), target)
 
 
 def _tf32(form: Form) -> None:

@@ -30,45 +30,56 @@ def convert_small(form: Form) -> None:
 # to small formats
 
 
-def _halves(form: Form, source: str) -> tuple[list[Lanes], int]:
-    """The upper and the lower value as floats, and the number of operands that they are in."""
-    if source == "f32":
-        return [form.source(0), form.source(1)], 2
-    if source not in ("f16x2", "bf16x2"):
-        raise Unsupported(f"from .{source}")
-    word = form.source(0)
-    return [widen_half(half.trunc("i16"), source) for half in (word.lshr(16), word)], 1
-
-
 def _to_pair(form: Form, name: str, source: str) -> None:
-    values, operands = _halves(form, source)
     relu, finite = form.has("relu"), form.has("satfinite")
-    scales = _scales(form, operands)
     if name == "ue8m0":
         rounding = form.needs("rz", "rp")
         if relu:
             raise Unsupported(".relu of .ue8m0, which has no sign")
-        codes = [_exponent(value, rounding, finite) for value in values]
-    elif name == "s2f6":
-        form.needs("rn")
-        codes = [_fixed(value, scale, relu) for value, scale in zip(values, scales, strict=True)]
     else:
-        rounding = form.needs("rn", "rz", "rp")
+        rounding = form.needs("rn")
         if not finite:
             raise Unsupported(f".{name} without .satfinite")
-        codes = [encode(value, name, rounding, saturating=True, relu=relu) for value in values]
-    target = f"{name}x2"
-    packed = codes[0].shl(FIELD[name]) | codes[1]
-    form.result(packed.trunc(ELEMENTS.get(target, "i16")), target if target in ELEMENTS else "b16")
+    if source not in ("f32", "f16x2", "bf16x2"):
+        raise Unsupported(f"from .{source}")
+    count = 2 if source == "f32" else 1
+    values = [form.source(i) for i in range(count)]
+    scaled = _scaled(form, count)
+    if scaled:
+        values.append(form.source(count, "b16"))
+
+    def compute(*words: Lanes) -> Lanes:
+        if source == "f32":
+            floats = list(words[:2])
+        else:
+            floats = [widen_half(half.trunc("i16"), source) for half in (words[0].lshr(16), words[0])]
+        scales = _two_scales(words[-1]) if scaled else [None, None]
+        if name == "ue8m0":
+            codes = [_exponent(x, rounding, finite) for x in floats]
+        elif name == "s2f6":
+            codes = [_fixed(x, scale, relu) for x, scale in zip(floats, scales, strict=True)]
+        else:
+            codes = [encode(x, name, rounding, saturating=True, relu=relu) for x in floats]
+        return (codes[0].shl(FIELD[name]) | codes[1]).trunc(ELEMENTS.get(f"{name}x2", "i16"))
+
+    if scaled and name != "s2f6":
+        raise Unsupported(f".scaled to .{name}x2")
+    form.result(form.apart(compute, *values), register_type(f"{name}x2"))
 
 
-def _scales(form: Form, operands: int) -> list[Lanes | None]:
-    """The two ue8m0 factors of ``.scaled``, for the upper and the lower value."""
-    if not form.has("scaled::n2::ue8m0"):
-        form.count(operands)
-        return [None, None]
-    form.count(operands + 1)
-    word = form.source(operands, "b16")
+def register_type(type: str) -> str:
+    """The type of a register that holds small numbers."""
+    return type if type in ELEMENTS else "b16"
+
+
+def _scaled(form: Form, operands: int) -> bool:
+    """Whether a last operand has two ue8m0 factors, for the upper and the lower value."""
+    found = form.has("scaled::n2::ue8m0")
+    form.count(operands + found)
+    return found
+
+
+def _two_scales(word: Lanes) -> list[Lanes | None]:
     return [word.lshr(8) & 0xFF, word & 0xFF]
 
 
@@ -113,12 +124,15 @@ def _to_four(form: Form, name: str) -> None:
         raise Unsupported("a vector of four is wanted")
     values = [Lanes(form.e, "float", form.e.read(item, "f32")) for item in vector.items]
     target = f"{name}x4"
-    packed = None
-    for value, random in zip(values, _dealt(form.source(1, "b32"), name), strict=True):
-        code = encode(value, name, "rs", saturating=True, relu=relu, random=random).trunc("i32")
-        packed = code if packed is None else packed.shl(FIELD[name]) | code
-    assert packed is not None
-    form.result(packed.resize(ELEMENTS[target], signed=False), target)
+
+    def compute(a: Lanes, b: Lanes, e: Lanes, f: Lanes, word: Lanes) -> Lanes:
+        packed = word.like(0)
+        for x, random in zip((a, b, e, f), _dealt(word, name), strict=True):
+            code = encode(x, name, "rs", saturating=True, relu=relu, random=random).trunc("i32")
+            packed = packed.shl(FIELD[name]) | code
+        return packed.resize(ELEMENTS[target], signed=False)
+
+    form.result(form.apart(compute, *values, form.source(1, "b32")), target)
 
 
 def _dealt(word: Lanes, name: str) -> list[Lanes]:
@@ -142,18 +156,25 @@ def _from_pair(form: Form, target: str, name: str) -> None:
         raise Unsupported(f"from .{name}x2 to .{target}")
     form.has("rn")
     relu, finite = form.has("relu"), form.has("satfinite")
-    scales = _scales(form, 1)
-    small = f"{name}x2"
-    word = form.source(0, small if small in ELEMENTS else "b16").zext("i32")
+    scaled = _scaled(form, 1)
+    values = [form.source(0, register_type(f"{name}x2"))]
+    if scaled:
+        values.append(form.source(1, "b16"))
     bits = FIELD[name]
     mask = (1 << (bits if name in ("ue8m0", "s2f6") else _code_bits(name))) - 1
-    halves = []
-    for code, scale in zip((word.lshr(bits) & mask, word & mask), scales, strict=True):
-        value = _decoded(code, name)
-        if scale is not None:
-            value = value * _power(scale)
-        halves.append(encode(value, kind, saturating=finite, relu=relu).trunc("i32"))
-    form.result(halves[0].shl(16) | halves[1], target)
+
+    def compute(pair: Lanes, factors: Lanes | None = None) -> Lanes:
+        word = pair.zext("i32")
+        scales = [None, None] if factors is None else _two_scales(factors)
+        halves = []
+        for code, scale in zip((word.lshr(bits) & mask, word & mask), scales, strict=True):
+            value = _decoded(code, name)
+            if scale is not None:
+                value = value * _power(scale)
+            halves.append(encode(value, kind, saturating=finite, relu=relu).trunc("i32"))
+        return halves[0].shl(16) | halves[1]
+
+    form.result(form.apart(compute, *values), target)
 
 
 def _code_bits(name: str) -> int:

@@ -3,8 +3,7 @@ the sign of what the nearest ones leave over. One lane at a time, since these ar
 
 from __future__ import annotations
 
-from ptxdsl.sim.translate.emitter import Emitter
-from ptxdsl.sim.translate.ops_value import Lanes, lane_helper
+from ptxdsl.sim.translate.ops_value import Lanes, lane_by_lane
 
 _EXPONENT, _FRACTION, _IMPLICIT = 0x7FF, (1 << 52) - 1, 1 << 52
 _INFINITY, _LARGEST = 0x7FF0_0000_0000_0000, 0x7FEF_FFFF_FFFF_FFFF
@@ -14,9 +13,9 @@ _INFINITY, _LARGEST = 0x7FF0_0000_0000_0000, 0x7FEF_FFFF_FFFF_FFFF
 _LOW, _APART = 64, 130
 
 
-def fma_f64(e: Emitter, rounding: str, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+def fma_f64(rounding: str, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """``a * b + c`` of doubles, rounded once."""
-    return lane_helper(e, f"ptx.fma.{rounding}.f64", lambda *values: _fma(rounding, *values), a, b, c)
+    return lane_by_lane(f"ptx.sum_{rounding}.f64", lambda *values: _fma(rounding, *values), a, b, c)
 
 
 def _fma(rounding: str, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -103,12 +102,12 @@ def _finite(x: Lanes) -> Lanes:
     return (x.as_bits() & _INFINITY).icmp("ne", _INFINITY)
 
 
-def quotient_f64(e: Emitter, rounding: str, a: Lanes, b: Lanes) -> Lanes:
+def quotient_f64(rounding: str, a: Lanes, b: Lanes) -> Lanes:
     """``a / b`` of doubles, rounded."""
     nearest = a / b
     # The sign of exact - nearest is that of a - nearest * b over b; the divisor is made positive.
     turned = (a.as_bits() ^ (b.as_bits() & (1 << 63))).as_float()
-    left = fma_f64(e, "rp", -nearest, b.abs(), turned)
+    left = fma_f64("rp", -nearest, b.abs(), turned)
     # An overflow of finite numbers lies beyond every double.
     overflow = _finite(a) & _finite(b) & b.fcmp("one", 0.0) & nearest.abs().fcmp("oeq", nearest.like(float("inf")))
     towards = nearest.as_bits().icmp("slt", 0).choose(nearest.like(1.0), nearest.like(-1.0))
@@ -117,9 +116,9 @@ def quotient_f64(e: Emitter, rounding: str, a: Lanes, b: Lanes) -> Lanes:
     return plain.choose(nearest, stepped)
 
 
-def root_f64(e: Emitter, rounding: str, a: Lanes) -> Lanes:
+def root_f64(rounding: str, a: Lanes) -> Lanes:
     """The square root of doubles, rounded."""
     nearest = a.intrinsic("sqrt")
-    left = fma_f64(e, "rp", -nearest, nearest, a)
+    left = fma_f64("rp", -nearest, nearest, a)
     usual = _finite(a) & a.fcmp("ogt", 0.0)
     return usual.choose(_stepped(rounding, nearest, left), nearest)

@@ -7,7 +7,7 @@ NaN the card gives was read from ptxas's code and measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ptxdsl.record import dataclass
 from ptxdsl.sim.translate.emitter import Unsupported
@@ -33,7 +33,7 @@ Function = Callable[..., Lanes]
 class Arithmetic:
     """One operation. nearest: on floats or doubles, rounded to nearest by the host. exact: on doubles that hold floats,
     exact or rounded to odd, for other roundings of floats. summands: of the exact result, where it is a sum of doubles.
-    directed: f64 rounded otherwise than to nearest; called with the emitter's form, the rounding and the operands.
+    directed: f64 rounded otherwise than to nearest; called with the rounding and the operands.
     """
 
     arity: int
@@ -57,27 +57,27 @@ ARITHMETIC: dict[str, Arithmetic] = {
         2,
         lambda a, b: a + b,
         sum_to_odd,
-        lambda form, mode, a, b: fma_f64(form.e, mode, a, _one(a), b),
+        lambda mode, a, b: fma_f64(mode, a, _one(a), b),
         lambda a, b: (a, b),
     ),
     "sub": Arithmetic(
         2,
         lambda a, b: a - b,
         lambda a, b: sum_to_odd(a, -b),
-        lambda form, mode, a, b: fma_f64(form.e, mode, a, _one(a), -b),
+        lambda mode, a, b: fma_f64(mode, a, _one(a), -b),
         lambda a, b: (a, -b),
     ),
     "mul": Arithmetic(
         2,
         lambda a, b: a * b,
         lambda a, b: a * b,
-        lambda form, mode, a, b: fma_f64(form.e, mode, a, b, _signed_zero(a, b)),
+        lambda mode, a, b: fma_f64(mode, a, b, _signed_zero(a, b)),
     ),
     "fma": Arithmetic(
         3,
         lambda a, b, c: a.fma(b, c),
         lambda a, b, c: sum_to_odd(a * b, c),
-        lambda form, mode, a, b, c: fma_f64(form.e, mode, a, b, c),
+        lambda mode, a, b, c: fma_f64(mode, a, b, c),
         lambda a, b, c: (a * b, c),
     ),
     # A quotient or root of floats is no nearer to a float, if it is none, than 2**-48 of it: the double is as good.
@@ -85,24 +85,24 @@ ARITHMETIC: dict[str, Arithmetic] = {
         2,
         lambda a, b: a / b,
         lambda a, b: a / b,
-        lambda form, mode, a, b: quotient_f64(form.e, mode, a, b),
+        lambda mode, a, b: quotient_f64(mode, a, b),
     ),
     "rcp": Arithmetic(
         1,
         lambda a: 1.0 / a,
         lambda a: 1.0 / a,
-        lambda form, mode, a: quotient_f64(form.e, mode, _one(a), a),
+        lambda mode, a: quotient_f64(mode, _one(a), a),
     ),
     "sqrt": Arithmetic(
         1,
         lambda a: a.intrinsic("sqrt"),
         lambda a: a.intrinsic("sqrt"),
-        lambda form, mode, a: root_f64(form.e, mode, a),
+        lambda mode, a: root_f64(mode, a),
     ),
 }
 
 
-def float_result(operation: Arithmetic, rounding: str, ftz: bool, sat: bool, values: list[Lanes]) -> Lanes:
+def float_result(operation: Arithmetic, rounding: str, ftz: bool, sat: bool, values: Sequence[Lanes]) -> Lanes:
     """The operation on floats."""
     if ftz:
         values = [flush(value) for value in values]
@@ -118,11 +118,11 @@ def float_result(operation: Arithmetic, rounding: str, ftz: bool, sat: bool, val
     return saturate(result) if sat else canonical(result)
 
 
-def double_result(form: Form, operation: Arithmetic, rounding: str, values: list[Lanes]) -> Lanes:
+def double_result(operation: Arithmetic, rounding: str, values: Sequence[Lanes]) -> Lanes:
     if rounding == "rn":
         result = operation.nearest(*values)
     else:
-        result = operation.directed(form, rounding, *values)
+        result = operation.directed(rounding, *values)
     return payload(result, *values)
 
 
@@ -131,16 +131,18 @@ def arithmetic(name: str) -> Operation:
 
     def emit(form: Form) -> None:
         rounding = form.one_of(*ROUNDINGS) or "rn"
-        form.count(operation.arity)
-        if form.type == "f64":
-            form.result(double_result(form, operation, rounding, form.sources(operation.arity)))
-            return
         ftz, sat = form.has("ftz"), form.has("sat")
-        if form.type == "f32x2":
-            values = [value.split("float") for value in form.sources(operation.arity)]
-            form.result(float_result(operation, rounding, ftz, sat, values).split("i64"))
-            return
-        form.result(float_result(operation, rounding, ftz, sat, form.sources(operation.arity)))
+
+        def compute(*values: Lanes) -> Lanes:
+            if form.type == "f64":
+                return double_result(operation, rounding, values)
+            floats = [value.split("float") for value in values]
+            return float_result(operation, rounding, ftz, sat, floats).split(values[0].element)
+
+        values = form.sources(operation.arity)
+        if form.type == "f64" and (ftz or sat):
+            raise Unsupported(".ftz or .sat of f64")
+        form.result(compute(*values) if rounding == "rn" else form.apart(compute, *values))
 
     return emit
 

@@ -41,6 +41,18 @@ def saturate(x: Lanes) -> Lanes:
     return positive.fcmp("ogt", 1.0).choose(1.0, positive)
 
 
+def half_is_nan(codes: Lanes, kind: str) -> Lanes:
+    """Of f16 or bf16 codes (i16)."""
+    return (codes & 0x7FFF).icmp("ugt", FORMATS[kind].infinity or 0)
+
+
+def saturate_half(codes: Lanes, kind: str) -> Lanes:
+    """``.sat`` of f16 or bf16 codes (i16)."""
+    one = FORMATS[kind].bias << FORMATS[kind].mantissa_bits
+    bounded = codes.icmp("slt", 0).choose(0, codes.umin(one))
+    return half_is_nan(codes, kind).choose(0, bounded)
+
+
 def widen_half(bits: Lanes, type: str, ftz: bool = False) -> Lanes:
     """The floats that f16 or bf16 bits (i16) stand for, exact; NaN stays some NaN. ftz: f16 subnormals become zeros."""
     word = bits.zext("i32")
@@ -57,7 +69,7 @@ def widen_half(bits: Lanes, type: str, ftz: bool = False) -> Lanes:
 
 
 def sum_to_odd(a: Lanes, b: Lanes) -> Lanes:
-    """The sum of doubles, rounded to odd. No overflow may happen."""
+    """The sum of doubles, or of floats, rounded to odd. No overflow may happen."""
     total = a + b
     of_b = total - a
     error = (a - (total - of_b)) + (b - of_b)  # exact (Knuth's TwoSum); NaN where the sum is infinite

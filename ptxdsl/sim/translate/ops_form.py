@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from ptxdsl.ptx.module import Instruction, Operand, Pair, Sink
 from ptxdsl.sim.translate.emitter import ELEMENTS, Emit, Emitter, Unsupported
-from ptxdsl.sim.translate.ops_value import Lanes
+from ptxdsl.sim.translate.ops_value import Build, Lanes, function
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
@@ -35,7 +35,6 @@ class Form:
         self.name, *parts = instruction.parts
         self.types = [part for part in parts if part in TYPES]
         self._modifiers = [part for part in parts if part not in TYPES]
-        self._packed = 0
 
     # modifiers
 
@@ -99,6 +98,10 @@ class Form:
     def write(self, operand: Operand, value: Lanes, type: str) -> None:
         assert value.element == ELEMENTS[type], (value.type, type, self.instruction.opcode)
         self.e.write(operand, value.text, type)
+
+    def apart(self, build: Build, *values: Lanes) -> Lanes:
+        """The result of ``build`` on values, as a function that all instructions of this opcode share."""
+        return function(f"ptx.{self.instruction.opcode.replace(':', '_')}.{len(values)}", build, *values)
 
     def two_results(self) -> tuple[Operand, Operand]:
         """``p|q``; a single destination has a sink beside it."""

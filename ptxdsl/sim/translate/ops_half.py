@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptxdsl.sim.numbers import FORMATS
 from ptxdsl.sim.translate.emitter import Unsupported
-from ptxdsl.sim.translate.ops_float_common import encode, sum_to_odd, widen_half
+from ptxdsl.sim.translate.ops_float_common import encode, half_is_nan, saturate_half, sum_to_odd, widen_half
 from ptxdsl.sim.translate.ops_form import Form, Operation
 from ptxdsl.sim.translate.ops_value import Lanes
 
 CANONICAL_NAN = 0x7FFF
-LEAST_NORMAL = {"f16": 0x0400, "bf16": 0x0080}
-INFINITY = {"f16": 0x7C00, "bf16": 0x7F80}
-ONE = {"f16": 0x3C00, "bf16": 0x3F80}
 
 
 def halves(value: Lanes) -> Lanes:
@@ -32,17 +30,13 @@ def kind_of(form: Form) -> str:
 
 
 def flush_half(bits: Lanes, kind: str) -> Lanes:
-    small = (bits & 0x7FFF).icmp("ult", LEAST_NORMAL[kind])
+    small = (bits & 0x7FFF).icmp("ult", 1 << FORMATS[kind].mantissa_bits)
     return small.choose(bits & 0x8000, bits)
 
 
-def is_nan(bits: Lanes, kind: str) -> Lanes:
-    return (bits & 0x7FFF).icmp("ugt", INFINITY[kind])
-
-
 # On floats, which have more than twice the bits of either format, rounding the nearest float again is innocuous (S. A.
-# Figueroa, 1995), where the float is not subnormal: bf16 products are computed in double. A product of f16 numbers is
-# exact as a float; the sum of a product and a number is rounded to odd.
+# Figueroa, 1995), unless the float is subnormal: bf16 products are computed in double. A product of f16 numbers is exact
+# as a float and far from subnormal; the sum of a product and a number is rounded to odd.
 def _add(a: Lanes, b: Lanes, kind: str) -> Lanes:
     return a + b
 
@@ -56,7 +50,7 @@ def _mul(a: Lanes, b: Lanes, kind: str) -> Lanes:
 
 
 def _fma(a: Lanes, b: Lanes, c: Lanes, kind: str) -> Lanes:
-    return sum_to_odd(a.fpext() * b.fpext(), c.fpext())
+    return sum_to_odd(a * b, c) if kind == "f16" else sum_to_odd(a.fpext() * b.fpext(), c.fpext())
 
 
 def arithmetic(function: Callable[..., Lanes], arity: int) -> Operation:
@@ -64,24 +58,19 @@ def arithmetic(function: Callable[..., Lanes], arity: int) -> Operation:
         form.has("rn")
         kind = kind_of(form)
         ftz, sat, relu = form.has("ftz"), form.has("sat"), form.has("relu")
-        values = [halves(value) for value in form.sources(arity)]
-        if ftz:
-            values = [flush_half(value, kind) for value in values]
-        result = function(*(widen_half(value, kind) for value in values), kind)
-        codes = encode(result, kind, relu=relu).trunc("i16")
-        if ftz:
-            codes = flush_half(codes, kind)
-        if sat:
-            codes = _saturated(codes, kind)
-        put(form, codes)
+
+        def compute(*values: Lanes) -> Lanes:
+            if ftz:
+                values = tuple(flush_half(value, kind) for value in values)
+            result = function(*(widen_half(value, kind) for value in values), kind)
+            codes = encode(result, kind, relu=relu).trunc("i16")
+            if ftz:
+                codes = flush_half(codes, kind)
+            return saturate_half(codes, kind) if sat else codes
+
+        put(form, form.apart(compute, *(halves(value) for value in form.sources(arity))))
 
     return emit
-
-
-def _saturated(codes: Lanes, kind: str) -> Lanes:
-    """To 0 … 1; NaN gives +0."""
-    low = codes.icmp("slt", 0).choose(0, codes.umin(ONE[kind]))
-    return is_nan(codes, kind).choose(0, low)
 
 
 def ordered(codes: Lanes) -> Lanes:
@@ -90,31 +79,27 @@ def ordered(codes: Lanes) -> Lanes:
 
 
 def extreme(smaller: bool) -> Operation:
-    """min or max of two or three, -0 below +0; of a number and a NaN the number, or with .NaN a NaN."""
+    """min or max, -0 below +0; of a number and a NaN the number, or with .NaN a NaN."""
 
     def emit(form: Form) -> None:
         kind = kind_of(form)
-        values = [halves(value) for value in form.sources(form.count(2, 3))]
+        values = [halves(value) for value in form.sources(2)]
         ftz, nan, xorsign, absolute = (form.has(m) for m in ("ftz", "NaN", "xorsign", "abs"))
         if ftz:
             values = [flush_half(value, kind) for value in values]
-        sign = values[0]
-        for value in values[1:]:
-            sign = sign ^ value
+        sign = values[0] ^ values[1]
         if absolute:
             values = [value & 0x7FFF for value in values]
-        result = values[0]
-        for value in values[1:]:
-            result = _extreme_of_two(result, value, kind, smaller, nan)
+        result = _extreme_of_two(values[0], values[1], kind, smaller, nan)
         if xorsign:
-            result = is_nan(result, kind).choose(result, result | (sign & 0x8000))
+            result = half_is_nan(result, kind).choose(result, result | (sign & 0x8000))
         put(form, result)
 
     return emit
 
 
 def _extreme_of_two(a: Lanes, b: Lanes, kind: str, smaller: bool, nan: bool) -> Lanes:
-    a_nan, b_nan = is_nan(a, kind), is_nan(b, kind)
+    a_nan, b_nan = half_is_nan(a, kind), half_is_nan(b, kind)
     first = ordered(a).icmp("slt" if smaller else "sgt", ordered(b))
     if nan:
         return (a_nan | b_nan).choose(CANONICAL_NAN, first.choose(a, b))
@@ -132,7 +117,7 @@ def sign_changed(change: Callable[[Lanes], Lanes]) -> Operation:
             if kind != "f16":
                 raise Unsupported(".ftz of bf16")
             a = flush_half(a, kind)
-        put(form, is_nan(a, kind).choose(CANONICAL_NAN, change(a)))
+        put(form, half_is_nan(a, kind).choose(CANONICAL_NAN, change(a)))
 
     return emit
 

@@ -157,24 +157,31 @@ def difference(a: Lanes, b: Lanes, signed: bool) -> Lanes:
     return a.icmp("slt" if signed else "ult", b).choose(b - a, a - b)
 
 
-def divide(form: Form, operation: str) -> Lanes:
-    a, b = form.sources(2)
-    zero = b.icmp("eq", 0)
-    divisor = zero.choose(1, b)
-    if not is_signed(form.type):
-        return zero.choose(-1, Lanes(form.e, a.element, form.e.do(f"u{operation} {a.typed}, {divisor.text}")))
-    # The one quotient that overflows: the least number by -1.
-    minus_one = divisor.icmp("eq", -1)
-    divisor = minus_one.choose(1, divisor)
-    result = Lanes(form.e, a.element, form.e.do(f"s{operation} {a.typed}, {divisor.text}"))
-    if operation == "div":
-        result = minus_one.choose(-result, result)
-    return zero.choose(-1, result)
+def division(operation: str) -> Operation:
+    """div or rem. Of the operands that the host's instructions do not take: by zero all ones; by -1 no overflow."""
+
+    def compute(a: Lanes, b: Lanes, signed: bool) -> Lanes:
+        zero = b.icmp("eq", 0)
+        divisor = zero.choose(1, b)
+        if not signed:
+            return zero.choose(-1, Lanes(a.code, a.element, a.code.do(f"u{operation} {a.typed}, {divisor.text}")))
+        minus_one = divisor.icmp("eq", -1)
+        divisor = minus_one.choose(1, divisor)
+        result = Lanes(a.code, a.element, a.code.do(f"s{operation} {a.typed}, {divisor.text}"))
+        if operation == "div":
+            result = minus_one.choose(-result, result)
+        return zero.choose(-1, result)
+
+    def emit(form: Form) -> None:
+        signed = is_signed(form.type)
+        form.result(form.apart(lambda a, b: compute(a, b, signed), *form.sources(2)))
+
+    return emit
 
 
 def absolute(form: Form) -> None:
-    (a,) = elements(form, *form.sources(1))
-    put(form, a.abs())
+    (a,) = form.sources(1)
+    form.result(a.abs())
 
 
 def negative(form: Form) -> None:
@@ -183,14 +190,11 @@ def negative(form: Form) -> None:
 
 
 def extreme(name: str) -> Operation:
-    """min or max of two or three, with ``.relu``: at least 0."""
+    """min or max; with ``.relu`` at least 0."""
 
     def operation(form: Form) -> None:
-        values = elements(form, *form.sources(form.count(2, 3)))
-        intrinsic = ("s" if is_signed(form.type) else "u") + name
-        result = values[0]
-        for value in values[1:]:
-            result = result.intrinsic(intrinsic, value)
+        a, b = elements(form, *form.sources(2))
+        result = a.intrinsic(("s" if is_signed(form.type) else "u") + name, b)
         put(form, result.smax(0) if form.has("relu") else result)
 
     return operation
@@ -232,7 +236,7 @@ def _dot(form: Form, a: Lanes, b: Lanes, count: int) -> None:
 # opcode -> types -> operation
 INTEGER: dict[str, dict[str, Operation]] = {
     "add": {ALL: add},
-    "sub": {ALL: sub},
+    "sub": {f"{SCALARS} u8x4 s8x4": sub},
     "addc": {"u32 s32 u64 s64": addc},
     "subc": {"u32 s32 u64 s64": subc},
     "mul": {SCALARS: mul},
@@ -241,10 +245,10 @@ INTEGER: dict[str, dict[str, Operation]] = {
     "mul24": {"u32 s32": mul24},
     "mad24": {"u32 s32": mad24},
     "sad": {SCALARS: sad},
-    "div": {SCALARS: lambda form: form.result(divide(form, "div"))},
-    "rem": {SCALARS: lambda form: form.result(divide(form, "rem"))},
-    "abs": {"s16 s32 s64 s16x2 s8x4": absolute},
-    "neg": {"s16 s32 s64 s16x2 s8x4": negative},
+    "div": {SCALARS: division("div")},
+    "rem": {SCALARS: division("rem")},
+    "abs": {"s16 s32 s64": absolute},
+    "neg": {"s16 s32 s64 s8x4": negative},
     "min": {ALL: extreme("min")},
     "max": {ALL: extreme("max")},
     "dp4a": {"u32 s32": dp4a},

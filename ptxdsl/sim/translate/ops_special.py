@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from ptxdsl.sim.translate.emitter import Emitter, Unsupported
+from ptxdsl.sim.translate.emitter import Unsupported
 from ptxdsl.sim.translate.ops_float import ARITHMETIC, arithmetic
 from ptxdsl.sim.translate.ops_float_common import (
     canonical,
@@ -25,9 +25,9 @@ from ptxdsl.sim.translate.ops_float_common import (
     widen_half,
 )
 from ptxdsl.sim.translate.ops_form import ROUNDINGS, Form, Operation
-from ptxdsl.sim.translate.ops_value import Lanes, helper
+from ptxdsl.sim.translate.ops_value import Lanes
 
-Function = Callable[[Emitter, Lanes], Lanes]
+Function = Callable[[Lanes], Lanes]
 
 _LN2 = math.log(2)
 # 2**r for |r| <= 1/2, by its Taylor series: the rest is below 2**-46.
@@ -100,9 +100,9 @@ def tanh(x: Lanes) -> Lanes:
     return x.abs().fcmp("olt", 2.0**-9).choose(small, large)
 
 
-def _in_double(name: str, function: Callable[[Lanes], Lanes]) -> Function:
-    """A function of floats computed in double, as a function of the module."""
-    return lambda e, x: helper(e, f"ptx.{name}.f32", lambda y: function(y.fpext()).fptrunc(), x)
+def _in_double(function: Function) -> Function:
+    """A function of floats computed in double."""
+    return lambda x: function(x.fpext()).fptrunc()
 
 
 def _turns(x: Lanes) -> Lanes:
@@ -110,14 +110,14 @@ def _turns(x: Lanes) -> Lanes:
 
 
 APPROXIMATE: dict[str, Function] = {
-    "ex2": _in_double("ex2", exp2),
-    "lg2": _in_double("lg2", log2),
-    "sin": lambda e, x: helper(e, "ptx.sin.f32", lambda y: sin_turns(_turns(y), 0).fptrunc(), x),
-    "cos": lambda e, x: helper(e, "ptx.cos.f32", lambda y: sin_turns(_turns(y), 1).fptrunc(), x),
-    "tanh": _in_double("tanh", tanh),
-    "rcp": lambda e, x: 1.0 / x,
-    "sqrt": lambda e, x: x.intrinsic("sqrt"),
-    "rsqrt": lambda e, x: (1.0 / x.fpext().intrinsic("sqrt")).fptrunc(),
+    "ex2": _in_double(exp2),
+    "lg2": _in_double(log2),
+    "sin": lambda x: sin_turns(_turns(x), 0).fptrunc(),
+    "cos": lambda x: sin_turns(_turns(x), 1).fptrunc(),
+    "tanh": _in_double(tanh),
+    "rcp": lambda x: 1.0 / x,
+    "sqrt": lambda x: x.intrinsic("sqrt"),
+    "rsqrt": _in_double(lambda x: 1.0 / x.intrinsic("sqrt")),
 }
 
 
@@ -128,22 +128,19 @@ def approximate(name: str) -> Operation:
     def emit(form: Form) -> None:
         form.needs("approx")
         ftz = form.has("ftz")
+
+        def of_floats(x: Lanes) -> Lanes:
+            result = function(flush(x) if ftz else x)
+            return flush(result) if ftz else result
+
+        def of_halves(a: Lanes) -> Lanes:
+            kind = form.type.removesuffix("x2")
+            halves = [a] if a.element == "i16" else [a.trunc("i16"), a.lshr(16).trunc("i16")]
+            codes = [encode(of_floats(widen_half(half, kind)), kind) for half in halves]
+            return codes[0].trunc("i16") if len(codes) == 1 else codes[0] | codes[1].shl(16)
+
         (a,) = form.sources(1)
-        if form.type == "f32":
-            result = function(form.e, flush(a) if ftz else a)
-            form.result(canonical(flush(result) if ftz else result))
-            return
-        kind = form.type.removesuffix("x2")
-        halves = [a] if a.element == "i16" else [a.trunc("i16"), a.lshr(16).trunc("i16")]
-        codes = []
-        for half in halves:
-            x = widen_half(half, kind)
-            result = function(form.e, flush(x) if ftz else x)
-            codes.append(encode(flush(result) if ftz else result, kind))
-        if len(codes) == 1:
-            form.result(codes[0].trunc("i16"))
-        else:
-            form.result(codes[0] | codes[1].shl(16))
+        form.result(form.apart((lambda x: canonical(of_floats(x))) if form.type == "f32" else of_halves, a))
 
     return emit
 
@@ -160,7 +157,7 @@ def rounded_or_approximate(name: str) -> Operation:
             if not form.has("ftz"):
                 raise Unsupported(".approx of f64 without .ftz")
             (a,) = form.sources(1)
-            form.result(_gross(a, lambda x: 1.0 / x))
+            form.result(form.apart(lambda y: _gross(y, lambda x: 1.0 / x), a))
         else:
             approximate(name)(form)
 
@@ -188,7 +185,7 @@ def rsqrt(form: Form) -> None:
     form.needs("approx")
     (a,) = form.sources(1)
     if form.has("ftz"):
-        form.result(_gross(a, lambda x: 1.0 / x.intrinsic("sqrt")))
+        form.result(form.apart(lambda y: _gross(y, lambda x: 1.0 / x.intrinsic("sqrt")), a))
     else:
         form.result(payload(1.0 / a.intrinsic("sqrt"), a))
 

@@ -10,17 +10,18 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
-from ptxdsl.sim.translate.emitter import WIDTH, Emitter
+from ptxdsl.sim.translate.emitter import WIDTH
 
 FLOATS = {"float": 32, "double": 64}
 Number = int | float
 
 
 class Code(Protocol):
-    """Where instructions go: an ``Emitter``, or the body of a helper function."""
+    """Where instructions go: an ``Emitter``, or the body of a function that one calls."""
 
     def do(self, text: str) -> str: ...
     def call(self, result: str, function: str, *arguments: str) -> str: ...
+    def define(self, name: str, text: str) -> None: ...
 
 
 def element_bits(element: str) -> int:
@@ -255,10 +256,11 @@ def _suffix(lanes: Lanes) -> str:
 
 
 class Body:
-    """The body of a helper function: straight-line code. The intrinsics that it calls need no declaration."""
+    """The body of a function under construction. Intrinsics, and functions defined before it, need no declaration."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.definitions: dict[str, str] = {}
 
     def do(self, text: str) -> str:
         self.lines.append(f"  %v{len(self.lines)} = {text}")
@@ -267,31 +269,55 @@ class Body:
     def call(self, result: str, function: str, *arguments: str) -> str:
         return self.do(f"call {result} @{function}({', '.join(arguments)})")
 
-
-def helper(e: Emitter, name: str, build: Callable[..., Lanes], *arguments: Lanes) -> Lanes:
-    """Calls a function of vectors, which ``build`` makes from its parameters when it is first needed."""
-    body = Body()
-    result = build(*(Lanes(body, a.element, f"%a{i}", a.count) for i, a in enumerate(arguments)))
-    _define(e, name, body, result, arguments)
-    return Lanes(e, result.element, e.call(result.type, name, *(a.typed for a in arguments)), result.count)
+    def define(self, name: str, text: str) -> None:
+        self.definitions[name] = text
 
 
-def lane_helper(e: Emitter, name: str, build: Callable[..., Lanes], *arguments: Lanes) -> Lanes:
-    """As ``helper``, with a function of one lane, called for lane after lane: for long code that is rarely needed."""
-    body = Body()
-    scalars = [Lanes(body, a.element, f"%a{i}", 0) for i, a in enumerate(arguments)]
-    result = build(*scalars)
-    _define(e, name, body, result, scalars)
-    collected = Lanes(e, result.element, "poison", arguments[0].count)
-    for lane in range(collected.count):
-        lanes = [f"{a.element} {e.do(f'extractelement {a.typed}, i32 {lane}')}" for a in arguments]
-        value = e.call(result.element, name, *lanes)
-        collected.text = e.do(f"insertelement {collected.typed}, {result.element} {value}, i32 {lane}")
-    return collected
+Build = Callable[..., Lanes]
+
+# What a name stands for in every kernel: the definitions, and the type of the result.
+_made: dict[tuple[str, int], tuple[dict[str, str], str, int]] = {}
 
 
-def _define(e: Emitter, name: str, body: Body, result: Lanes, arguments: tuple[Lanes, ...] | list[Lanes]) -> None:
-    parameters = ", ".join(f"{a.type} %a{i}" for i, a in enumerate(arguments))
-    lines = [f"define internal {result.type} @{name}({parameters}) noinline nounwind {{"]
-    lines += [*body.lines, f"  ret {result.typed}", "}", ""]
-    e.define(name, "\n".join(lines))
+def function(name: str, build: Build, *arguments: Lanes) -> Lanes:
+    """The result of a function of its own, which ``build`` makes from its parameters.
+
+    For code that is long: a kernel has it once, and compiling a call takes a tenth of the time. The name must say all
+    that the code depends on.
+    """
+    code = arguments[0].code
+    result = _define(code, name, build, [(a.element, a.count) for a in arguments])
+    return Lanes(code, result.element, code.call(result.type, name, *(a.typed for a in arguments)), result.count)
+
+
+def lane_by_lane(name: str, build: Build, *arguments: Lanes) -> Lanes:
+    """As ``function``, with a function of single lanes: for what is very long and rarely needed."""
+
+    def all_lanes(*vectors: Lanes) -> Lanes:
+        code = vectors[0].code
+        result = _define(code, f"{name}.lane", build, [(v.element, 0) for v in vectors])
+        collected = Lanes(code, result.element, "poison", vectors[0].count)
+        for lane in range(collected.count):
+            lanes = [f"{v.element} {code.do(f'extractelement {v.typed}, i32 {lane}')}" for v in vectors]
+            value = code.call(result.element, f"{name}.lane", *lanes)
+            collected.text = code.do(f"insertelement {collected.typed}, {result.element} {value}, i32 {lane}")
+        return collected
+
+    return function(name, all_lanes, *arguments)
+
+
+def _define(code: Code, name: str, build: Build, types: list[tuple[str, int]]) -> Lanes:
+    """Defines a function; gives a value of its result's type."""
+    known = _made.get((name, WIDTH))
+    if known is None:
+        body = Body()
+        result = build(*(Lanes(body, element, f"%a{i}", count) for i, (element, count) in enumerate(types)))
+        parameters = ", ".join(Lanes(body, element, f"%a{i}", count).typed for i, (element, count) in enumerate(types))
+        lines = [f"define internal {result.type} @{name}({parameters}) noinline nounwind {{"]
+        lines += [*body.lines, f"  ret {result.typed}", "}", ""]
+        known = ({**body.definitions, name: "\n".join(lines)}, result.element, result.count)
+        _made[name, WIDTH] = known
+    definitions, element, count = known
+    for each, text in definitions.items():
+        code.define(each, text)
+    return Lanes(code, element, "", count)
