@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxdsl.record import dataclass, field
 
 
@@ -85,3 +87,16 @@ class KernelSignature:
     ring_unroll: bool = True
     source_name: str = ""
     constants: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """What each parameter of the PTX is called in the text: a struct's fields are ``name.field``."""
+        return tuple(path for param in self.params for path in _leaves(param, param.name))
+
+
+def _leaves(param: Param, path: str) -> Iterator[str]:
+    if isinstance(param, StructParam):
+        for inner in param.fields:
+            yield from _leaves(inner, f"{path}.{inner.name}")
+    else:
+        yield path

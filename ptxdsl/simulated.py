@@ -47,7 +47,7 @@ def simulate_kernel(
         cluster=None if shape is None else dimensions(shape, "cluster"),
         shared_bytes=smem or 0,
         arguments=HostPacker(signature, spans).bind(arguments),
-        names=[p.name for p in signature.params] if all(p.kind != "struct" for p in signature.params) else None,
+        names=signature.leaves,
         schedule=schedule,
         limits=limits,
         line_map=compiled.line_map,

@@ -12,7 +12,7 @@ from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.record import dataclass, field
 from ptxdsl.run.formats import Array
 from ptxdsl.run.generate import generate
-from ptxdsl.run.specification import MAP_OPTIONS, ArraySpec, BytesSpec, ScalarSpec, Spec
+from ptxdsl.run.specification import MAP_OPTIONS, BytesSpec, ScalarSpec, Spec
 from ptxdsl.run.subject import Subject
 from ptxdsl.signature import Param, ScalarParam, StructParam, TensorMapParam
 
@@ -20,7 +20,7 @@ from ptxdsl.signature import Param, ScalarParam, StructParam, TensorMapParam
 @dataclass
 class Bound:
     """values: one a parameter, in their order; structs are tuples of their fields. arrays: storage and element type by
-    the argument's name. numbers: the scalars by name, for expectations. maps: the names of the arrays' tensor maps."""
+    the argument's name. numbers: the scalars by name, for expectations."""
 
     values: list[Any] = field(default_factory=list)
     arrays: dict[str, tuple[Array, str]] = field(default_factory=dict)
@@ -64,9 +64,8 @@ def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
         return tuple(_value(f, f"{path}.{f.name}", left, bound) for f in param.fields)
     spec = left.pop(path, None)
     if spec is None:
-        raise error(
-            "E1018", f"parameter '{path}: {type_text(param)}' is given no value", None, help=_example(param, path)
-        )
+        what = f"parameter '{path}: {type_text(param)}' is given no value"
+        raise error("E1018", what, None, help=_example(param, path))
     if isinstance(spec, BytesSpec):
         return _bytes(param, path, spec)
     if isinstance(param, ScalarParam):

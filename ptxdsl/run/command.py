@@ -116,7 +116,7 @@ def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> Non
     if arguments.trace:
         _save_text(arguments.trace, chrome_trace(shown, line_map))
     if arguments.timeline:
-        _save_text(arguments.timeline, timeline_page(shown, line_map, f"kernel {subject.signature.name}"))
+        _save_text(arguments.timeline, timeline_page(shown, line_map, f"kernel {subject.name}"))
 
 
 def _results(
@@ -170,13 +170,13 @@ def _schedule(text: str | None) -> Schedule | None:
 def _shape(arguments: Arguments, subject: Subject) -> Shape:
     block = arguments.block or subject.signature.threads
     if block is None:
-        name = subject.signature.name
+        name = subject.name
         help = "add --block N, or declare @kernel(threads=N)"
         raise error("E1020", f"kernel '{name}' says nothing of its block's size", None, help=help)
     smem = arguments.smem
     if smem is None and subject.signature.dynamic_shared:
         help = "give its size in bytes with --smem"
-        raise error("E1020", f"kernel '{subject.signature.name}' uses dynamic shared memory", None, help=help)
+        raise error("E1020", f"kernel '{subject.name}' uses dynamic shared memory", None, help=help)
     return Shape(arguments.grid, block, arguments.cluster or subject.signature.cluster, smem or 0)
 
 
@@ -195,7 +195,7 @@ def _saves(entries: Sequence[str]) -> dict[str, str]:
 
 def _headline(subject: Subject, shape: Shape) -> str:
     cluster = f", cluster {_dims(shape.cluster)}" if shape.cluster else ""
-    return f"kernel '{subject.signature.name}', grid {_dims(shape.grid)}, block {_dims(shape.block)}{cluster}"
+    return f"kernel '{subject.name}', grid {_dims(shape.grid)}, block {_dims(shape.block)}{cluster}"
 
 
 def _dims(dims: tuple[int, int, int]) -> str:

@@ -1,9 +1,9 @@
 """From a run's events to what a timeline shows: a lane for each warp, each asynchronous unit and each stage.
 
-A stage is a pair of mbarriers that hand a slot to and fro: who has waited for the one arrives on the other. The one that
-is named so, or whose first phase completes first, is its "full" barrier. A stage is *empty* until a producer has its slot, *filling*
-until the full barrier completes a phase, *full* until a consumer has seen it, and *in use* until the empty barrier
-completes. An mbarrier without a partner has a lane of its own that shows its phases.
+A stage is a pair of mbarriers that hand a slot to and fro: who has waited for the one arrives on the other. The one
+that is named so, or whose first phase completes first, is its "full" barrier. A stage is *empty* until a producer has
+its slot, *filling* until the full barrier completes a phase, *full* until a consumer has seen it, and *in use* until
+the empty barrier completes. An mbarrier without a partner has a lane of its own that shows its phases.
 """
 
 from __future__ import annotations

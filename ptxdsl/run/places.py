@@ -53,6 +53,7 @@ def in_simulator(
         cluster=shape.cluster,
         shared_bytes=shape.smem,
         arguments=arguments,
+        names=subject.signature.leaves,
         schedule=schedule,
         limits=limits,
         line_map=subject.compiled.line_map,

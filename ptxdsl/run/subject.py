@@ -28,6 +28,11 @@ class Subject:
     spans: Mapping[str, Span]
     warnings: tuple[Diagnostic, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """As the file calls the kernel."""
+        return self.signature.source_name or self.signature.name
+
 
 def compiled_subject(source: Source, kernel: str | None, constants: Mapping[str, str], options: Options) -> Subject:
     """Raises CompileError; E1017 where the file has several kernels and none is named."""
@@ -66,7 +71,7 @@ def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], a
 def _only(source: Source, kernels: Mapping[str, T]) -> T:
     if len(kernels) == 1:
         return next(iter(kernels.values()))
-    names = ", ".join(kernels)
+    names = ", ".join(getattr(kernel, "source_name", "") or name for name, kernel in kernels.items())
     what = f"has several kernels: {names}" if kernels else "has no kernel"
     raise error("E1017", f"'{source.name}' {what}", None, help="name one with --kernel" if kernels else None)
 

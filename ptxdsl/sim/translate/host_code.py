@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -43,4 +44,12 @@ def compile_ir(text: str, optimise: int) -> HostCode:
     machine = target.create_target_machine(cpu=cpu, features=features, opt=optimise, jit=True)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    return HostCode(engine)
+    code = HostCode(engine)
+    # In this order, whatever the garbage collector does: an engine that outlives its context crashes.
+    weakref.finalize(code, _close, engine, context)
+    return code
+
+
+def _close(engine: Any, context: Any) -> None:
+    engine.close()
+    context.close()

@@ -1,0 +1,201 @@
+"""``ptxdsl run`` as a user meets it: what is printed, the exit code, and every mistake with its words."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ptxdsl.cli import main
+
+KERNELS = """
+@kernel(threads=64)
+def scale[factor: Int = 2](x: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var i = Int32(global_idx.x)
+    if i < n:
+        x[unsafe_offset=i] = x[unsafe_offset=i] * Float32(factor)
+
+
+@fieldwise_init
+struct Line(TrivialRegisterPassable):
+    var slope: Float32
+    var offset: Float32
+
+
+@kernel
+def line(p: Line, flip: Bool, x: Pointer[BFloat16, MutAnyOrigin]):
+    var i = Int32(thread_idx.x)
+    var y = p.slope * Float32(x[unsafe_offset=i]) + p.offset
+    x[unsafe_offset=i] = BFloat16(-y if flip else y)
+
+
+@kernel
+def stuck(x: Pointer[Int32, MutAnyOrigin]):
+    var bars = unsafe_stack_allocation[2, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    if thread_idx.x == 0:
+        bars[unsafe_offset=0].init(1)
+        bars[unsafe_offset=1].init(1)
+        x[0] = 5
+        bars[unsafe_offset=1].wait(0)
+
+
+@kernel
+def beyond(x: Pointer[Int32, MutAnyOrigin]):
+    x[unsafe_offset=Int32(thread_idx.x) + 1] = 1
+
+
+@kernel
+def dynamic(x: Pointer[Int32, MutAnyOrigin]):
+    var room = external_memory[Int32, address_space=AddressSpace.SHARED, alignment=16]()
+    room[unsafe_offset=thread_idx.x] = Int32(thread_idx.x)
+    barrier()
+    x[unsafe_offset=thread_idx.x] = room[unsafe_offset=31 - thread_idx.x]
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    (tmp_path / "k.pdsl").write_text(KERNELS)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, file="k.pdsl"):
+        code = main(["run", file, "--target", "sim", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+SCALE = ("--kernel", "scale", "--grid", "2", "--arg", "x=arange:f32:100")
+
+
+def test_a_run_that_meets_its_expectation(run):
+    code, out, err = run(*SCALE, "--arg", "n=90", "--expect", "x[:90] == 2 * x[:90]", "--expect", "x[90:] == x[90:]")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("kernel 'scale', grid 2, block 64 in the simulator (sm_90a): finished, ")
+    assert lines[1] == "x: float32[100] = 0 2 4 6 8 10 …"
+    assert lines[2:] == [
+        "ok  x[:90] == 2 * x[:90]: equal (90 elements)",
+        "ok  x[90:] == x[90:]: equal (10 elements)",
+    ]
+
+
+def test_a_missed_expectation_is_exit_code_1(run):
+    code, out, _ = run(*SCALE, "--arg", "n=90", "--expect", "x == 2 * x")
+    assert code == 1
+    assert "FAILED  x == 2 * x: 10 of 100 elements differ" in out
+    assert run(*SCALE, "--arg", "n=100", "--expect", "x == 2.001 * x", "--rtol", "1e-3")[0] == 0
+
+
+def test_constants_targets_and_saved_arrays(run, tmp_path):
+    code, out, _ = run(*SCALE, "--arg", "n=100", "-D", "factor=7", "--arch", "sm_120a", "--save", "x=out.npy")
+    assert code == 0
+    assert "(sm_120a)" in out
+    assert np.array_equal(np.load(tmp_path / "out.npy"), 7 * np.arange(100, dtype=np.float32))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["k.pdsl", "out.npy"]
+    code, _, _ = run("--kernel", "scale", "--arg", "x=out.npy", "--arg", "n=64", "--expect", "x[:64] == 2 * x[:64]")
+    assert code == 0
+
+
+def test_structs_bools_and_bfloat16(run):
+    code, out, _ = run(
+        "--kernel", "line", "--block", "8", "--arg", "p.slope=2", "--arg", "p.offset=f32:0.5", "--arg", "flip=True",
+        "--arg", "x=arange:bf16:8", "--expect", "x == -(2 * x + 0.5)",
+    )  # fmt: skip
+    assert code == 0, out
+    assert "x: bfloat16[8] = -0.5 -2.5 -4.5" in out
+
+
+def test_dynamic_shared_memory_and_positions(run):
+    code, out, _ = run(
+        "--kernel", "dynamic", "--block", "32", "--smem", "128", "--arg", "0=zeros:i32:32", "--expect",
+        "x == np.arange(32)[::-1]",
+    )  # fmt: skip
+    assert code == 0, out
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "random:7", "slow:warp1"])
+def test_schedules(run, schedule):
+    assert run(*SCALE, "--arg", "n=100", "--schedule", schedule, "--expect", "x == 2 * x")[0] == 0
+
+
+def test_a_deadlock_names_the_line_and_keeps_what_was_done(run):
+    code, out, err = run("--kernel", "stuck", "--block", "32", "--arg", "x=zeros:i32:1")
+    assert code == 1
+    assert ": deadlock, " in out
+    assert "x: int32[1] = 5" in out
+    assert "k.pdsl:29:9" in err
+    assert "bars[unsafe_offset=1].wait(0)" in err
+
+
+def test_a_fault_names_the_access(run):
+    code, out, err = run("--kernel", "beyond", "--block", "4", "--arg", "x=zeros:i32:4")
+    assert code == 1
+    assert ": fault, " in out
+    assert "just past the end of argument 'x' (16 bytes" in err
+    assert "k.pdsl:34:5" in err
+
+
+def test_a_step_limit(run):
+    code, out, err = run(*SCALE, "--arg", "n=100", "--steps", "10")
+    assert code == 1
+    assert ": limit, " in out
+    assert "10" in err
+
+
+def test_traces_are_written(run, tmp_path):
+    assert run(*SCALE, "--arg", "n=100", "--trace", "t.json", "--timeline", "t.html")[0] == 0
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert "kernel scale" in (tmp_path / "t.html").read_text()
+
+
+def test_a_file_of_ptx(run, tmp_path, capsys):
+    assert main(["compile", "k.pdsl", "--kernel", "scale", "-o", "k.ptx"]) == 0
+    capsys.readouterr()
+    arguments = ("--grid", "2", "--arg", "0=arange:f32:100", "--arg", "1=90")
+    code, out, _ = run(*arguments, "--expect", "scale_2_param_0[:90] == 2 * scale_2_param_0[:90]", file="k.ptx")
+    assert code == 0, out
+    assert run("--grid", "2", "--arg", "0=arange:f32:100", "--arg", "1=bytes:5a000000", file="k.ptx")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), "E1017", "has several kernels: scale, line, stuck, beyond, dynamic"),
+        (("--kernel", "scale"), "E1018", "parameter 'x: Pointer[Float32]' is given no value"),
+        ((*SCALE, "--arg", "n=zeros:i32:4"), "E1018", "parameter 'n: Int32' cannot be an array"),
+        ((*SCALE, "--arg", "n=f32:1"), "E1018", "parameter 'n: Int32' cannot be a number of type float32"),
+        ((*SCALE, "--arg", "n=1.5"), "E0904", "argument 'n' of kernel 'scale_2' is an Int32"),
+        ((*SCALE, "--arg", "n=3000000000"), "E0907", "does not fit Int32"),
+        ((*SCALE, "--arg", "n=1", "--arg", "m=1"), "E1018", "has no parameter 'm'"),
+        (("--kernel", "scale", "--arg", "x=5", "--arg", "n=1"), "E1018", "cannot be a number"),
+        (("--kernel", "scale", "--arg", "x=zeros:f64:4", "--arg", "n=1"), "E0904", "got an array of float64"),
+        (("--kernel", "scale", "--arg", "x=zeros:f32:4:box=4", "--arg", "n=1"), "E1018", "is no TensorMap"),
+        ((*SCALE, "--arg", "n=1", "--block", "32"), "E", "64"),
+        ((*SCALE, "--arg", "n=1", "--save", "y=y.npy"), "E1018", "no argument of that name is an array"),
+        ((*SCALE, "--arg", "n=1", "--save", "x"), "E1013", "expected NAME=FILE.npy"),
+        ((*SCALE, "--arg", "n=1", "--save", "x=no/such/x.npy"), "E1007", "cannot write 'no/such/x.npy'"),
+        ((*SCALE, "--arg", "n=1", "--expect", "y == 1"), "E1016", "name 'y' is not defined"),
+        ((*SCALE, "--arg", "n=1", "--schedule", "fast"), "E1103", "schedule 'fast' is not valid"),
+        (("--kernel", "line", "--arg", "x=zeros:bf16:4"), "E1018", "parameter 'p.slope: Float32' is given no value"),
+        (("--kernel", "beyond", "--arg", "x=zeros:i32:4"), "E1020", "says nothing of its block's size"),
+        (("--kernel", "dynamic", "--block", "32", "--arg", "x=zeros:i32:32"), "E1020", "uses dynamic shared memory"),
+    ],
+)
+def test_mistakes(run, arguments, code, words):
+    exit_code, out, err = run(*arguments)
+    assert exit_code == 1
+    assert out == ""
+    assert f"error[{code}" in err
+    assert words in err
+
+
+def test_json_holds_the_diagnostics(run):
+    _, _, err = run("--kernel", "beyond", "--block", "4", "--arg", "x=zeros:i32:4", "--json")
+    (found,) = json.loads(err)["diagnostics"]
+    assert found["start"] == {"line": 34, "column": 5}
+
+
+@pytest.mark.parametrize("arguments", [("--grid", "0"), ("--grid", "4x"), ("--block", "1x2x3x4"), ("--smem", "much")])
+def test_usage(run, arguments):
+    assert run(*arguments)[0] == 2
