@@ -42,25 +42,18 @@ def instructions(body: str, registers: Mapping[str, str]) -> list[Instruction]:
     return [i for i in made if isinstance(i, Instruction) and i.opcode != "ret"]
 
 
-def compute(
-    body: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str], optimise: int = 2
-) -> dict[str, np.ndarray]:
-    """Registers after the instructions, as arrays.
-
-    inputs: register -> values; the register has their width (bool: a predicate). outputs: register -> type: ``b32`` …
-    (unsigned), ``s32`` … (signed), ``f32``, ``f64``, ``pred``.
-    """
-    inputs = {name: np.asarray(values) for name, values in inputs.items()}
-    length = max((len(values) for values in inputs.values()), default=WIDTH)
-    padded = -(-length // WIDTH) * WIDTH
+def lane_code(body: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str]) -> tuple[str, dict[str, Slot]]:
+    """The LLVM module of the instructions, and where each register's lanes lie, one after the other."""
     registers = {name: "pred" if v.dtype == bool else f"b{max(8 * v.itemsize, 16)}" for name, v in inputs.items()}
     for name, type in outputs.items():
         registers.setdefault(name, "pred" if type == "pred" else f"b{type.lstrip('busf')}")
     registers[CARRY.name] = "pred"
-    slots, offset = {}, 0
-    for name, type in registers.items():
-        slots[name] = Slot(offset, 32 if type == "pred" else int(type[1:]), type == "pred")
-        offset += padded * 8
+    length = max((len(values) for values in inputs.values()), default=WIDTH)
+    padded = -(-length // WIDTH) * WIDTH
+    slots = {
+        name: Slot(8 * padded * i, 32 if type == "pred" else int(type[1:]), type == "pred")
+        for i, (name, type) in enumerate(registers.items())
+    }
     emitter = LaneEmitter(registers, slots, lay_out([], []))
     emitter.start("%lane", "splat (i1 true)", "-1")
     for instruction in instructions(body, registers):
@@ -68,9 +61,23 @@ def compute(
         LANE_OPS[instruction.parts[0]](emitter, instruction)
     emitter.finish(lambda name: True)
     text = _FUNCTION.format(body="".join(emitter.text), width=WIDTH)
-    code = compile_ir("\n".join([*emitter.declared.values(), *emitter.definitions.values(), text]), optimise)
+    return "\n".join([*emitter.declared.values(), *emitter.definitions.values(), text]), slots
 
-    memory = np.zeros(offset + 64, np.uint8)
+
+def compute(
+    body: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str], optimise: int = 1
+) -> dict[str, np.ndarray]:
+    """Registers after the instructions, as arrays.
+
+    inputs: register -> values; the register has their width (bool: a predicate). outputs: register -> type: ``b32`` …
+    (unsigned), ``s32`` … (signed), ``f32``, ``f64``, ``pred``.
+    """
+    inputs = {name: np.asarray(values) for name, values in inputs.items()}
+    text, slots = lane_code(body, inputs, outputs)
+    code = compile_ir(text, optimise)
+    length = max((len(values) for values in inputs.values()), default=WIDTH)
+    padded = -(-length // WIDTH) * WIDTH
+    memory = np.zeros(8 * padded * len(slots) + 64, np.uint8)
     memory = memory[-memory.ctypes.data % 64 :]
 
     def lanes(name: str) -> np.ndarray:
@@ -81,29 +88,26 @@ def compute(
         if values.dtype == bool:
             lanes(name)[:length] = -values.astype(np.int32)
         else:
-            lanes(name)[:length] = (
-                values.view(f"u{values.itemsize}").astype(f"u{slots[name].bits // 8}").view(lanes(name).dtype)
-            )
+            wide = values.view(f"u{values.itemsize}").astype(f"u{slots[name].bits // 8}")
+            lanes(name)[:length] = wide.view(lanes(name).dtype)
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("run"))
     run(memory.ctypes.data, padded)
     results = {}
     for name, type in outputs.items():
         found = lanes(name)[:length].copy()
-        kind = RESULTS.get(type)
-        results[name] = (
-            found != 0 if kind is bool else found.view(kind or f"{'i' if type[0] == 's' else 'u'}{found.itemsize}")
-        )
+        kind = RESULTS.get(type, f"{'i' if type[0] == 's' else 'u'}{found.itemsize}")
+        results[name] = found != 0 if kind is bool else found.view(kind)
     return results
 
 
-def one(instruction: str, *operands: np.ndarray, result: str, optimise: int = 2) -> np.ndarray:
+def one(instruction: str, *operands: np.ndarray, result: str, optimise: int = 1) -> np.ndarray:
     """The result of ``"add.u32"`` on operands a, b, c …; ``{}`` in the text stands for the operands' list."""
     names = [f"%{letter}" for letter in "abcdefg"[: len(operands)]]
     body = instruction if "%" in instruction else f"{instruction} %d0, {', '.join(names)};"
     return compute(body, dict(zip(names, operands, strict=True)), {"%d0": result}, optimise)["%d0"]
 
 
-def many(opcodes: list[str], operands: list[np.ndarray], results: list[str], optimise: int = 2) -> list[np.ndarray]:
+def many(opcodes: list[str], operands: list[np.ndarray], results: list[str], optimise: int = 1) -> list[np.ndarray]:
     """The results of several instructions on the same operands, compiled together."""
     names = [f"%{letter}" for letter in "abcdefg"[: len(operands)]]
     body = "\n".join(f"{opcode} %d{i}, {', '.join(names)};" for i, opcode in enumerate(opcodes))

@@ -35,8 +35,8 @@ def flush_half(bits: Lanes, kind: str) -> Lanes:
 
 
 # On floats, which have more than twice the bits of either format, rounding the nearest float again is innocuous (S. A.
-# Figueroa, 1995), unless the float is subnormal: bf16 products are computed in double. A product of f16 numbers is exact
-# as a float and far from subnormal; the sum of a product and a number is rounded to odd.
+# Figueroa, 1995), unless the float is subnormal: bf16 products are computed in double. A product of f16 numbers is an
+# exact float, far from subnormal; the sum of a product and a number is rounded to odd.
 def _add(a: Lanes, b: Lanes, kind: str) -> Lanes:
     return a + b
 
