@@ -39,7 +39,7 @@ class MapOf:
 def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
     """Raises E1018 with one diagnostic for every argument that is missing, unknown or of another kind."""
     bound = Bound()
-    left = dict(specs)
+    left = {subject.aliases.get(name, name): spec for name, spec in specs.items()}
     problems: list[Diagnostic] = []
     for index, param in enumerate(subject.signature.params):
         if str(index) in left:

@@ -75,9 +75,9 @@ class Expectation:
             size = np.abs(expected.astype(np.float64))
         good = same | (difference <= tolerance.absolute + tolerance.relative * size)
         difference[same] = 0
-        largest = float(np.nanmax(difference, initial=0.0))
+        largest = float(np.max(difference, initial=0.0))
         with np.errstate(all="ignore"):
-            relative = float(np.nanmax(np.where(size > 0, difference / size, 0.0), initial=0.0))
+            relative = float(np.max(np.where((size > 0) | ~(difference <= 0), difference / size, 0.0), initial=0.0))
         errors = f"largest error {largest:.3g}, relative {relative:.3g}"
         if good.all():
             exactly = "equal" if same.all() else f"within tolerance: {errors}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from ptxdsl.diagnostics import Diagnostic, error
 from ptxdsl.imports import parse_once
 from ptxdsl.options import Options
 from ptxdsl.ptx.module import Function, Variable
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, field
 from ptxdsl.run.specification import ArraySpec, BytesSpec, ScalarSpec, Spec
 from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, TensorMapParam
 from ptxdsl.source import Source, Span
@@ -21,12 +22,16 @@ T = TypeVar("T", Function, KernelSignature)
 
 @dataclass(frozen=True)
 class Subject:
-    """compiled: the PTX with its line map, made from a file of PTX too. spans: where the parameters are declared."""
+    """compiled: the PTX with its line map, made from a file of PTX too. spans: where the parameters are declared.
+
+    aliases: other names of the parameters, to those of the signature.
+    """
 
     compiled: Compiled
     signature: KernelSignature
     spans: Mapping[str, Span]
     warnings: tuple[Diagnostic, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -48,7 +53,10 @@ def compiled_subject(source: Source, kernel: str | None, constants: Mapping[str,
 
 
 def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], arch: str) -> Subject:
-    """A kernel of PTX text: its parameters have sizes and no types, so their types are those of the arguments."""
+    """A kernel of PTX text: its parameters have sizes and no types, so their types are those of the arguments.
+
+    A parameter that a compiler has named by its position (``kernel_param_2``) is ``arg2`` here.
+    """
     from ptxdsl.ptx.reader import read
 
     module = read(source.text, source.name)
@@ -57,15 +65,27 @@ def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], a
         names = ", ".join(kernels) or "none"
         raise error("E1017", f"'{source.name}' has no kernel '{kernel}'", None, help=f"its kernels: {names}")
     function = kernels[kernel] if kernel is not None else _only(source, kernels)
-    params = tuple(_param(p, specs.get(p.name) or specs.get(str(i))) for i, p in enumerate(function.parameters))
+    short = [_short(p.name) for p in function.parameters]
+    params = tuple(
+        _param(p, name, specs.get(name) or specs.get(str(i)) or specs.get(p.name))
+        for i, (name, p) in enumerate(zip(short, function.parameters, strict=True))
+    )
     signature = KernelSignature(
         function.name, params, 0, any(v.size is None and v.space == "shared" for v in module.variables.values()),
         _dims(function.reqnctapercluster), _dims(function.reqntid), _dims(function.maxntid),
     )  # fmt: skip
     lines = _line_spans(source)
-    spans = {p.name: lines[p.line - 1] for p in function.parameters if 0 < p.line <= len(lines)}
+    spans = {
+        name: lines[p.line - 1] for name, p in zip(short, function.parameters, strict=True) if 0 < p.line <= len(lines)
+    }
     compiled = Compiled({function.name: signature}, source.text, lines, Options(arch), "")
-    return Subject(compiled, signature, spans)
+    aliases = {p.name: name for name, p in zip(short, function.parameters, strict=True)}
+    return Subject(compiled, signature, spans, (), aliases)
+
+
+def _short(name: str) -> str:
+    position = re.search(r"_param_(\d+)$", name)
+    return f"arg{position[1]}" if position else name
 
 
 def _only(source: Source, kernels: Mapping[str, T]) -> T:
@@ -83,15 +103,15 @@ def _dims(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:
     return x, y, z
 
 
-def _param(variable: Variable, spec: Spec | None) -> Param:
+def _param(variable: Variable, name: str, spec: Spec | None) -> Param:
     size = variable.size or 8
     if isinstance(spec, ArraySpec) and not spec.is_map:
-        return PointerParam(variable.name, spec.dtype or "", 1, 1, mutable=True)
+        return PointerParam(name, spec.dtype or "", 1, 1, mutable=True)
     if isinstance(spec, ArraySpec) or (isinstance(spec, BytesSpec) and len(spec.data) == 128 == size):
-        return TensorMapParam(variable.name)
+        return TensorMapParam(name)
     floating = variable.type.startswith("f") or (isinstance(spec, ScalarSpec) and isinstance(spec.value, float))
     kind = spec.dtype if isinstance(spec, ScalarSpec) and spec.dtype else f"{'float' if floating else 'uint'}{8 * size}"
-    return ScalarParam(variable.name, kind)
+    return ScalarParam(name, kind)
 
 
 def _line_spans(source: Source) -> tuple[Span, ...]:

@@ -153,8 +153,11 @@ def test_a_file_of_ptx(run, tmp_path, capsys):
     assert main(["compile", "k.pdsl", "--kernel", "scale", "-o", "k.ptx"]) == 0
     capsys.readouterr()
     arguments = ("--grid", "2", "--arg", "0=arange:f32:100", "--arg", "1=90")
-    code, out, _ = run(*arguments, "--expect", "scale_2_param_0[:90] == 2 * scale_2_param_0[:90]", file="k.ptx")
+    code, out, _ = run(*arguments, "--expect", "arg0[:90] == 2 * arg0[:90]", file="k.ptx")
     assert code == 0, out
+    assert "arg0: float32[100] = 0 2 4" in out
+    named = ("--arg", "scale_2_param_0=arange:f32:100", "--arg", "arg1=u32:90")
+    assert run("--grid", "2", *named, file="k.ptx")[0] == 0
     assert run("--grid", "2", "--arg", "0=arange:f32:100", "--arg", "1=bytes:5a000000", file="k.ptx")[0] == 0
 
 
