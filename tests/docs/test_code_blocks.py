@@ -124,6 +124,9 @@ def beside_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @by_name("console")
 def test_console(block: Block, beside_samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for named in BLOCKS[block.path]:
+        if "file" in named.marks:
+            (beside_samples / named.marks["file"]).write_text(named.text)
     sessions = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
     assert sessions[0] == "", f"{block.name} begins with a command"
     for session in sessions[1:]:
@@ -161,11 +164,13 @@ def gpu() -> bool:
 
 
 def launches(statement: ast.stmt) -> list[ast.expr]:
-    """The kernels that a statement launches: ``k`` of ``k[grid, block](…)``."""
+    """The kernels that a statement launches on the GPU: ``k`` of ``k[grid, block](…)``."""
     return [
         node.func.value
         for node in ast.walk(statement)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Subscript)
+        and not any(k.arg == "target" for k in node.keywords)
     ]
 
 
