@@ -12,7 +12,7 @@ from __future__ import annotations
 from ptxdsl.record import dataclass
 
 COPY_LATENCY = 600  # cycles from issue to the first byte of a bulk copy
-COPY_BYTES_PER_CYCLE = 32  # of one CTA's copies
+COPY_BYTES_PER_CYCLE = 32  # of one copy
 MMA_MACS_PER_CYCLE = (
     4096  # multiply-adds of 16-bit elements, one SM's tensor cores; half of it for tf32, twice for 8 bits
 )
