@@ -20,6 +20,7 @@ from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.record import dataclass
 
 DEFAULT_FUEL = 1024  # blocks a turn
+_MOST_PASSED_OVER = 1 << 11  # turns in a row without one for those that are slow
 BAD_SCHEDULE = "E1103"
 SCHEDULE_MISMATCH = "E1195"
 
@@ -205,8 +206,11 @@ class _Random:
 
 
 class _Slow:
+    """The slow ones get a turn all the same after very many of the others: these may be counting how long they wait."""
+
     def __init__(self, is_slow: Callable[[Entity], bool]) -> None:
         self._is_slow = is_slow
+        self._passed_over = 0
         self._queue: deque[Any] = deque()
         self._slow: deque[Any] = deque()
 
@@ -214,7 +218,11 @@ class _Slow:
         (self._slow if self._is_slow(entity) else self._queue).append(entity)
 
     def take(self) -> Any:
-        return (self._queue or self._slow).popleft()
+        if self._slow and (not self._queue or self._passed_over >= _MOST_PASSED_OVER):
+            self._passed_over = 0
+            return self._slow.popleft()
+        self._passed_over += 1
+        return self._queue.popleft()
 
     def waiting(self) -> list[Any]:
         return [*self._queue, *self._slow]

@@ -119,3 +119,13 @@ def test_what_is_no_schedule(text: str, words: str) -> None:
         parse_schedule(text)
     (found,) = caught.value.diagnostics
     assert found.code == "E1103" and words in found.message
+
+
+def test_slow_ones_run_even_if_others_count_how_long_they_wait() -> None:
+    # warp 0 counts its looks, so it can always move; warp 1 is slow
+    body = """
+    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra WRITER; mov.u32 %r3, 0;
+    LOOP: ld.volatile.global.u32 %r2, [$out]; add.u32 %r3, %r3, 1; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;
+    WRITER: st.volatile.global.u32 [$out], 1; ret;
+    """
+    assert run(kernel(body, "out:u64"), np.zeros(1, np.uint32), block=64, schedule="slow:warp1").finished
