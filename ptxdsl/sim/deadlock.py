@@ -1,28 +1,33 @@
 """The report of a deadlock: who waits where and for what, who could still come and why he does not, and the cycle.
 
-All from what each blocked group and agent says of itself (``host.WaitsFor``) and from who has served which barrier.
+All from what each blocked group and agent says of itself (``host.WaitsFor``), from who has served which barrier, and of
+an mbarrier from its ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.cta import AgentEntity, Warp
-from ptxdsl.sim.faults import DEADLOCK, DIVERGENT, Note, cta_text
+from ptxdsl.sim.cycle import find_cycle
+from ptxdsl.sim.faults import DEADLOCK, DIVERGENT, Note
 from ptxdsl.sim.host import WaitsFor
+from ptxdsl.sim.ledger import origin_text, share_text
+from ptxdsl.sim.mbarrier import Barrier
 from ptxdsl.sim.waits import GATHER, POLL, WHOLE, Blocked, lanes_text
+from ptxdsl.sim.who import Entity, entities_text, plural
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine import Machine
 
-Entity = Warp | AgentEntity
-
 MOST_NOTES = 12
+MOST_UNREACHED = 3  # notes of arrivals that were never executed
 _MEETINGS = (WHOLE, GATHER)
+_BRINGS = ("mbarrier.arrive", "mbarrier.arrive_drop", "cp.async.mbarrier.arrive", "tcgen05.commit")
 
 
 @dataclass(slots=True, eq=False)
@@ -50,39 +55,281 @@ def report(machine: Machine) -> Diagnostic:
     for warp in {w.entity for w in waiting if isinstance(w.entity, Warp)}:
         if all(b.kind in _MEETINGS for b in warp.waits) and warp.waits:
             return _divergent(machine, warp)
-    groups = _alike(waiting)
-    # First those whose wait says most of the cause: not an agent, not a loop, not lanes that only wait for others.
-    groups.sort(key=_rank)
-    if not groups:  # lanes that neither run nor wait
-        return Diagnostic(DEADLOCK, f"deadlock in kernel '{machine.program.kernel.name}'")
-    places = machine.places
-    notes: list[Note] = []
-    told: set[object] = set()
-    for group in groups:
+    kernel = machine.program.kernel.name
+    if not waiting:  # lanes that neither run nor wait
+        return Diagnostic(DEADLOCK, f"deadlock in kernel '{kernel}'")
+    return Report(machine, waiting).diagnostic()
+
+
+class Report:
+    def __init__(self, machine: Machine, waiting: list[Waiting]) -> None:
+        self.machine = machine
+        self.places = machine.places
+        self.alone = machine.cta_count == 1
+        self.waiting = waiting
+        self.of_entity: dict[Entity, list[Waiting]] = {}
+        for one in waiting:
+            self.of_entity.setdefault(one.entity, []).append(one)
+        self.told: set[object] = set()
+
+    def diagnostic(self) -> Diagnostic:
+        # First those whose wait says most of the cause.
+        groups = sorted(_alike(self.waiting), key=self._rank)
+        main = groups[0]
+        notes: list[Note] = []
+        message = ""
+        for group in groups:
+            first = group.first
+            known = self._key(first) in self.told
+            words, about = ("", []) if known else (self._nobody(first), list(self._about(first, group is main)))
+            if group is main:
+                message = f"{self._who(group)} for {_what(first)}{words}"
+            else:
+                notes.append(
+                    (self.places.span(first.instruction), f"{self._who(group)} here for {_what(first)}{words}")
+                )
+            notes += about
+        if len(notes) > MOST_NOTES:
+            left = len(notes) - MOST_NOTES + 1
+            notes[MOST_NOTES - 1 :] = [
+                (notes[MOST_NOTES - 1][0], f"and {left} more such notes, the first of them here")
+            ]
+        return Diagnostic(
+            DEADLOCK,
+            f"deadlock in kernel '{self.machine.program.kernel.name}': {message}",
+            self.places.span(main.first.instruction),
+            tuple(notes),
+            "\n".join(self._help(main)) or None,
+        )
+
+    def _rank(self, group: Alike) -> tuple[bool, bool, bool, int, tuple[int, int]]:
         first = group.first
-        if group is not groups[0]:
-            notes.append((places.span(first.instruction), f"{_who(group)} {_verb(group)} here for {_what(first)}"))
-        notes += _servers(machine, first, waiting, told)
-    if len(notes) > MOST_NOTES:
-        left = len(notes) - MOST_NOTES + 1
-        notes[MOST_NOTES - 1 :] = [(notes[MOST_NOTES - 1][0], f"and {left} more such notes, the first of them here")]
-    cycle = _cycle(machine, waiting)
-    help = [f"the cycle: {cycle}"] if cycle else []
-    if machine.next_cluster < machine.cluster_count:
-        left = (machine.cluster_count - machine.next_cluster) * machine.cluster_size
-        help.append(f"{left} of {machine.cta_count} CTAs have not been started")
-    main = groups[0]
-    message = f"deadlock in kernel '{machine.program.kernel.name}': {_who(main)} {_verb(main)} for {_what(main.first)}"
-    return Diagnostic(DEADLOCK, message, places.span(main.first.instruction), tuple(notes), "\n".join(help) or None)
+        only_symptom = self._alive(first)
+        few = len(group.members)  # the odd one out says more than the many that wait for him at a barrier
+        return (
+            isinstance(first.entity, AgentEntity), first.kind in (POLL, *_MEETINGS), only_symptom, few, _place(first)
+        )  # fmt: skip
+
+    def _alive(self, one: Waiting) -> bool:
+        """Whether somebody is left who could still end a wait, if only he came on."""
+        return any(server in self.of_entity for server in self._missing(one))
+
+    def _help(self, main: Alike) -> Iterable[str]:
+        barrier = main.first.waits.key
+        if isinstance(barrier, Barrier) and not self._alive(main.first):
+            yield from _verdict(barrier)
+        cycle = find_cycle(self._edges())
+        if cycle is not None:
+            yield "the cycle: " + "; ".join(
+                f"{entities_text([one], self.alone)} waits for {entities_text([other], self.alone)} at {what}"
+                for one, what, other in cycle
+            )
+        machine = self.machine
+        if machine.next_cluster < machine.cluster_count:
+            left = (machine.cluster_count - machine.next_cluster) * machine.cluster_size
+            yield f"{left} of {machine.cta_count} CTAs have not been started"
+
+    def _edges(self) -> dict[Entity, list[tuple[Entity, str]]]:
+        edges: dict[Entity, list[tuple[Entity, str]]] = {}
+        for one in self.waiting:
+            edges.setdefault(one.entity, []).extend(
+                (server, _short(one.waits)) for server in self._missing(one) if server is not one.entity
+            )
+        return edges
+
+    # Who has to come
+
+    def _missing(self, one: Waiting) -> list[Entity]:
+        """Those who have to do something before a wait can end, as far as that is known."""
+        waits = one.waits
+        if waits.by is not None:
+            found = [self._entity_of(by) for by in waits.by]
+            return [by for by in found if by is not None]
+        if waits.key is None:
+            return []
+        touched = self.machine.touches.get(waits.key)
+        if touched is None:
+            like: list[Entity] = [entity for _, by in self._siblings(one) for entity in by]
+            return list(dict.fromkeys(like)) or self._others(one)
+        return [warp for warp in touched if not self._has_come(warp, waits.key)]
+
+    def _entity_of(self, one: object) -> Entity | None:
+        """The schedule's entity of an agent."""
+        if isinstance(one, Warp | AgentEntity):
+            return one
+        return next((e for e in self.of_entity if isinstance(e, AgentEntity) and e.agent is one), None)
+
+    def _has_come(self, warp: Warp, key: object) -> bool:
+        """Whether a warp that serves a barrier has done in this phase what it had to: as much as in the phase before,
+        as far as can be seen. One that waits for the barrier itself has, too."""
+        own = self.of_entity.get(warp, [])
+        if own and not warp.live & ~warp.blocked and all(w.waits.key is key for w in own):
+            return True
+        if not isinstance(key, Barrier):
+            return False
+        now = key.ledger.arrivals_of(warp)
+        return now > 0 and (key.before is None or now >= key.before.arrivals_of(warp))
+
+    def _siblings(self, one: Waiting) -> list[tuple[str, dict[Warp, Instruction]]]:
+        """Of an mbarrier of a RolePipeline those of its side to which somebody has come: by name, who and where."""
+        key = one.waits.key
+        if not isinstance(key, Barrier) or not key.side:
+            return []
+        like = [b for b in key.table.live.values() if b.side == key.side and b is not key and b.rank == key.rank]
+        touches = self.machine.touches
+        return [(b.place, touches[b]) for b in like if b in touches]
+
+    def _others(self, one: Waiting) -> list[Entity]:
+        """If nobody has come so far: those of the same CTA that wait too, for something else."""
+        cta, key = one.entity.cta, one.waits.key
+        entities = {w.entity: None for w in self.waiting if w.entity.cta is cta and w.waits.key is not key}
+        entities.pop(one.entity, None)
+        return list(entities)
+
+    # Why they do not come
+
+    def _key(self, one: Waiting) -> object:
+        return one.waits.key if one.waits.key is not None else one.waits.by
+
+    def _nobody(self, one: Waiting) -> str:
+        """To follow what is said of a wait: who is known to be missing, or that nobody has come yet."""
+        waits = one.waits
+        if waits.by is not None:
+            missing = [entity for entity in self._missing(one) if entity is not one.entity]
+            return f"; {entities_text(missing, self.alone)} {_lack(missing, waits)}" if missing else ""
+        if waits.key is None or self.machine.touches.get(waits.key):
+            return ""
+        if self._missing(one):
+            return "; no thread has come to it so far"
+        others = [w for w in one.entity.cta.warps if w is not one.entity and not w.live]
+        left = f": {entities_text(others, True)} {'have' if plural(others) else 'has'} exited" if others else ""
+        return f"; no thread has come to it so far, and nobody is left who could{left}"
+
+    def _about(self, one: Waiting, main: bool) -> Iterable[Note]:
+        """Who has come to what somebody waits for, who has not, and why; once."""
+        waits, key = one.waits, self._key(one)
+        if key is None:
+            return
+        self.told.add(key)
+        touched = self.machine.touches.get(key, {})
+        name, when = _short(waits), ""
+        if isinstance(key, Barrier):
+            if key.ledger.shares:
+                yield self.places.span(key.origin), origin_text(key)
+            yield from self._shares(one, key)
+            touched = {w: i for w, i in touched.items() if not any(w in s.by for s in key.ledger.shares.values())}
+            when = f", not in phase {key.phase}"
+        there: dict[tuple[Instruction, str], list[Entity]] = {}
+        for entity in self._missing(one):
+            at = touched.get(entity) if isinstance(entity, Warp) else None
+            if at is not None:
+                there.setdefault((at, self._now([entity], one)), []).append(entity)
+        for (at, _), alike in there.items():
+            who, now = entities_text(alike, self.alone), self._now(alike, one)
+            yield self.places.span(at), f"{who} came to {name} here before{when}; {now}"
+        if main and isinstance(key, Barrier):
+            yield from self._elsewhere(one)
+            if key.pending and not self._alive(one):
+                yield from self._unreached()
+
+    def _shares(self, one: Waiting, barrier: Barrier) -> Iterable[Note]:
+        """What has come in the phase under way, and where those are now who brought it."""
+        for share in barrier.ledger.shares.values():
+            text = share_text(barrier, share, barrier.phase, self.alone)
+            warps = [entity for entity in share.by if isinstance(entity, Warp)]
+            yield self.places.span(share.origin), f"{text}; {self._now(warps, one)}" if warps else text
+
+    def _now(self, entities: Sequence[Entity], one: Waiting) -> str:
+        """``now it waits for X in line 3``, ``they have exited``; of several, what most of them do. one: the wait in
+        question."""
+        it, has, waits = ("they", "have", "wait") if plural(entities) else ("it", "has", "waits")
+        texts: dict[str, int] = {}
+        for entity in entities:
+            own = self.of_entity.get(entity)
+            if own:
+                text = f"now {it} {waits} for " + " and ".join(
+                    dict.fromkeys(f"{_short(w.waits)} {self._line(w.instruction, one.instruction)}" for w in own)
+                )
+            elif isinstance(entity, AgentEntity):
+                text = f"{it} {has} done that"
+            else:
+                text = f"{it} {has} exited" + ("" if entity.cta.live_warps else ", as the whole CTA")
+            texts[text] = texts.get(text, 0) + 1
+        first, *others = sorted(texts, key=lambda text: -texts[text])
+        return first + (" (or elsewhere)" if others else "")
+
+    def _elsewhere(self, one: Waiting) -> Iterable[Note]:
+        """Those who have come to another mbarrier of the same side, if nobody has come to this one."""
+        if self.machine.touches.get(one.waits.key):
+            return
+        there: dict[tuple[int, int], tuple[Instruction, list[Entity], list[str]]] = {}
+        for place, by in self._siblings(one):
+            for entity, at in by.items():
+                span = self.places.span(at)
+                _, entities, names = there.setdefault((span.start, span.end), (at, [], []))
+                entities.append(entity)
+                names.append(place)
+        for at, entities, names in there.values():
+            yield (
+                self.places.span(at),
+                f"{entities_text(entities, self.alone)} came here to {names[0]}; {self._now(entities, one)}",
+            )
+
+    def _line(self, instruction: Instruction, near: Instruction) -> str:
+        there, here = self.places.span(instruction), self.places.span(near)
+        return f"in line {there.line}" if there.source is here.source else f"at {self.places.line_text(instruction)}"
+
+    def _unreached(self) -> Iterable[Note]:
+        """The source's arrivals that nobody has executed: the one that is missed may be among them."""
+        executed: dict[tuple[int, int], bool] = {}
+        spans = {}
+        for site in self.machine.sites:
+            if site.handler is None or not site.instruction.opcode.startswith(_BRINGS):
+                continue
+            span = self.places.span(site.instruction)
+            place = (span.start, span.end)
+            executed[place] = executed.get(place, False) or site.executed
+            spans[place] = span
+        unreached = [spans[place] for place, reached in executed.items() if not reached]
+        for span in unreached[:MOST_UNREACHED]:
+            yield span, "no thread has executed this arrival so far"
+
+    # Words
+
+    def _who(self, group: Alike) -> str:
+        """``warps 4-7 wait``, ``warp 1, lanes 0-3 of CTA (1, 0, 0) waits``."""
+        entities = [member.entity for member in group.members]
+        first = group.first
+        who = entities_text(entities, self.alone)
+        if isinstance(first.entity, Warp) and len(entities) == 1 and first.lanes != first.entity.live:
+            who = f"{lanes_text(first.lanes)} of {who}"
+        lanes = first.lanes.bit_count() if who.startswith("lane") else 1
+        several = isinstance(first.entity, Warp) and (plural(entities) or lanes > 1)
+        return f"{who} {'wait' if several else 'waits'}"
+
+
+def _verdict(barrier: Barrier) -> Iterable[str]:
+    """What is wrong with a barrier to which nobody comes any more."""
+    got = barrier.ledger
+    if barrier.pending and barrier.phase == 0 and got.arrivals:
+        yield (
+            f"{barrier.name} counts {barrier.expected} arrivals a phase and gets {got.arrivals}: initialise it with "
+            "the number of arrivals that come, or let the missing ones come"
+        )
+    if barrier.tx > 0 and not barrier.pending:
+        yield (
+            f"all arrivals have come to {barrier.name}, but {got.came} of {got.expected} expected bytes: expect as "
+            "many as the copies bring, on every path"
+        )
+    if barrier.tx < 0:
+        yield (
+            f"{barrier.name} got {got.came} bytes and expects {got.expected}: expect as many as the copies bring, in "
+            "every CTA where they arrive"
+        )
 
 
 def _place(one: Waiting) -> tuple[int, int]:
     return one.entity.cta.linear, one.entity.index if isinstance(one.entity, Warp) else 0
-
-
-def _rank(group: Alike) -> tuple[bool, bool, tuple[int, int]]:
-    first = group.first
-    return isinstance(first.entity, AgentEntity), first.kind in (POLL, *_MEETINGS), _place(first)
 
 
 def _waiting(machine: Machine) -> Iterable[Waiting]:
@@ -138,179 +385,24 @@ def _alike(waiting: list[Waiting]) -> list[Alike]:
     return list(groups.values())
 
 
-def _who(group: Alike) -> str:
-    """``warps 4-7 of CTA (0, 0, 0)``, ``warp 1, lanes 0-3 of CTA …``, ``… and in 3 more CTAs``."""
-    first = group.first
-    cta = first.entity.cta
-    if isinstance(first.entity, AgentEntity):
-        here = f"{first.entity.unit} work of {cta_text(cta)}"
-    else:
-        indices = sorted({m.entity.index for m in group.members if m.entity.cta is cta and isinstance(m.entity, Warp)})
-        lanes = "" if first.lanes == first.entity.live or len(indices) > 1 else f", {lanes_text(first.lanes)}"
-        here = f"{_numbers('warp', indices)}{lanes} of {cta_text(cta)}"
-    others = len({m.entity.cta for m in group.members}) - 1
-    return here + (f" (and the same in {others} more CTA{'' if others == 1 else 's'})" if others else "")
+def _name(waits: WaitsFor) -> str:
+    return f"{waits.what} {waits.place}".strip()
 
 
-def _numbers(noun: str, numbers: list[int]) -> str:
-    mask = sum(1 << n for n in numbers)
-    text = lanes_text(mask) if mask >> 32 == 0 else f"lanes {numbers[0]}-{numbers[-1]}"
-    if text == "all lanes":
-        text = "lanes 0-31"
-    return noun + ("s " if len(numbers) > 1 else " ") + text.partition(" ")[2]
+def _short(waits: WaitsFor) -> str:
+    """The name that is good enough where the whole one stands nearby."""
+    return f"mbarrier {waits.key.name}" if isinstance(waits.key, Barrier) else _name(waits)
 
 
-def _verb(group: Alike) -> str:
-    if isinstance(group.first.entity, AgentEntity):
-        return "waits"
-    return "wait" if len({m.entity for m in group.members}) > 1 else "waits"
+def _lack(entities: Sequence[Entity], waits: WaitsFor) -> str:
+    """What those have not done who are waited for."""
+    if isinstance(entities[0], AgentEntity):
+        return "is not done"
+    has = "have" if plural(entities) else "has"
+    return f"{has} given none back" if waits.what == "registers" else f"{has} not come"
 
 
 def _what(one: Waiting) -> str:
     waits = one.waits
     parity = f", parity {waits.parity}" if waits.parity is not None else ""
-    state = f": {waits.state}" if waits.state else ""
-    return f"{waits.what} {waits.place}".strip() + parity + state
-
-
-def _entity_of(machine: Machine, one: object) -> object:
-    """The schedule's entity of an agent."""
-    if isinstance(one, Warp | AgentEntity):
-        return one
-    for cluster in machine.resident.values():
-        for entity in cluster.blocked:
-            if isinstance(entity, AgentEntity) and entity.agent is one:
-                return entity
-    return None
-
-
-def _serves(machine: Machine, one: Waiting, waiting: list[Waiting]) -> list[Entity]:
-    """Those who have to do something before a wait can end, as far as that is known."""
-    waits = one.waits
-    if waits.by is not None:
-        found = [_entity_of(machine, by) for by in waits.by]
-        return [by for by in found if isinstance(by, Warp | AgentEntity)]
-    touched = machine.touches.get(waits.key)
-    if touched is None:
-        return _others(waiting, one) if waits.key is not None else []
-    # One that waits for the barrier itself has done what it had to.
-    return [warp for warp in touched if waits.key not in _waits_of(warp)]
-
-
-def _others(waiting: list[Waiting], one: Waiting) -> list[Entity]:
-    """If nobody has come so far: those of the same CTA that wait too, for something else."""
-    entities = {w.entity: None for w in waiting if w.entity.cta is one.entity.cta and w.waits.key is not one.waits.key}
-    entities.pop(one.entity, None)
-    return list(entities)
-
-
-def _waits_of(warp: Warp) -> set[object]:
-    """What all living lanes of a warp wait for."""
-    if warp.live & ~warp.blocked:
-        return set()
-    return {blocked.wait.describe().key for blocked in warp.waits if blocked.wait is not None}
-
-
-def _servers(machine: Machine, one: Waiting, waiting: list[Waiting], told: set[object]) -> Iterable[Note]:
-    """Who else touches what is waited for, and why they do not come."""
-    waits = one.waits
-    key = waits.key if waits.key is not None else waits.by
-    if key is None or key in told:
-        return
-    told.add(key)
-    places = machine.places
-    here = places.span(one.instruction)
-    servers = _serves(machine, one, waiting)
-    arrivals = machine.touches.get(waits.key, {}) if waits.key is not None else {}
-    there: dict[tuple[int, str], list[Entity]] = {}  # by the line of the arrival, 0 if there was none, and the reason
-    for server in servers:
-        origin = arrivals.get(server) if isinstance(server, Warp) else None
-        line = origin.line if origin is not None else 0
-        there.setdefault((line, _why_not(machine, server, waiting)), []).append(server)
-    words = []
-    if waits.by is None and not arrivals:
-        words.append("no thread has arrived on it so far" + ("" if servers else ", and nobody is left who could"))
-    elif waits.by is None and not servers:
-        words.append("all that arrived on it before wait here too")
-    for (line, reason), alike in there.items():
-        names = _names(alike)
-        if line:
-            origin = arrivals[alike[0]]  # type: ignore[index]
-            yield places.span(origin), f"{names} arrived on it here before; {reason}"
-        else:
-            words.append(f"{names} {'has' if len(alike) == 1 else 'have'} not come: {reason}")
-    if words:
-        yield here, "; ".join(words)
-
-
-def _names(entities: list[Entity]) -> str:
-    cta = entities[0].cta
-    if all(isinstance(e, Warp) and e.cta is cta for e in entities):
-        return f"{_numbers('warp', sorted(e.index for e in entities if isinstance(e, Warp)))} of {cta_text(cta)}"
-    first = entities[0]
-    name = f"warp {first.index} of {cta_text(cta)}" if isinstance(first, Warp) else f"{first.unit} of {cta_text(cta)}"
-    return name + (f" (and {len(entities) - 1} more)" if len(entities) > 1 else "")
-
-
-def _why_not(machine: Machine, entity: Entity, waiting: list[Waiting]) -> str:
-    if isinstance(entity, Warp) and not entity.live:
-        return "it has exited" if entity.cta.live_warps else "it has exited, as its whole CTA"
-    own = [w for w in waiting if w.entity is entity]
-    if not own:
-        return "it is done" if isinstance(entity, AgentEntity) else "it has exited"
-    return " and ".join(
-        f"it waits for {f'{w.waits.what} {w.waits.place}'.strip()} at {machine.places.line_text(w.instruction)}"
-        for w in own
-    )
-
-
-def _cycle(machine: Machine, waiting: list[Waiting]) -> str | None:
-    """A way from a waiting entity over those that it waits for back to itself, in words."""
-    edges: dict[Entity, list[tuple[Entity, str]]] = {}
-    for one in waiting:
-        what = f"{one.waits.what} {one.waits.place}".strip()
-        edges.setdefault(one.entity, []).extend(
-            (server, what) for server in _serves(machine, one, waiting) if server is not one.entity
-        )
-    done: set[Entity] = set()
-    for start in sorted(edges, key=lambda entity: (entity.cta.linear, entity.name)):
-        path: list[tuple[Entity, str]] = []
-        found = _search(start, edges, done, path, set())
-        if found is not None:
-            return found
-    return None
-
-
-def _search(
-    start: Entity,
-    edges: dict[Entity, list[tuple[Entity, str]]],
-    done: set[Entity],
-    path: list[tuple[Entity, str]],
-    on_path: set[Entity],
-) -> str | None:
-    """Depth first without recursion: a grid may have ten thousand CTAs in a chain."""
-    stack = [(start, iter(edges.get(start, ())))]
-    on_path.add(start)
-    while stack:
-        entity, following = stack[-1]
-        step = next(following, None)
-        if step is None:
-            stack.pop()
-            on_path.discard(entity)
-            done.add(entity)
-            if path:
-                path.pop()
-            continue
-        target, what = step
-        if target in on_path:
-            path.append((entity, what))
-            begin = next(i for i, (e, _) in enumerate(path) if e is target)
-            loop = path[begin:]
-            after = [*(e.name for e, _ in loop[1:]), target.name]
-            return "; ".join(f"{e.name} waits for {w}, which {n} serves" for (e, w), n in zip(loop, after, strict=True))
-        if target in done or target not in edges:
-            continue
-        path.append((entity, what))
-        on_path.add(target)
-        stack.append((target, iter(edges.get(target, ()))))
-    return None
+    return _name(waits) + parity + (f": {waits.state}" if waits.state else "")

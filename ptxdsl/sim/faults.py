@@ -115,11 +115,13 @@ class Places:
         mask: int = 0,
         help: str | None = None,
         notes: tuple[Note, ...] = (),
+        at: Sequence[tuple[Instruction, str]] = (),
     ) -> Diagnostic:
-        """An error at an instruction that lanes of a warp execute."""
+        """An error at an instruction that lanes of a warp execute. notes, and at instructions: what else is shown."""
         if warp is not None:
             message = f"{message} ({self.who(warp, mask)})"
-        return Diagnostic(code, message, self.span(instruction), self.notes(instruction) + notes, help)
+        notes += tuple((self.span(there), words) for there, words in at)
+        return Diagnostic(code, message, self.span(instruction), notes + self.notes(instruction), help)
 
 
 def cta_text(cta: Cta) -> str:

@@ -264,9 +264,11 @@ class WarpGroup:
 
     # What a handler can say
 
-    def fault(self, code: str, message: str, help: str | None = None) -> SimulationFault:
+    def fault(
+        self, code: str, message: str, help: str | None = None, at: Sequence[tuple[Instruction, str]] = ()
+    ) -> SimulationFault:
         place = self.machine.places
-        return SimulationFault(place.diagnostic(code, message, self.instruction, self.warp, self.mask, help))
+        return SimulationFault(place.diagnostic(code, message, self.instruction, self.warp, self.mask, help, at=at))
 
     def access_fault(self, fault: AccessFault) -> SimulationFault:
         return self.fault(ACCESS_CODES[fault.kind], f"{self.instruction.opcode}: {fault.text}")

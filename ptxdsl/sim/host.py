@@ -58,8 +58,11 @@ class Group(Protocol):
         """The value that all active lanes have; a fault names the operand where they differ."""
         ...
 
-    def fault(self, code: str, message: str, help: str | None = None) -> Exception:
-        """To be raised: the diagnostic at this instruction's place, with kernel, CTA, warp and lanes."""
+    def fault(
+        self, code: str, message: str, help: str | None = None, at: Sequence[tuple[Instruction, str]] = ()
+    ) -> Exception:
+        """To be raised: the diagnostic at this instruction's place, with kernel, CTA, warp and lanes. at: instructions
+        to show besides, with what is said there."""
         ...
 
     def require_whole_warp(self) -> None:
@@ -93,14 +96,17 @@ class Fault(Exception):
     """An error of the simulated program, raised where no group is at hand: in an agent, or a function that knows none.
 
     The machine makes the diagnostic of it, at the place of the group whose handler was called, or of the agent's
-    ``origin``. ``Group.fault`` is for what a handler finds itself.
+    ``origin``. ``Group.fault`` is for what a handler finds itself. notes: instructions to show, and what to say there.
     """
 
-    def __init__(self, code: str, message: str, help: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, help: str | None = None, notes: Sequence[tuple[Instruction, str]] = ()
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.help = help
+        self.notes = notes
 
 
 @dataclass(frozen=True)

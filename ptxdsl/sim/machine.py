@@ -40,12 +40,14 @@ WRITES_QUAD = offset(LAUNCH, "writes") // 8
 
 @dataclass(slots=True, eq=False)
 class Site:
-    """A host instruction, or one at which compiled code may stop: with its handler, if it has one."""
+    """A host instruction, or one at which compiled code may stop: with its handler, if it has one. executed: by any
+    lane, once at least."""
 
     instruction: Instruction
     next_block: int
     handler: Handler | None
     warp_barrier: bool = field(default=False)
+    executed: bool = field(default=False)
 
 
 class Machine:
@@ -224,13 +226,13 @@ class Machine:
 
     def _agent_turn(self, entity: AgentEntity) -> None:
         agent = entity.agent
+        cta = entity.cta
         agent.time = entity.clock + agent.cycles
         try:
             done = agent.step()
         except (Fault, AccessFault) as fault:
             raise self.agent_fault(entity, fault) from None
         self.changes += 1
-        cta = entity.cta
         if done:
             entity.clock = agent.time
             if entity.clock > self.statistics.cycles:
@@ -250,11 +252,11 @@ class Machine:
     def agent_fault(self, entity: AgentEntity, fault: Fault | AccessFault) -> SimulationFault:
         origin = entity.agent.origin
         if isinstance(fault, Fault):
-            code, message, help = fault.code, fault.message, fault.help
+            code, message, help, at = fault.code, fault.message, fault.help, fault.notes
         else:
-            code, message, help = ACCESS_CODES[fault.kind], f"{origin.opcode}: {fault.text}", None
+            code, message, help, at = ACCESS_CODES[fault.kind], f"{origin.opcode}: {fault.text}", None, ()
         message = f"{message} ({entity.unit} of {cta_text(entity.cta)} of kernel '{self.program.kernel.name}')"
-        return SimulationFault(self.places.diagnostic(code, message, origin, help=help))
+        return SimulationFault(self.places.diagnostic(code, message, origin, help=help, at=at))
 
     def _queue(self, entity: Warp | AgentEntity) -> None:
         entity.queued = True
@@ -360,7 +362,9 @@ class Machine:
             if found is not None:
                 fault, origin = found
                 message = f"{fault.message} ({cta_text(cta)} of kernel '{self.program.kernel.name}')"
-                raise SimulationFault(self.places.diagnostic(fault.code, message, origin, help=fault.help))
+                raise SimulationFault(
+                    self.places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes)
+                )
 
     def _warn_in_flight(self, cta: Cta) -> None:
         """Asynchronous work that its CTA does not wait for: on the card its shared memory may be another's by then."""

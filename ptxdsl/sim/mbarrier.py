@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ptxdsl.sim.cta import Warp
 from ptxdsl.sim.host import Fault, WaitsFor
 from ptxdsl.sim.layout import LANES, RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.ledger import Ledger, history
 from ptxdsl.sim.memory import CLUSTER_LIMIT, SHARED_SPACES
 
 if TYPE_CHECKING:
@@ -67,11 +69,13 @@ class Barrier:
 
     initial: the count it was initialised with, by ``origin``. seen: the newest phase that a wait has found complete,
     -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
+    ledger: who has brought what in the phase under way, ``before`` in the one before it. place: ``name`` and what the
+    barrier is to a RolePipeline.
     """
 
     __slots__ = (
-        "address", "cell", "done_at", "expected", "initial", "latest", "origin", "pending", "phase", "place", "seen",
-        "table", "tx", "word",
+        "address", "before", "cell", "done_at", "expected", "initial", "latest", "ledger", "name", "origin", "pending",
+        "phase", "place", "seen", "table", "tx", "word",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +89,7 @@ class Barrier:
         self.table = table
         self.address = address
         self.place = place
+        self.name = place.partition(" (")[0]
         self.cell = cell
         self.initial = self.expected = self.pending = count
         self.origin = origin
@@ -92,6 +97,8 @@ class Barrier:
         self.seen = -1
         self.latest = self.done_at = 0
         self.word = 0
+        self.ledger = Ledger()
+        self.before: Ledger | None = None
         self._store()
 
     # Looking
@@ -112,15 +119,25 @@ class Barrier:
             )
         return age == 1
 
+    @property
+    def rank(self) -> int:
+        """Of its CTA in the cluster."""
+        return self.address >> RANK_SHIFT
+
+    @property
+    def side(self) -> str:
+        """``producer_mbar`` or ``consumer_mbar``, where it is one of a RolePipeline's."""
+        return self.place.partition(" (")[2].partition(" of stage")[0].partition("[")[0]
+
     def saw(self) -> None:
         """A wait has found the phase before this one complete."""
         self.seen = self.phase - 1
 
-    def state(self) -> str:
+    def state(self, parity: bool = True) -> str:
         """The phase under way in words."""
         if self.cell[0] != self.word:
             return f"its bytes have been overwritten: {self.cell[0]:#018x} instead of {self.word:#018x}"
-        parts = [f"phase {self.phase} (parity {self.phase & 1})"]
+        parts = [f"phase {self.phase}{f' (parity {self.phase & 1})' if parity else ''}"]
         if self.pending:
             parts.append(f"{self.pending} of {_count(self.expected, 'arrival')} pending")
         else:
@@ -132,7 +149,7 @@ class Barrier:
         return ", ".join(parts)
 
     def describe(self, parity: int) -> WaitsFor:
-        return WaitsFor("mbarrier", self.place, self.state(), parity, key=self)
+        return WaitsFor("mbarrier", self.place, self.state(parity=False), parity, key=self)
 
     # Changing
 
@@ -159,6 +176,7 @@ class Barrier:
         if expect:
             self._add(lanes * expect)
         self.pending -= total
+        self._note(arrivals=total, expected=lanes * expect)
         if time > self.latest:
             self.latest = time
         if not self.pending and not self.tx:
@@ -179,10 +197,12 @@ class Barrier:
 
     def expect_tx(self, size: int, time: int = 0) -> None:
         self._add(size)
+        self._note(expected=size)
         self._settle(time)
 
     def complete_tx(self, size: int, time: int = 0) -> None:
         self._add(-size)
+        self._note(came=size)
         self._settle(time)
 
     def _settle(self, time: int) -> None:
@@ -202,7 +222,21 @@ class Barrier:
             )
         self.tx = tx
 
+    def _note(self, arrivals: int = 0, expected: int = 0, came: int = 0) -> None:
+        machine = self.table.machine
+        who = machine.current if machine is not None else None
+        if machine is None or who is None:
+            return
+        origin = machine.touches.get(self, {}).get(who) if isinstance(who, Warp) else who.agent.origin
+        if origin is not None:
+            self.ledger.add(who, origin, arrivals, expected, came)
+
+    def _history(self, with_phase_before: bool = False) -> list[tuple[Instruction, str]]:
+        machine = self.table.machine
+        return history(self, machine is not None and machine.cta_count == 1, with_phase_before)
+
     def _complete(self) -> None:
+        self.before, self.ledger = self.ledger, Ledger()
         self.phase += 1
         self.pending = self.expected
         self.done_at = self.latest
@@ -218,14 +252,16 @@ class Barrier:
         who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {total}"
         if lanes > 1 and count > 1:
             who = f"{lanes} lanes arrive, each {count} times,"
-        every = f"it was initialised with {_count(self.initial, 'arrival')} a phase"
+        every = f"initialised with {_count(self.initial, 'arrival')} a phase"
         if self.expected != self.initial:
             every += f", {self.expected} after arrive_drop"
+        left = f"{self.pending} of {_count(self.expected, 'arrival')}" if self.pending else "no arrival"
         raise Fault(
             "E1134",
-            f"{who} on the mbarrier {self.place}, where {self.pending or 'none'} of the phase's arrivals "
-            f"{'is' if self.pending == 1 else 'are'} pending; {every} ({self.state()})",
+            f"{who} on the mbarrier {self.place}, where {left} {'is' if self.pending < 2 else 'are'} pending in phase "
+            f"{self.phase} ({every})",
             "let one lane arrive, or initialise the barrier with the number of arrivals a phase gets",
+            self._history(),
         )
 
     def _ahead(self, lanes: int, total: int) -> None:
@@ -234,6 +270,7 @@ class Barrier:
             f"an arrival in phase {self.phase} of the mbarrier {self.place}, though nobody has waited for phase "
             f"{self.phase - 1}, which is complete; it was initialised with {_count(self.initial, 'arrival')} a phase",
             "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
+            self._history(with_phase_before=True),
         )
 
 
@@ -252,12 +289,18 @@ def _steps(mask: int, count: int) -> npt.NDArray[np.uint64]:
 class Barriers:
     """The live barriers of a cluster, by shared address with the CTA's rank; of dead ones, how they ended.
 
-    observer: called with a barrier that has completed a phase.
+    observer: called with a barrier that has completed a phase. machine: knows whose turn it is, for reports.
     """
 
-    def __init__(self, memory: Memory, observer: Callable[[Barrier], None] | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        observer: Callable[[Barrier], None] | None = None,
+        machine: Machine | None = None,
+    ) -> None:
         self.memory = memory
         self.observer = observer
+        self.machine = machine
         self.live: dict[int, Barrier] = {}
         self.ended: dict[int, str] = {}
 
@@ -342,7 +385,7 @@ def barriers_of(machine: Machine, cta: Cta) -> Barriers:
     """The table of a CTA's cluster."""
     table: Barriers | None = cta.cluster.states.get(Barriers)
     if table is None:
-        table = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, _observer(machine)))
+        table = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, _observer(machine), machine))
     return table
 
 

@@ -100,6 +100,7 @@ class Turns:
         assert handler is not None, info.instruction.opcode
         group = WarpGroup(machine, warp, info.instruction, mask)
         machine.statistics.host_instructions += 1
+        info.executed = True
         try:
             wait = handler(group)
         except NotWhole:
@@ -108,7 +109,7 @@ class Turns:
         except AccessFault as fault:
             raise group.access_fault(fault) from None
         except Fault as fault:
-            raise group.fault(fault.code, fault.message, fault.help) from None
+            raise group.fault(fault.code, fault.message, fault.help, fault.notes) from None
         if wait is None:
             warp.advance(mask, info.next_block)
             if group.polling is not None:
@@ -237,7 +238,7 @@ class Turns:
         except AccessFault as fault:
             raise group.access_fault(fault) from None
         except Fault as fault:
-            raise group.fault(fault.code, fault.message, fault.help) from None
+            raise group.fault(fault.code, fault.message, fault.help, fault.notes) from None
         if more is not None:
             self._wait(warp, Blocked(HANDLER, group, blocked.site, wait=more))
             return

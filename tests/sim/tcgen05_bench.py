@@ -102,7 +102,8 @@ class Bench:
         self.states: dict[Any, Any] = {}
         self.agents: list[Any] = []
         self.eager = eager
-        self.trace = None
+        self.trace = self.current = None
+        self.cta_count = ctas
         self.last_registers: dict[str, Any] = {}
         cluster = Cluster()
         for rank in range(ctas):

@@ -43,7 +43,9 @@ def ring(n: Int32, m: Int32, count: Int32):
 
 def ring(n: int, m: int, count: int = 32) -> Report:
     made = compile_source(Source("ring.pdsl", RING), options=Options(arch="sm_90a"))
-    return simulate(made.ptx, grid=1, block=64, arguments=[n, m, count], line_map=made.line_map)
+    return simulate(
+        made.ptx, grid=1, block=64, arguments=[n, m, count], line_map=made.line_map, shared_names=made.shared_names
+    )
 
 
 def lines(diagnostic: Diagnostic) -> list[tuple[int, str]]:
@@ -59,33 +61,70 @@ def test_a_consumer_that_waits_for_one_commit_too_many() -> None:
     found = only(ring(2, 3))
     assert found.code == "E1190"
     assert found.message == (
-        "deadlock in kernel 'ring': warp 1 of CTA (0, 0, 0) waits for mbarrier ring_bars, parity 0: "
-        "phase 2 (parity 0), 32 of 32 arrivals pending"
+        "deadlock in kernel 'ring': warp 1 waits for mbarrier bars[0] (producer_mbar of stage 0), parity 0: phase 2, "
+        "32 of 32 arrivals pending"
     )
     assert found.span is not None and found.span.text == "c.wait()"
-    assert lines(found) == [(13, "warp 0 of CTA (0, 0, 0) arrived on it here before; it has exited")]
+    assert lines(found) == [(13, "warp 0 came to mbarrier bars[0] here before, not in phase 2; it has exited")]
     assert found.help is None
 
 
 def test_two_roles_that_wait_for_each_other() -> None:
     found = only(ring(3, 3, count=64))
-    assert "warp 0 of CTA (0, 0, 0) waits for mbarrier ring_bars+8, parity 0" in found.message
-    assert "32 of 64 arrivals pending" in found.message
+    assert "warp 0 waits for mbarrier bars[1] (consumer_mbar of stage 0), parity 0: phase 0, 32 of 64" in found.message
     assert lines(found) == [
-        (18, "warp 1 of CTA (0, 0, 0) arrived on it here before; it waits for mbarrier ring_bars at ring.pdsl:17"),
-        (17, "warp 1 of CTA (0, 0, 0) waits here for mbarrier ring_bars, parity 1: phase 1 (parity 1), 32 of 32 "
-             "arrivals pending"),
-        (13, "warp 0 of CTA (0, 0, 0) arrived on it here before; it waits for mbarrier ring_bars+8 at ring.pdsl:12"),
+        (7, "bars[1] is initialised here with 64 arrivals a phase"),
+        (18, "warp 1 arrived on bars[1] here in phase 0 (32 arrivals); now it waits for mbarrier bars[0] in line 17"),
+        (17, "warp 1 waits here for mbarrier bars[0] (producer_mbar of stage 0), parity 1: phase 1, 32 of 32 arrivals "
+             "pending"),
+        (13, "warp 0 came to mbarrier bars[0] here before, not in phase 1; now it waits for mbarrier bars[1] in "
+             "line 12"),
     ]  # fmt: skip
     assert found.help == (
-        "the cycle: cta0.warp0 waits for mbarrier ring_bars+8, which cta0.warp1 serves; "
-        "cta0.warp1 waits for mbarrier ring_bars, which cta0.warp0 serves"
+        "bars[1] counts 64 arrivals a phase and gets 32: initialise it with the number of arrivals that come, or let "
+        "the missing ones come"
+    )
+
+
+CROSSED = """
+@kernel
+def crossed():
+    var bars = unsafe_stack_allocation[2, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    if thread_idx.x < 2:
+        bars[unsafe_offset=thread_idx.x].init(32)
+    barrier()
+    if thread_idx.x < 32:
+        bars[0].wait(0)
+        _ = bars[1].arrive()
+    else:
+        bars[1].wait(0)
+        _ = bars[0].arrive()
+"""
+
+
+def test_two_roles_that_wait_for_each_other_first() -> None:
+    made = compile_source(Source("crossed.pdsl", CROSSED), options=Options(arch="sm_90a"))
+    found = only(simulate(made.ptx, grid=1, block=64, line_map=made.line_map, shared_names=made.shared_names))
+    assert found.message == (
+        "deadlock in kernel 'crossed': warp 0 waits for mbarrier bars[0], parity 0: phase 0, 32 of 32 arrivals "
+        "pending; no thread has come to it so far"
+    )
+    assert lines(found) == [
+        (12, "warp 1 waits here for mbarrier bars[1], parity 0: phase 0, 32 of 32 arrivals pending; no thread has come "
+             "to it so far"),
+    ]  # fmt: skip
+    assert found.help == (
+        "the cycle: warp 0 waits for warp 1 at mbarrier bars[0]; warp 1 waits for warp 0 at mbarrier bars[1]"
     )
 
 
 def test_nobody_has_come_and_nobody_is_left() -> None:
     found = only(ring(0, 1))
-    assert lines(found) == [(17, "no thread has arrived on it so far, and nobody is left who could")]
+    assert found.message.endswith("no thread has come to it so far, and nobody is left who could: warp 0 has exited")
+    assert lines(found) == [
+        (13, "no thread has executed this arrival so far"),
+        (18, "no thread has executed this arrival so far"),
+    ]
 
 
 @pytest.mark.parametrize("schedule", ["random:1", "random:2", "slow:warp0", "slow:warp1"])
@@ -104,13 +143,15 @@ def test_a_barrier_with_a_warp_that_waits_elsewhere() -> None:
     bar.sync 1, 96; ret;
     B: bar.sync 2, 96; ret;
     """
-    report = run(kernel(body), block=96)
-    found = only(report)
+    found = only(run(kernel(body), block=96))
+    # the odd one out comes first
     assert found.message == (
-        "deadlock in kernel 'k': warps 0-1 of CTA (0, 0, 0) wait for bar.sync 1: 64 of 96 threads have arrived"
+        "deadlock in kernel 'k': warp 2 waits for bar.sync 2: 32 of 96 threads have arrived; warps 0-1 have not come"
     )
-    assert found.notes[0][1].startswith("warp 2 of CTA (0, 0, 0) has not come: it waits for bar.sync 2 at <ptx>:")
-    assert found.help is not None and "cta0.warp2 waits for bar.sync 2" in found.help
+    assert [label for _, label in found.notes] == [
+        "warps 0-1 wait here for bar.sync 1: 64 of 96 threads have arrived; warp 2 has not come"
+    ]
+    assert found.help == ("the cycle: warp 0 waits for warp 2 at bar.sync 1; warp 2 waits for warp 0 at bar.sync 2")
 
 
 def test_the_same_in_many_ctas_is_told_once() -> None:
@@ -127,10 +168,10 @@ def test_a_cluster_barrier_that_one_warp_does_not_reach() -> None:
     """
     found = only(run(kernel(body, declarations=".shared .b32 s;"), grid=2, cluster=2, block=64))
     assert found.message == (
-        "deadlock in kernel 'k': warps 0-1 of CTA (0, 0, 0) (and the same in 1 more CTA) wait for cluster barrier: "
-        "96 of 128 threads have arrived"
+        "deadlock in kernel 'k': warps 0-1 of CTA (0, 0, 0) and warp 0 of CTA (1, 0, 0) wait for cluster barrier: "
+        "96 of 128 threads have arrived; warp 1 of CTA (1, 0, 0) has not come"
     )
-    assert found.notes[0][1].startswith("warp 1 of CTA (1, 0, 0) has not come: it waits for memory at ")
+    assert "warp 1 of CTA (1, 0, 0) waits here for memory" in found.notes[0][1]
 
 
 # Loops that only look
@@ -160,7 +201,7 @@ def test_a_loop_that_only_looks_is_a_deadlock_when_nobody_writes(name: str) -> N
     assert report.status == "deadlock"
     assert report.statistics.turns < 100
     what = "mbarrier bar, parity 0" if name == "test_wait" else "memory: a loop that reads the same again and again"
-    assert f"warps 0-1 of CTA (0, 0, 0) wait for {what}" in only(report).message
+    assert f"warps 0-1 wait for {what}" in only(report).message
 
 
 @pytest.mark.parametrize("name", ["volatile load", "failing cas", "nanosleep", "back-off", "test_wait"])
@@ -205,10 +246,7 @@ def test_a_time_out_of_the_program_tells_of_the_deadlock_that_it_met() -> None:
     report = run(kernel(TIME_OUT, declarations=".shared .align 8 .b8 bar[8];"))
     found = only(report)
     assert report.status == "fault" and found.code == "E1125"
-    assert (
-        "nothing could move any more: deadlock in kernel 'k': warp 0 of CTA (0, 0, 0) waits for mbarrier bar"
-        in (found.notes[0][1])
-    )
+    assert "nothing could move any more: deadlock in kernel 'k': warp 0 waits for mbarrier bar" in (found.notes[0][1])
     assert report.statistics.turns < 200
 
 

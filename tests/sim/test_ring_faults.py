@@ -123,7 +123,7 @@ def test_a_peeled_wait_where_there_is_nothing_to_wait_for():
     given = arguments(1)
     finish(body, *given, threads=96)
     report = deadlock(body, *arguments(0), threads=96)
-    assert "phase 0 (parity 0), 1 of 1 arrival pending" in report
+    assert "parity 0: phase 0, 1 of 1 arrival pending" in report
 
 
 def test_a_wait_in_a_circle():
