@@ -324,7 +324,7 @@ class Frame:
         run(f"br i1 %l{k}.z, label %n{k}, label %d{k}")
         self.label(f"d{k}")
         run(f"%l{k}.m = bitcast i{WIDTH} %l{k}.b to {vector('i1')}")
-        e.start(f"%l{k}", f"%l{k}.m", f"%l{k}.b")
+        e.start(f"%l{k}", f"%l{k}.m", f"%l{k}.b", f"d{k}")
         bits = body()
         if bits is not None:
             run(f"%t{k}.w = zext i{WIDTH} {bits} to i32")
@@ -333,7 +333,7 @@ class Frame:
         run(f"br label %n{k}")
         self.label(f"n{k}")
         if bits is not None:
-            run(f"%t{k}.n = phi i32 [ %t{k}, %h{k} ], [ %t{k}.o, %d{k} ]")
+            run(f"%t{k}.n = phi i32 [ %t{k}, %h{k} ], [ %t{k}.o, %{e.label} ]")
         run(f"%l{k}.n = add i64 %l{k}, {WIDTH}")
         run(f"%l{k}.e = icmp ult i64 %l{k}.n, 32")
         run(f"br i1 %l{k}.e, label %h{k}, label %x{k}")

@@ -13,6 +13,8 @@ from ptxdsl.sim.translate.emitter import ELEMENTS, WIDTH, Unsupported, splat, ve
 from ptxdsl.sim.translate.special import SPECIAL
 
 _SIGNED = frozenset(("s8", "s16", "s32"))
+# The code generator's time grows with the square of the loads in one block of LLVM's.
+MAX_LOADS = 64
 _FLOATS = {"float": ("i32", 32), "double": ("i64", 64)}
 
 
@@ -76,9 +78,11 @@ class LaneEmitter:
 
     # ------------------------------------------------------------------ one block
 
-    def start(self, index: str, mask: str, byte: str) -> None:
-        """index: i64, the chunk's first lane; mask: its active lanes as a vector; byte: as an i8."""
+    def start(self, index: str, mask: str, byte: str, label: str) -> None:
+        """index: i64, the chunk's first lane; mask: its active lanes as a vector; byte: as an i8; label: we are there."""
         self.index, self.mask, self.byte = index, mask, byte
+        self.label = label
+        self.loads = 0
         self.values: dict[str, dict[str, str]] = {}  # register -> element type -> value
         self.dirty: dict[str, None] = {}
         self.old: dict[str, str] = {}  # what the slot held at the start, as stored
@@ -108,9 +112,18 @@ class LaneEmitter:
         type = vector(element)
         old = self.old.get(f"{name}/{key}")
         if old is None:
-            old = self.do(f"load {type}, ptr {pointer}, align 2")
+            old = self._load(element, pointer)
         blended = self.do(f"select {vector('i1')} {self.mask}, {type} {value}, {type} {old}")
         self.run(f"store {type} {blended}, ptr {pointer}, align 2")
+
+    def _load(self, element: str, pointer: str) -> str:
+        if self.loads == MAX_LOADS:
+            self.loads = 0
+            self.count += 1
+            self.label = f"m{self.count}"
+            self.text.append(f" br label %{self.label}\n{self.label}:\n")
+        self.loads += 1
+        return self.do(f"load {vector(element)}, ptr {pointer}, align 2")
 
     def _pointer(self, slot: Slot, extra: int = 0) -> str:
         bits = min(slot.bits, 64)
@@ -251,15 +264,15 @@ class LaneEmitter:
         elif bits == 128:
             forms = {}
             for half, extra in (("low", 0), ("high", 256)):
-                forms[half] = self.do(f"load {vector('i64')}, ptr {self._pointer(slot, extra)}, align 2")
+                forms[half] = self._load("i64", self._pointer(slot, extra))
                 self.old[f"{name}/{half}"] = forms[half]
         elif bits == 1:
-            stored = self.do(f"load {vector('i32')}, ptr {self._pointer(slot)}, align 2")
+            stored = self._load("i32", self._pointer(slot))
             self.old[f"{name}/"] = stored
             forms = {"i1": self.do(f"icmp slt {vector('i32')} {stored}, zeroinitializer")}
         else:
             element = {"f32": "float", "f64": "double"}.get(self.registers[name], f"i{bits}")
-            loaded = self.do(f"load {vector(element)}, ptr {self._pointer(slot)}, align 2")
+            loaded = self._load(element, self._pointer(slot))
             self.old[f"{name}/{element}"] = loaded
             forms = {element: loaded}
         self.values[name] = forms
