@@ -42,10 +42,33 @@ LAUNCH = np.dtype(
         ("writes", "u8"),  # stores and atomics that changed memory: "has anything happened since"
         ("dynamic_shared", "u4"),  # %dynamic_smem_size
         ("total_shared", "u4"),  # %total_smem_size
-        ("trace", "u8"),  # host address of the access log, 0 if accesses are not traced
+        ("trace", "u8"),  # host address of LOG, 0 if accesses are not traced
     ],
     align=True,
 )
+
+# The access log (``translate(…, trace=True)``): ``count`` ACCESS records have been made since the machine set it to 0, the
+# first ``capacity`` of them are at ``entries``. Once half of them are used, compiled code comes back with FUEL at the next
+# turn of a loop.
+LOG = np.dtype([("count", "u8"), ("capacity", "u8"), ("entries", "u8")], align=True)
+
+# A load, store or atomic operation of up to eight neighbouring lanes, before it is checked. bytes: of one lane. kind: 0
+# a load, 1 a store, 3 an atomic operation. space: of the instruction, as in SPACES. mask: which of the lanes from
+# ``first`` on; addresses: theirs, as the instruction has them.
+ACCESS = np.dtype(
+    [
+        ("warp", "u8"),  # host address of WARP
+        ("site", "i4"),
+        ("bytes", "u2"),
+        ("kind", "u2"),
+        ("space", "u1"),
+        ("first", "u1"),
+        ("mask", "u1"),
+        ("addresses", "u8", 8),
+    ],
+    align=True,
+)
+SPACES = {"generic": 0, "global": 1, "shared": 2, "local": 3, "cluster": 4}  # const and param memory count as global
 
 REGION = np.dtype([("start", "u8"), ("end", "u8"), ("host", "u8"), ("writable", "u8")], align=True)
 

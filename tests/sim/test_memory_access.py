@@ -227,3 +227,34 @@ def test_volatile_accesses_of_a_warp_go_instruction_by_instruction() -> None:
     body += "st.global.u32 [%d3], %r3;"
     launch(kernel(body, 1), [target])
     assert target[0] == 31 * 32 // 2
+
+
+def test_the_access_log() -> None:
+    """One record a chunk of eight lanes, with the addresses that the instruction has; a full log interrupts a loop."""
+    text = kernel(
+        lane_address("%d3", "%d0", 4)
+        + "ld.global.u32 %r1, [%d3]; setp.eq.u32 %p1, %t, 9; @%p1 atom.global.add.u32 %r2, [%d0], 1;"
+        + "mov.u32 %r3, 0; L: st.global.u32 [%d3], %r3; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 5; @%p2 bra L;",
+        1,
+    )
+    made = Launch(compile_kernel(text, trace=True), [np.zeros(32, np.uint32)])
+    entries, log = np.zeros(12, layout.ACCESS), np.zeros(1, layout.LOG)
+    log["capacity"], log["entries"] = len(entries), entries.ctypes.data
+    made.launch["trace"] = log.ctypes.data
+    seen = []
+    made.warps[0]["fuel"] = 1000
+    while (code := made.code.run(made.warps.ctypes.data)) == layout.FUEL:
+        assert log[0]["count"] <= len(entries)
+        seen.append(entries[: int(log[0]["count"])].copy())
+        log["count"] = 0
+        made.warps[0]["fuel"] = 1000
+    seen.append(entries[: int(log[0]["count"])].copy())
+    assert code == layout.ALL_STOPPED and len(seen) > 2
+    found = np.concatenate(seen)
+    base = int(found[0]["addresses"][0])
+    assert found["kind"].tolist() == [0] * 4 + [3] + [1] * 20
+    assert (found["space"] == layout.SPACES["global"]).all() and (found["bytes"] == 4).all()
+    assert found["first"].tolist() == [0, 8, 16, 24, 8, *[0, 8, 16, 24] * 5]
+    assert found[4]["mask"] == 2 and found[4]["addresses"][1] == base
+    assert (found[1]["addresses"] == base + 4 * np.arange(8, 16)).all()
+    assert made.code.sites[found[4]["site"]].instruction.opcode == "atom.global.add.u32"

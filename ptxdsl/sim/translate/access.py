@@ -16,13 +16,14 @@ from ptxdsl.sim.layout import (
     PARAMETERS,
     RANK_SHIFT,
     SHARED_WINDOW,
+    SPACES,
     VARIABLES,
     WARP,
     offset,
 )
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
-from ptxdsl.sim.translate.runtime_memory import SPACES, WRITE
+from ptxdsl.sim.translate.runtime_memory import WRITE
 from ptxdsl.sim.translate.special import broadcast
 
 TYPE_BITS = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import textwrap
 
 from ptxdsl.sim.layout import (
+    ACCESS,
     ALL_STOPPED,
     BAD_ADDRESS,
     BAD_MEMBERS,
@@ -21,6 +22,7 @@ from ptxdsl.sim.layout import (
     GATHER,
     HOST,
     LAUNCH,
+    LOG,
     REGION,
     TRAPPED,
     WARP,
@@ -56,11 +58,11 @@ def own(name: str) -> int:
 
 
 def place(name: str) -> tuple[str, int]:
-    """The record (``warp``, ``cta``, ``launch``, ``region``) and byte offset of a field by its name in the IR below."""
+    """The record (``warp``, ``cta``, …) and byte offset of a field by its name in the runtime's IR."""
     if name in _OWN:
         return "warp", own(name)
     record, _, field = name.partition("_")
-    kinds = {"warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION}
+    kinds = {"warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS}
     return record, offset(kinds[record], field)
 
 
@@ -80,7 +82,7 @@ def store(name: str, value: str, type: str = "i32") -> str:
     _fresh += 1
     record, byte = place(name)
     return (
-        f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 4"
+        f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 1"
     )
 
 

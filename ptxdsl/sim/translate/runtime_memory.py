@@ -10,16 +10,19 @@ from __future__ import annotations
 import re
 
 from ptxdsl.sim.layout import (
+    ACCESS,
     BAD_ADDRESS,
     GLOBAL_BASE,
     GRANULE_SHIFT,
     LOCAL_WINDOW,
+    LOG,
     MISALIGNED,
     RANK_SHIFT,
     READ_ONLY,
     REGION,
     SHARED_START,
     SHARED_WINDOW,
+    SPACES,
     WARP,
     WRONG_SPACE,
     offset,
@@ -27,7 +30,6 @@ from ptxdsl.sim.layout import (
 from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.runtime_control import load, store
 
-SPACES = {"generic": 0, "global": 1, "shared": 2, "local": 3, "cluster": 4}
 # In `how`, above the bytes of one lane's access. An atomic operation counts as a write when it has changed something.
 WRITE = 1 << 16
 ATOMIC = 1 << 17
@@ -357,6 +359,54 @@ done:
 }}"""
 
 
+def _trace() -> str:
+    return f"""
+define void @rt.trace(ptr %warp, i64 %first, i8 %mask, {V} %a, i32 %how, i32 %space, i32 %site) {{
+  {load("warp_cta", "ptr", "cta")}
+  {load("cta_launch", "ptr", "launch")}
+  {load("launch_trace", "ptr", "log")}
+  %off = icmp eq ptr %log, null
+  %nobody = icmp eq i8 %mask, 0
+  %skip = or i1 %off, %nobody
+  br i1 %skip, label %done, label %on
+on:
+  {load("log_count", "i64")}
+  {load("log_capacity", "i64")}
+  {load("log_entries", "ptr")}
+  %next = add i64 %log_count, 1
+  {store("log_count", "%next", "i64")}
+  %twice = shl i64 %next, 1
+  %much = icmp ugt i64 %twice, %log_capacity
+  br i1 %much, label %soon, label %room
+soon:
+  {store("slice", "0")}
+  br label %room
+room:
+  %fits = icmp ult i64 %log_count, %log_capacity
+  br i1 %fits, label %write, label %done
+write:
+  %byte = mul i64 %log_count, {ACCESS.itemsize}
+  %access = getelementptr i8, ptr %log_entries, i64 %byte
+  %bytes = trunc i32 %how to i16
+  %kind.wide = lshr i32 %how, 16
+  %kind = trunc i32 %kind.wide to i16
+  %space.byte = trunc i32 %space to i8
+  %first.byte = trunc i64 %first to i8
+  %warp.i = ptrtoint ptr %warp to i64
+  {store("access_warp", "%warp.i", "i64")}
+  {store("access_site", "%site")}
+  {store("access_bytes", "%bytes", "i16")}
+  {store("access_kind", "%kind", "i16")}
+  {store("access_space", "%space.byte", "i8")}
+  {store("access_first", "%first.byte", "i8")}
+  {store("access_mask", "%mask", "i8")}
+  {store("access_addresses", "%a", V)}
+  br label %done
+done:
+  ret void
+}}"""
+
+
 def _in_order(bytes: int) -> str:
     """Branches to %together if the pointers %p are of neighbours, each ``bytes`` wide, else to %apart."""
     steps = ", ".join(f"i64 {bytes * i}" for i in range(WIDTH))
@@ -470,6 +520,8 @@ def text(name: str) -> str | None:
         return _resolve()
     if name == "pointers_slow":
         return _pointers_slow()
+    if name == "trace":
+        return _trace()
     space = name.removeprefix("pointers_")
     if space != name and space in SPACES:
         return _pointers(space)
