@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
-from ptxdsl.sim.tcgen05_sync import ctas_of
+from ptxdsl.sim.tcgen05_sync import ctas_of, whole_warp
 from ptxdsl.sim.tensor_memory import (
     BAD_ALLOCATION,
     NOT_RELEASED,
@@ -63,7 +63,7 @@ class Request:
 
 @handles("tcgen05.alloc")
 def alloc(group: Group) -> Wait | None:
-    group.require_whole_warp()
+    whole_warp(group)
     destination, size = group.instruction.operands
     columns = group.uniform(size, "u32")
     address = group.uniform(destination, "u64")
@@ -92,7 +92,7 @@ def _describe(memory: TensorMemory, columns: int) -> WaitsFor:
 
 @handles("tcgen05.dealloc")
 def dealloc(group: Group) -> Wait | None:
-    group.require_whole_warp()
+    whole_warp(group)
     place, size = group.instruction.operands
     address, columns = group.uniform(place, "u32"), group.uniform(size, "u32")
     ctas = ctas_of(group)
@@ -108,7 +108,7 @@ def dealloc(group: Group) -> Wait | None:
 
 @handles("tcgen05.relinquish_alloc_permit")
 def relinquish(group: Group) -> None:
-    group.require_whole_warp()
+    whole_warp(group)
     ctas_of(group, alive=False)
     memory = tensor_memory(group.machine, group.cta)
     if memory.relinquished is None:

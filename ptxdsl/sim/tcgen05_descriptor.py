@@ -210,6 +210,8 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, spars
         raise wrong("K = 96 is not supported by the simulator", "sm_103a alone has it")
     if d_type == "f16" and kind == "f16" and (a_type, b_type) != ("f16", "f16"):
         raise wrong(f"D of f16 with A of {a_type} and B of {b_type}", "with D of f16, A and B are f16 too")
+    if kind == "f16" and a_type != b_type:  # not in the ISA; a B200 takes it for an illegal instruction
+        raise wrong(f"A of {a_type} and B of {b_type}", "A and B have the same type; the card does not mix these two")
     if kind == "i8" and (raw["negate_a"] or raw["negate_b"]):
         raise wrong("integers cannot be negated")
     if raw.get("saturate") and kind != "i8":

@@ -93,6 +93,8 @@ def parse(opcode: str) -> Form | str:
             continue
         else:
             return f"tcgen05.mma with .{part}"
+    if "ashift" in parts and {"collector::a::fill", "collector::a::use"}.intersection(parts):
+        return "tcgen05.mma with .ashift and a collector buffer that is filled or used"
     if row.block_scaled != ("block_scale" in parts) or (row.block_scaled and not scale_vec):
         return f"this form of tcgen05.mma of kind {kind}"
     return Form(kind, cta_group(opcode), "ws" in parts, sparse, "ashift" in parts, scale_vec)

@@ -36,7 +36,7 @@ from ptxdsl.sim.tcgen05_layout import (
     unpack_shared,
 )
 from ptxdsl.sim.tcgen05_mma import shift_down
-from ptxdsl.sim.tcgen05_sync import Work, ctas_of
+from ptxdsl.sim.tcgen05_sync import Work, ctas_of, whole_warp
 from ptxdsl.sim.tensor_memory import (
     BAD_ADDRESS,
     BAD_LANES,
@@ -174,7 +174,7 @@ def _split(operands: Sequence[Operand]) -> int:
 
 @handles("tcgen05.ld", check=unsupported)
 def execute_load(group: Group) -> None:
-    group.require_whole_warp()
+    whole_warp(group)
     form = parse(group.instruction.opcode)
     assert isinstance(form, Form)
     destination, *operands = group.instruction.operands
@@ -190,7 +190,7 @@ def execute_load(group: Group) -> None:
 
 @handles("tcgen05.st", check=unsupported)
 def execute_store(group: Group) -> None:
-    group.require_whole_warp()
+    whole_warp(group)
     form = parse(group.instruction.opcode)
     assert isinstance(form, Form)
     address, *rest, source = group.instruction.operands

@@ -15,11 +15,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
+from ptxdsl.sim.faults import DIVERGENT
 from ptxdsl.sim.host import Fault, Group, WaitsFor, handles
 from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mbarrier import barriers_of, shared_address
 from ptxdsl.sim.tensor_memory import Access, TensorMemory, tensor_memory
+from ptxdsl.sim.waits import lanes_text
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
@@ -83,6 +85,21 @@ Pipe = deque[Work]
 
 def pipe_of(machine: Machine, cta: Cta) -> Pipe:
     return machine.state(cta, "tcgen05 pipe", Pipe)
+
+
+# Warps
+
+
+def whole_warp(group: Group) -> None:
+    """For what a warp executes together. Raises Fault where a thread of it has exited: the ISA leaves that undefined."""
+    group.require_whole_warp()
+    gone = group.warp.storage.lanes & ~group.mask
+    if gone:
+        raise Fault(
+            DIVERGENT,
+            f"'{group.instruction.opcode}' in a warp of which {lanes_text(gone)} exited",
+            "all threads of the warp stay until it has been executed",
+        )
 
 
 # CTA pairs

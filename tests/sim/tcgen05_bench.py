@@ -5,6 +5,7 @@ Work that is asynchronous is carried out by ``run``, or before the next instruct
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class Warp:
     def __init__(self, cta: Cta, index: int) -> None:
         self.cta = cta
         self.index = index
+        self.storage = SimpleNamespace(lanes=0xFFFFFFFF)
         self.states: dict[Any, Any] = {}
 
 

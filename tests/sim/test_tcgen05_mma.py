@@ -125,7 +125,7 @@ def check(*arguments: Any, **named: Any) -> None:
 
 
 PLAIN = [
-    ("f16", "f16", "f16", "f32"), ("f16", "bf16", "bf16", "f32"), ("f16", "f16", "bf16", "f32"),
+    ("f16", "f16", "f16", "f32"), ("f16", "bf16", "bf16", "f32"),
     ("f16", "f16", "f16", "f16"), ("tf32", "tf32", "tf32", "f32"),
     ("i8", "s8", "s8", "s32"), ("i8", "u8", "s8", "s32"),
     *(("f8f6f4", a, b, "f32") for a in CODES["f8f6f4"] for b in CODES["f8f6f4"]),
