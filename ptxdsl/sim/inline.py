@@ -161,7 +161,7 @@ class Inliner:
                 raise CompileError(
                     flat.problem(
                         "E1113",
-                        f"kernel {flat.kernel.name} has more than {MAX_INSTRUCTIONS} instructions with all calls inlined",
+                        f"kernel {flat.kernel.name} has more than {MAX_INSTRUCTIONS} instructions, all calls inlined",
                         item.line,
                     )
                 )
@@ -201,7 +201,7 @@ class Inliner:
                 )
             )
             return
-        if callee.extern or not callee.body and callee.name in ("vprintf", "malloc", "free", "__assertfail"):
+        if callee.extern:
             operands = (Arguments(tuple(results)), Arguments(tuple(arguments)))
             flat.body.append(replace(call, opcode=f"call.{callee.name}", operands=operands))
             return

@@ -18,10 +18,10 @@ from ptxdsl.ptx.module import (
 from ptxdsl.sim.translate.emitter import CARRY
 
 # First parts of opcodes whose first operand is no destination.
-NO_DESTINATION = frozenset(
-    "st red bra brx exit ret trap brkpt prefetch prefetchu membar fence nanosleep pmevent discard applypriority "
-    "griddepcontrol setmaxnreg bar barrier".split()
-)
+NO_DESTINATION = frozenset((
+    "st", "red", "bra", "brx", "exit", "ret", "trap", "brkpt", "prefetch", "prefetchu", "membar", "fence",
+    "nanosleep", "pmevent", "discard", "applypriority", "griddepcontrol", "setmaxnreg", "bar", "barrier",
+))  # fmt: skip
 _READ_CARRY = frozenset(("addc", "subc", "madc"))
 
 

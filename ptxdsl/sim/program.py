@@ -27,9 +27,10 @@ LANES, HOST, COLLECTIVE = "lanes", "host", "collective"  # kinds of blocks
 
 COLLECTIVES = ("shfl.sync", "vote.sync", "match", "redux", "activemask", "elect", "bar.warp.sync", "barrier.warp")
 # Instructions that nothing in the simulator can tell from doing nothing, where no handler says otherwise.
-NO_EFFECT = frozenset(
-    "fence membar prefetch prefetchu pmevent nanosleep griddepcontrol setmaxnreg discard applypriority".split()
-)
+NO_EFFECT = frozenset((
+    "fence", "membar", "prefetch", "prefetchu", "pmevent", "nanosleep", "griddepcontrol", "setmaxnreg",
+    "discard", "applypriority",
+))  # fmt: skip
 _ENDS = frozenset(("bra", "brx", "exit", "ret", "trap", "brkpt"))
 _CLOCKS = frozenset(("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"))
 
@@ -142,7 +143,7 @@ class _Accesses:
     they run one instruction after the other.
     """
 
-    _SPACES = {"shared": 1, "global": 2, "const": 0, "param": 0, "local": 0}
+    _SPACES: ClassVar[dict[str, int]] = {"shared": 1, "global": 2, "const": 0, "param": 0, "local": 0}
     _memo: ClassVar[dict[str, tuple[int, int]]] = {}
 
     def __init__(self) -> None:
@@ -194,9 +195,9 @@ def _blocks(flat: Flat) -> tuple[list[Block], list[Instruction]]:
         if kind is None:
             kind = kinds[opcode] = _kind(opcode)
         alone = kind != LANES
-        if current is None:
-            start(kind)
-        elif current.instructions and (alone or len(current.instructions) >= MAX_BLOCK or memory.conflicts(opcode)):
+        if current is None or (
+            current.instructions and (alone or len(current.instructions) >= MAX_BLOCK or memory.conflicts(opcode))
+        ):
             start(kind)
         assert current is not None
         if not current.instructions:

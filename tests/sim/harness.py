@@ -145,7 +145,7 @@ def run(
     outputs: Mapping[str, str],
     registers: str = "",
 ) -> dict[str, np.ndarray]:
-    """Runs instructions on one warp. inputs: register -> 32 values, the dtype as wide as the register (bool: a predicate).
+    """Runs instructions on one warp. inputs: register -> 32 values, as wide as the register (bool: a predicate).
 
     outputs: register -> PTX type (``u32``, ``f64``, ``pred``); they come back as arrays of that type (16-bit floats as
     uint16, predicates as bool). registers: further declarations.

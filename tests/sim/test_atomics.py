@@ -59,7 +59,8 @@ def test_integers(operation: str, space: str) -> None:
     opcode, type = operation.split(".")
     body = f"ld.global.{move} {reg}, [%d1];"
     if space == "shared":
-        body += f".shared .align 8 .b64 s; ld.global.u64 %d7, [%d0]; st.shared.u64 [s], %d7; atom.shared.{opcode}.{type} {result}, [s], {reg};"
+        body += ".shared .align 8 .b64 s; ld.global.u64 %d7, [%d0]; st.shared.u64 [s], %d7;"
+        body += f"atom.shared.{opcode}.{type} {result}, [s], {reg};"
         body += "bar.warp.sync -1; ld.shared.u64 %d7, [s]; st.global.u64 [%d0], %d7;"
     else:
         body += f"atom.relaxed.gpu.global.{opcode}.{type} {result}, [%d0], {reg};"

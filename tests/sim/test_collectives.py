@@ -171,7 +171,8 @@ def test_exited_lanes_are_not_waited_for() -> None:
     launch(
         """.visible .entry k(.param .u64 p0) { .reg .b64 %d<4>; .reg .b32 %t, %r<9>; .reg .pred %p<3>;
 ld.param.u64 %d1, [p0]; mov.u32 %t, %tid.x; mad.wide.u32 %d2, %t, 4, %d1;
-setp.ge.u32 %p1, %t, 8; @%p1 exit; setp.ne.u32 %p2, %t, 99; vote.sync.ballot.b32 %r1, %p2, -1; st.global.u32 [%d2], %r1; ret; }""",
+setp.ge.u32 %p1, %t, 8; @%p1 exit;
+setp.ne.u32 %p2, %t, 99; vote.sync.ballot.b32 %r1, %p2, -1; st.global.u32 [%d2], %r1; ret; }""",
         [target],
     )
     assert target.tolist() == [255] * 8 + [0] * 24
@@ -189,7 +190,8 @@ def gathering(body: str) -> Launch:
 def test_a_collective_that_will_never_be_complete_comes_back() -> None:
     """Lanes 0 to 7 vote with a mask that names all; the others wait at a barrier of their own with that mask."""
     made = gathering(
-        "setp.lt.u32 %p1, %t, 8; @%p1 bra A; match.any.sync.b32 %r1, %t, -1; bra E; A: vote.sync.any.pred %p2, %p1, -1; E:"
+        "setp.lt.u32 %p1, %t, 8; @%p1 bra A; match.any.sync.b32 %r1, %t, -1; bra E;"
+        "A: vote.sync.any.pred %p2, %p1, -1; E:"
     )
     assert made.run() == layout.GATHER
     record = made.warps[0]

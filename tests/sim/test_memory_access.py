@@ -11,6 +11,7 @@ from ptxdsl.sim.program import build
 from ptxdsl.sim.translate.warp_code import translate
 
 LANE = np.arange(32)
+WRONG = layout.WRONG_SPACE
 HEADER = ".reg .b64 %d<12>; .reg .b32 %t, %r<20>; .reg .b16 %h<9>; .reg .f32 %f<9>; .reg .pred %p<8>; .reg .b128 %q<4>;"
 
 
@@ -127,7 +128,8 @@ def test_parameters_by_offset_and_by_address() -> None:
     target = np.zeros((2, 32), np.uint32)
     text = f"""
 .visible .entry k(.param .u64 p0, .param .align 8 .b8 s[16]) {{ {HEADER} mov.u32 %t, %laneid; ld.param.u64 %d0, [p0];
-ld.param.v2.u32 {{%r1, %r2}}, [s+8]; mov.b64 %d1, s; ld.param.u32 %r3, [%d1+4]; cvta.param.u64 %d2, %d1; ld.u32 %r4, [%d2];
+ld.param.v2.u32 {{%r1, %r2}}, [s+8]; mov.b64 %d1, s; ld.param.u32 %r3, [%d1+4];
+cvta.param.u64 %d2, %d1; ld.u32 %r4, [%d2];
 add.u32 %r1, %r1, %r2; add.u32 %r3, %r3, %r4;
 {lane_address("%d3", "%d0", 4)} st.global.u32 [%d3], %r1; st.global.u32 [%d3+128], %r3; ret; }}"""
     launch(text, [target, np.array([1, 20, 300, 4000], np.uint32).tobytes()])
@@ -136,7 +138,8 @@ add.u32 %r1, %r1, %r2; add.u32 %r3, %r3, %r4;
 
 def test_state_spaces_of_generic_addresses() -> None:
     target = np.zeros((4, 32), np.uint32)
-    body = """.shared .b32 s; .local .b32 l; mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; mov.u64 %d3, l; cvta.local.u64 %d3, %d3;
+    body = """.shared .b32 s; .local .b32 l; mov.u64 %d2, s; cvta.shared.u64 %d2, %d2;
+    mov.u64 %d3, l; cvta.local.u64 %d3, %d3;
     """ + lane_address("%d4", "%d0", 4)
     for i, (space, address) in enumerate((("shared", "%d2"), ("local", "%d3"), ("global", "%d0"), ("global", "%d2"))):
         body += f"isspacep.{space} %p1, {address}; selp.u32 %r1, 1, 0, %p1; st.global.u32 [%d4+{128 * i}], %r1;"
@@ -148,7 +151,8 @@ def test_mapa_and_getctarank() -> None:
     target = np.zeros((4, 32), np.uint32)
     body = """.shared .b32 s; mov.u32 %r1, s; mov.u32 %r9, 3; mapa.shared::cluster.u32 %r2, %r1, %r9;
     getctarank.shared::cluster.u32 %r3, %r2; sub.u32 %r4, %r2, %r1;
-    mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; mapa.u64 %d3, %d2, 2; getctarank.u32 %r5, %d3; sub.u64 %d3, %d3, %d2; cvt.u32.u64 %r6, %d3;
+    mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; mapa.u64 %d3, %d2, 2;
+    getctarank.u32 %r5, %d3; sub.u64 %d3, %d3, %d2; cvt.u32.u64 %r6, %d3;
     """ + lane_address("%d4", "%d0", 4)
     for i, register in enumerate(("%r3", "%r4", "%r5", "%r6")):
         body += f"st.global.u32 [%d4+{128 * i}], {register};"
@@ -179,7 +183,7 @@ def fault(body: str, *, writable: bool = True) -> tuple[int, int, int]:
         ("ld.shared.u32 %r1, [0];", layout.BAD_ADDRESS, 0, 0),
         (".shared .b32 s[300]; ld.shared.u32 %r1, [s+2224];", layout.BAD_ADDRESS, 0, layout.SHARED_START + 2224),
         ("ld.local.u32 %r1, [64];", layout.BAD_ADDRESS, 0, 64),
-        (".shared .b32 s; mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; ld.global.u32 %r1, [%d2];", layout.WRONG_SPACE, 0, None),
+        (".shared .b32 s; mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; ld.global.u8 %r1, [%d2];", WRONG, 0, None),
         ("mov.u32 %r1, 16778240; ld.shared.u32 %r1, [%r1];", layout.BAD_ADDRESS, 0, 16778240),
         ("atom.global.add.u32 %r1, [%d0+128], 1;", layout.BAD_ADDRESS, 0, 128),
     ],

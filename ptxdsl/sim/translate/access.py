@@ -23,7 +23,7 @@ from ptxdsl.sim.layout import (
 )
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
-from ptxdsl.sim.translate.runtime_memory import WRITE
+from ptxdsl.sim.translate.runtime_pointers import WRITE
 from ptxdsl.sim.translate.special import broadcast
 
 TYPE_BITS = {
@@ -36,9 +36,10 @@ _SPACES = {
     "shared": "shared", "shared::cta": "shared", "shared::cluster": "cluster", "local": "local",
 }  # fmt: skip
 # What does not change what an access does here: memory is sequentially consistent, and there are no caches.
-_IGNORED = frozenset(
-    "weak volatile relaxed acquire release acq_rel mmio cta cluster gpu sys ca cg cs lu cv wb wt nc unified noftz".split()
-)
+_IGNORED = frozenset((
+    "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cta", "cluster", "gpu", "sys",
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "noftz",
+))  # fmt: skip
 _CACHE = ("L1::", "L2::", "level::")
 
 Lanes64 = vector("i64")

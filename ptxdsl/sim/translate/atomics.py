@@ -7,9 +7,11 @@ from ptxdsl.sim.layout import SHARED_WINDOW, WARP, offset
 from ptxdsl.sim.translate.access import Access, Lanes64, elements, integer_type, parse, pointers
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
-from ptxdsl.sim.translate.runtime_memory import ATOMIC, WRITE
+from ptxdsl.sim.translate.runtime_pointers import ATOMIC, WRITE
 
-_OPERATIONS = frozenset("add and or xor exch cas inc dec min max".split())
+_OPERATIONS = frozenset((
+    "add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max",
+))  # fmt: skip
 # By operation the types that it has.
 _TYPES = {
     "add": "u32 s32 u64 f16 bf16 f16x2 bf16x2 f32 f64",

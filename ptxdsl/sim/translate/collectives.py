@@ -15,8 +15,8 @@ from ptxdsl.sim.translate.emitter import Unsupported
 class Collective:
     """function: of the runtime, None for a barrier; it gets the pointers of results, then of sources.
 
-    members: who takes part, None for whoever is there. results and sources: (operand, type); a Sink's pointer is that of
-    lanes that nobody reads.
+    members: who takes part, None for whoever is there. results and sources: (operand, type); a Sink's pointer is that
+    of lanes that nobody reads.
     """
 
     function: str | None
@@ -66,6 +66,7 @@ def collective(instruction: Instruction) -> Collective:
     raise Unsupported("this collective")
 
 
+_INTEGER_REDUCTIONS = frozenset((("and", "b32"), ("or", "b32"), ("xor", "b32"), ("add", "u32"), ("add", "s32")))
 _VOTES = frozenset((("all", "pred"), ("any", "pred"), ("uni", "pred"), ("ballot", "b32")))
 
 
@@ -77,7 +78,7 @@ def _redux(parts: tuple[str, ...]) -> tuple[str, str]:
             name = f"redux_{operation}_f32"
             return name + ("_abs" if "abs" in modifiers else "") + ("_nan" if "NaN" in modifiers else ""), "b32"
     elif len(parts) == 4:
-        if operation in ("and", "or", "xor") and type == "b32" or operation == "add" and type in ("u32", "s32"):
+        if (operation, type) in _INTEGER_REDUCTIONS:
             return f"redux_{operation}", "b32"
         if operation in ("min", "max") and type in ("u32", "s32"):
             return f"redux_{operation}_{type}", "b32"

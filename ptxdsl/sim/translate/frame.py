@@ -4,8 +4,8 @@ A kernel's blocks are divided into parts, one LLVM function each, so that the co
 kernel's size. Within a part a jump of the whole group is a jump of the host; all else goes through ``rt.dispatch``.
 A block's lane-wise code is a loop over the chunks of the warp that have active lanes.
 
-Labels of block k: ``b<k>`` its code, where the dispatcher goes; ``a<k>`` where the group arrives by itself, and stops if
-lanes that are behind it have to come first.
+Labels of block k: ``b<k>`` its code, where the dispatcher goes; ``a<k>`` where the group arrives by itself, and stops
+if lanes that are behind it have to come first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.layout import CTA, RANK_SHIFT, WARP, offset
 from ptxdsl.sim.program import COLLECTIVE, HOST, NO_EFFECT, Block, Program
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, vector
-from ptxdsl.sim.translate.lanes import LaneEmitter, Slot
+from ptxdsl.sim.translate.lanes import LaneEmitter
 from ptxdsl.sim.translate.meetings import emit_collective
-from ptxdsl.sim.translate.runtime_control import DISPATCH, own
+from ptxdsl.sim.translate.reporting import Reporting
+from ptxdsl.sim.translate.runtime_control import DISPATCH
+from ptxdsl.sim.translate.runtime_fields import own
+from ptxdsl.sim.translate.slots import Slot
 
 MAX_PART = 2000  # instructions
 
@@ -33,7 +36,12 @@ class Frame:
     """
 
     def __init__(
-        self, program: Program, slots: Mapping[str, Slot], scratch: int, operations: Mapping[str, Operation], traced: bool
+        self,
+        program: Program,
+        slots: Mapping[str, Slot],
+        scratch: int,
+        operations: Mapping[str, Operation],
+        traced: bool,
     ) -> None:
         self.program = program
         self.slots = slots
@@ -83,7 +91,8 @@ class Frame:
         cases = "".join(f" i32 {k}, label %b{k}" for k in self.entries(blocks))
         lines.append(
             f"define internal i32 @part{number}(ptr %warp, i32 %pc) {{\nentry:\n"
-            f" %regs.at = getelementptr i8, ptr %warp, i64 {offset(WARP, 'registers')}\n %regs = load ptr, ptr %regs.at\n"
+            f" %regs.at = getelementptr i8, ptr %warp, i64 {offset(WARP, 'registers')}\n"
+            " %regs = load ptr, ptr %regs.at\n"
             f" %cta.at = getelementptr i8, ptr %warp, i64 {offset(WARP, 'cta')}\n %cta = load ptr, ptr %cta.at\n"
             f" %launch.at = getelementptr i8, ptr %cta, i64 {offset(CTA, 'launch')}\n"
             f" %launch = load ptr, ptr %launch.at\n"
@@ -359,8 +368,8 @@ class Frame:
             e.begin(instruction)
             emit(e, instruction)
 
-    def reporting(self, instruction: Instruction) -> _Reporting:
-        return _Reporting(self, instruction)
+    def reporting(self, instruction: Instruction) -> Reporting:
+        return Reporting(self.program, self.problems, instruction)
 
     def table_jump(self, end: Instruction, block: Block, k: int, site: int) -> None:
         e = self.e
@@ -381,30 +390,6 @@ class Frame:
         self.e.run(f"%host{k} = call i32 @rt.host(ptr %warp, i32 {lanes}, i32 {k}, i32 {k + 1}, i32 {site})")
         self.e.run(f"ret i32 %host{k}")
         self.open = False
-
-
-class _Reporting:
-    """Makes a diagnostic of what an instruction's translation refuses."""
-
-    def __init__(self, frame: Frame, instruction: Instruction) -> None:
-        self.frame = frame
-        self.instruction = instruction
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, refused: BaseException | None, _: object) -> bool:
-        if refused is None:
-            return False
-        if isinstance(refused, Unsupported):
-            message = str(refused)
-        elif isinstance(refused, IndexError | ValueError | KeyError):
-            message = "operands that do not fit this instruction"
-        else:
-            return False
-        problem = self.frame.program.problem("E1110", f"{self.instruction.opcode}: {message}", self.instruction)
-        self.frame.problems.append(problem)
-        return True
 
 
 def _parts(blocks: Sequence[Block]) -> Iterator[range]:

@@ -7,61 +7,18 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Pair, Register, Sink, Symbol, Vector
-from ptxdsl.record import dataclass
 from ptxdsl.sim.symbols import Symbols
 from ptxdsl.sim.translate.emitter import ELEMENTS, WIDTH, Unsupported, splat, vector
+from ptxdsl.sim.translate.slots import FLOATS, Slot, element_bits, register_bits
 from ptxdsl.sim.translate.special import SPECIAL
 
 _SIGNED = frozenset(("s8", "s16", "s32"))
 # The code generator's time grows with the square of the loads in one block of LLVM's.
 MAX_LOADS = 64
-_FLOATS = {"float": ("i32", 32), "double": ("i64", 64)}
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A register's 32 lanes in the register file: offset in bytes, bits of a lane (``pred``: 32, 0 or -1)."""
-
-    offset: int
-    bits: int
-    is_predicate: bool = False
-
-    @property
-    def dtype(self) -> np.dtype[np.signedinteger]:
-        return np.dtype(f"i{min(self.bits, 64) // 8}")
-
-
-def register_bits(type: str) -> int:
-    """Bits of a lane of a register of a declared type, as it is kept: 1 for predicates, never 8."""
-    if type == "pred":
-        return 1
-    if type == "b128":
-        return 128
-    element = ELEMENTS.get(type)
-    if element is None:
-        raise Unsupported(f"registers of type .{type}")
-    return max(_bits(element), 16)
-
-
-def _bits(element: str) -> int:
-    known = _FLOATS.get(element)
-    return known[1] if known is not None else int(element[1:])
-
-
-def lay_out_slots(registers: Mapping[str, str], names: list[str]) -> tuple[dict[str, Slot], int]:
-    """Slots of the register file and its size in bytes."""
-    slots: dict[str, Slot] = {}
-    offset = 0
-    for name in names:
-        type = registers[name]
-        bits = register_bits(type)
-        slots[name] = Slot(offset, 32 if bits == 1 else bits, bits == 1)
-        offset += 32 * max(32 if bits == 1 else bits, 16) // 8
-    return slots, offset
 
 
 class LaneEmitter:
-    """Appends the IR of lane-wise instructions to ``text``; ``start`` begins a block's chunk, ``finish`` stores slots."""
+    """Appends the IR of lane-wise instructions to ``text``; ``start`` begins a chunk, ``finish`` stores slots."""
 
     def __init__(self, registers: Mapping[str, str], slots: Mapping[str, Slot], symbols: Symbols) -> None:
         self.registers = registers
@@ -79,7 +36,7 @@ class LaneEmitter:
     # ------------------------------------------------------------------ one block
 
     def start(self, index: str, mask: str, byte: str, label: str) -> None:
-        """index: i64, the chunk's first lane; mask: its active lanes as a vector; byte: as an i8; label: we are there."""
+        """index: the chunk's first lane, i64. mask, byte: its active lanes (a vector, an i8). label: of this code."""
         self.index, self.mask, self.byte = index, mask, byte
         self.label = label
         self.loads = 0
@@ -301,13 +258,13 @@ class LaneEmitter:
                     self.specials[name] = value
             return self._resize(value, special.element, element)
         bits = self.bits_of(name)
-        wanted = _bits(element)
+        wanted = element_bits(element)
         if wanted > bits or bits == 128 or (bits == 1) != (wanted == 1):
             raise Unsupported(f"{name} is a .{self.registers[name]} register, and .{type} is wanted")
         if wanted == bits:
             return self._as(name, element)
         value = self.do(f"trunc {vector(f'i{bits}')} {self._as(name, f'i{bits}')} to {vector(f'i{wanted}')}")
-        if element in _FLOATS:
+        if element in FLOATS:
             value = self.do(f"bitcast {vector(f'i{wanted}')} {value} to {vector(element)}")
         return value
 
@@ -315,11 +272,11 @@ class LaneEmitter:
         if name in SPECIAL:
             raise Unsupported(f"{name} cannot be written")
         bits = self.bits_of(name)
-        have = _bits(element)
+        have = element_bits(element)
         if have > bits or bits == 128 or (bits == 1) != (have == 1):
             raise Unsupported(f"{name} is a .{self.registers[name]} register, and gets a .{type}")
         if have < bits:
-            if element in _FLOATS:
+            if element in FLOATS:
                 value = self.do(f"bitcast {vector(element)} {value} to {vector(f'i{have}')}")
             extend = "sext" if type in _SIGNED else "zext"
             value = self.do(f"{extend} {vector(f'i{have}')} {value} to {vector(f'i{bits}')}")
@@ -333,12 +290,12 @@ class LaneEmitter:
 
     def _resize(self, value: str, have: str, element: str) -> str:
         """An integer value in an element type, cut or extended by zeros."""
-        wanted = _bits(element)
-        bits = _bits(have)
+        wanted = element_bits(element)
+        bits = element_bits(have)
         if wanted != bits:
             step = "trunc" if wanted < bits else "zext"
             value = self.do(f"{step} {vector(have)} {value} to {vector(f'i{wanted}')}")
-        if element in _FLOATS:
+        if element in FLOATS:
             value = self.do(f"bitcast {vector(f'i{wanted}')} {value} to {vector(element)}")
         return value
 
@@ -388,7 +345,7 @@ class LaneEmitter:
         return value if bits == 64 else self.do(f"zext {vector('i32')} {value} to {vector('i64')}")
 
     def _pack(self, operand: Vector, element: str) -> str:
-        wanted = _bits(element)
+        wanted = element_bits(element)
         count = len(operand.items)
         if not count or wanted % count or wanted // count < 8:
             raise Unsupported("a vector that does not fill its type")
@@ -402,16 +359,16 @@ class LaneEmitter:
                 result = self.do(f"or {vector(f'i{wanted}')} {result}, {value}")
             else:
                 result = value
-        if element in _FLOATS:
+        if element in FLOATS:
             result = self.do(f"bitcast {vector(f'i{wanted}')} {result} to {vector(element)}")
         return result
 
     def _unpack(self, operand: Vector, value: str, element: str) -> None:
-        have = _bits(element)
+        have = element_bits(element)
         count = len(operand.items)
         if not count or have % count or have // count < 8:
             raise Unsupported("a vector that does not fill its type")
-        if element in _FLOATS:
+        if element in FLOATS:
             value = self.do(f"bitcast {vector(element)} {value} to {vector(f'i{have}')}")
         part = have // count
         for i, item in enumerate(operand.items):

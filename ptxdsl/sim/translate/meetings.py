@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ptxdsl.ptx.module import Immediate, Instruction, Operand, Register, Sink
 from ptxdsl.sim.translate.collectives import collective
 from ptxdsl.sim.translate.emitter import Unsupported, splat, vector
-from ptxdsl.sim.translate.lanes import register_bits
 from ptxdsl.sim.translate.runtime_control import DISPATCH
+from ptxdsl.sim.translate.slots import register_bits
 
 if TYPE_CHECKING:
     from ptxdsl.sim.translate.frame import Frame

@@ -14,7 +14,9 @@ from ptxdsl.sim.translate import (
     runtime_atomics,
     runtime_collectives,
     runtime_control,
+    runtime_meetings,
     runtime_memory,
+    runtime_pointers,
 )
 from ptxdsl.sim.translate.host_code import HostCode, compile_ir
 
@@ -22,6 +24,8 @@ _NAME = re.compile(r"@rt\.(\w+)")
 # A table's maker is asked for the text of one function by its name; None if the name is not its own.
 _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_control.text,
+    runtime_meetings.text,
+    runtime_pointers.text,
     runtime_memory.text,
     runtime_atomics.text,
     runtime_collectives.text,

@@ -11,7 +11,7 @@ import re
 
 from ptxdsl.sim.layout import WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH
-from ptxdsl.sim.translate.runtime_control import load, store
+from ptxdsl.sim.translate.runtime_fields import load, store
 
 V = f"<{WIDTH} x i64>"
 
@@ -84,8 +84,10 @@ def _pair_operation(op: str, kind: str) -> str:
     return (
         "%old.lo = trunc i32 %old to i16\n  %old.up = lshr i32 %old, 16\n  %old.hi = trunc i32 %old.up to i16\n"
         "  %b.lo = trunc i32 %b to i16\n  %b.up = lshr i32 %b, 16\n  %b.hi = trunc i32 %b.up to i16\n"
-        f"  %lo = call i16 @rt.{op}_{kind}(i16 %old.lo, i16 %b.lo)\n  %hi = call i16 @rt.{op}_{kind}(i16 %old.hi, i16 %b.hi)\n"
-        "  %lo.w = zext i16 %lo to i32\n  %hi.w = zext i16 %hi to i32\n  %hi.up = shl i32 %hi.w, 16\n  %new = or i32 %lo.w, %hi.up"
+        f"  %lo = call i16 @rt.{op}_{kind}(i16 %old.lo, i16 %b.lo)\n"
+        f"  %hi = call i16 @rt.{op}_{kind}(i16 %old.hi, i16 %b.hi)\n"
+        "  %lo.w = zext i16 %lo to i32\n  %hi.w = zext i16 %hi to i32\n  %hi.up = shl i32 %hi.w, 16\n"
+        "  %new = or i32 %lo.w, %hi.up"
     )
 
 

@@ -1,7 +1,7 @@
 """The runtime's warp collectives, for lanes that stand at one instruction together.
 
 Operands are pointers to 32 lanes. ``%exec``: the lanes that take part; results of other lanes are left alone.
-Source: PTX ISA, "Parallel Synchronization and Communication Instructions": shfl.sync, vote.sync, match.sync, redux.sync.
+Source: PTX ISA, "Parallel Synchronization and Communication Instructions": shfl, vote, match, redux, elect.
 """
 
 from __future__ import annotations

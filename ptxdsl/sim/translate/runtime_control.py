@@ -1,109 +1,31 @@
 """The runtime's control flow: which lanes run next, and why compiled code comes back to the machine.
 
 A *group* is the lanes that run together. Normally it is the runnable lanes with the least block number, so that lanes
-that parted meet again as soon as they can. ``others`` is the least block number of the remaining runnable lanes: as long
-as the group stays below it, it goes on without asking. A group that keeps others waiting for ``TURN`` blocks gives way
-to the next one (a lane that spins on a lock that another lane of its warp holds must not do so for ever).
+that parted meet again as soon as they can. ``others`` is the least block number of the remaining runnable lanes: as
+long as the group stays below it, it goes on without asking. A group that keeps others waiting for ``TURN`` blocks gives
+way to the next one (a lane that spins on a lock that another lane of its warp holds must not do so for ever).
 """
 
 from __future__ import annotations
 
-import textwrap
-
 from ptxdsl.sim.layout import (
-    ACCESS,
     ALL_STOPPED,
     BAD_ADDRESS,
-    BAD_MEMBERS,
-    CTA,
     EXITED,
     FAULT,
     FUEL,
     GATHER,
     HOST,
-    LAUNCH,
-    LOG,
-    REGION,
     TRAPPED,
     WARP,
     offset,
 )
 from ptxdsl.sim.translate.emitter import WIDTH
+from ptxdsl.sim.translate.runtime_fields import load, own, set_lanes, splat32, store
 
 TURN = 2048  # blocks
 NOBODY = 0x7FFFFFFF  # `others` where there are none
 DISPATCH = -1  # what a part of a kernel returns when the next group is to be chosen
-
-# The words of WARP's `own`, by name.
-_OWN = {
-    "group": 0,  # lanes
-    "runnable": 1,  # lanes
-    "others": 2,  # block
-    "waiting": 3,  # lanes that stand before a collective whose members are not all there
-    "at_barrier": 4,  # those of them that stand before a bar.warp.sync
-    "count": 5,  # of lanes in the group
-    "slice": 6,  # blocks until `renew`
-    "given": 7,  # what `slice` was
-    "turn": 8,  # blocks until others have their turn
-    "favoured": 9,  # 0, or 1 + the block from which on a group is looked for first
-    "marked": 10,  # two words: `issued` up to which `retired` has been counted
-    "wait_members": 16,  # of each waiting lane
-    "wait_site": 48,
-}
-
-
-def own(name: str) -> int:
-    """The byte offset of one of compiled code's own words in a warp's record."""
-    return offset(WARP, "own") + 4 * _OWN[name]
-
-
-def place(name: str) -> tuple[str, int]:
-    """The record (``warp``, ``cta``, …) and byte offset of a field by its name in the runtime's IR."""
-    if name in _OWN:
-        return "warp", own(name)
-    record, _, field = name.partition("_")
-    kinds = {"warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS}
-    return record, offset(kinds[record], field)
-
-
-def load(name: str, type: str = "i32", result: str = "") -> str:
-    """IR that loads a field into ``%name``."""
-    record, byte = place(name)
-    result = result or name
-    return f"%{result}.at = getelementptr i8, ptr %{record}, i64 {byte}\n  %{result} = load {type}, ptr %{result}.at, align 4"
-
-
-_fresh = 0
-
-
-def store(name: str, value: str, type: str = "i32") -> str:
-    """IR that stores a value into a field."""
-    global _fresh
-    _fresh += 1
-    record, byte = place(name)
-    return (
-        f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 1"
-    )
-
-
-def set_lanes(name: str, lanes: str, value: str, key: str) -> str:
-    """IR that sets a per-lane field to an i32 in the given lanes. key: makes the names."""
-    record, byte = place(name)
-    return textwrap.dedent(f"""\
-        %{key}.at = getelementptr i8, ptr %{record}, i64 {byte}
-          %{key}.old = load <32 x i32>, ptr %{key}.at, align 4
-          %{key}.in = insertelement <32 x i32> poison, i32 {value}, i64 0
-          %{key}.all = shufflevector <32 x i32> %{key}.in, <32 x i32> poison, <32 x i32> zeroinitializer
-          %{key}.lanes = bitcast i32 {lanes} to <32 x i1>
-          %{key}.new = select <32 x i1> %{key}.lanes, <32 x i32> %{key}.all, <32 x i32> %{key}.old
-          store <32 x i32> %{key}.new, ptr %{key}.at, align 4""")
-
-
-def splat32(result: str, value: str) -> str:
-    return (
-        f"%{result}.in = insertelement <32 x i32> poison, i32 {value}, i64 0\n"
-        f"  %{result} = shufflevector <32 x i32> %{result}.in, <32 x i32> poison, <32 x i32> zeroinitializer"
-    )
 
 
 def _functions() -> dict[str, str]:
@@ -336,22 +258,6 @@ tell:
 done:
   ret void
 }}""",
-        # The guard of a collective is true in lanes %t of the group alone: its others go on to block %next.
-        "narrow": f"""
-define void @rt.narrow(ptr %warp, i32 %t, i32 %next) {{
-  call void @rt.retire(ptr %warp)
-  {load("group")}
-  %not.t = xor i32 %t, -1
-  %rest = and i32 %group, %not.t
-  {set_lanes("warp_pc", "%rest", "%next", "pc")}
-  {store("group", "%t")}
-  %count = call i32 @llvm.ctpop.i32(i32 %t)
-  {store("count", "%count")}
-  {load("others")}
-  %less = call i32 @llvm.smin.i32(i32 %others, i32 %next)
-  {store("others", "%less")}
-  ret void
-}}""",
         # The lanes of a group in which a predicate of the register file is true, or %negated false.
         "true_lanes": """
 define i32 @rt.true_lanes(ptr %p, i32 %group, i1 %negated) {
@@ -365,7 +271,8 @@ define i32 @rt.true_lanes(ptr %p, i32 %group, i1 %negated) {
 }""",
         # brx.idx: the active lanes of a chunk go to the blocks that a table has for their indices.
         "branch_table": f"""
-define void @rt.branch_table(ptr %warp, i64 %first, i{WIDTH} %mask, <{WIDTH} x i32> %index, ptr %table, i32 %n, i32 %site) {{
+define void @rt.branch_table(ptr %warp, i64 %first, i{WIDTH} %mask, <{WIDTH} x i32> %index, ptr %table, i32 %n,
+    i32 %site) {{
 entry:
   %indices = alloca <{WIDTH} x i32>
   store <{WIDTH} x i32> %index, ptr %indices
@@ -399,86 +306,6 @@ next:
   br i1 %more, label %each, label %done
 done:
   ret void
-}}""",
-        # The lanes of the group that can execute the collective of block %k now, 0 if members are missing.
-        # %members: of 32 lanes. %barrier: bar.warp.sync, whose members may stand at different ones.
-        "gather": f"""
-define i32 @rt.gather(ptr %warp, i32 %k, i32 %site, ptr %members, i1 %barrier) {{
-entry:
-  {load("group")}
-  {load("warp_status", "<32 x i32>")}
-  %live.v = icmp ne <32 x i32> %warp_status, splat (i32 {EXITED})
-  %live = bitcast <32 x i1> %live.v to i32
-  %all = load <32 x i32>, ptr %members, align 4
-  br label %each
-each:
-  %left = phi i32 [ %group, %entry ], [ %left.next, %more ]
-  %lane = call i32 @llvm.cttz.i32(i32 %left, i1 false)
-  %m.at = getelementptr i32, ptr %members, i32 %lane
-  %m = load i32, ptr %m.at, align 4
-  {splat32("m.v", "%m")}
-  %same.v = icmp eq <32 x i32> %all, %m.v
-  %same.bits = bitcast <32 x i1> %same.v to i32
-  %same = and i32 %same.bits, %group
-  %not.m = xor i32 %m, -1
-  %bad = and i32 %same, %not.m
-  %is.bad = icmp ne i32 %bad, 0
-  br i1 %is.bad, label %wrong, label %fine
-wrong:
-  %bad.lane = call i32 @llvm.cttz.i32(i32 %bad, i1 false)
-  %bad.members = zext i32 %m to i64
-  call void @rt.fault(ptr %warp, i32 {BAD_MEMBERS}, i32 %bad.lane, i64 %bad.members, i32 %site)
-  ret i32 0
-fine:
-  %need = and i32 %m, %live
-  %not.same = xor i32 %same, -1
-  %missing = and i32 %need, %not.same
-  %complete = icmp eq i32 %missing, 0
-  br i1 %complete, label %go, label %elsewhere
-go:
-  ret i32 %same
-elsewhere:
-  {load("at_barrier")}
-  {load("wait_members", "<32 x i32>")}
-  %there.v = icmp eq <32 x i32> %wait_members, %m.v
-  %there.bits = bitcast <32 x i1> %there.v to i32
-  %there.all = and i32 %there.bits, %at_barrier
-  %there = and i32 %there.all, %missing
-  %together = icmp eq i32 %there, %missing
-  %meet = and i1 %together, %barrier
-  br i1 %meet, label %release, label %more
-release:
-  {load("warp_pc", "<32 x i32>")}
-  %after = add <32 x i32> %warp_pc, splat (i32 1)
-  %there.lanes = bitcast i32 %there to <32 x i1>
-  %pc.new = select <32 x i1> %there.lanes, <32 x i32> %after, <32 x i32> %warp_pc
-  {store("warp_pc", "%pc.new", "<32 x i32>")}
-  %gone = xor i32 %there, -1
-  {load("waiting")}
-  %waiting.new = and i32 %waiting, %gone
-  {store("waiting", "%waiting.new")}
-  %bar.new = and i32 %at_barrier, %gone
-  {store("at_barrier", "%bar.new")}
-  ret i32 %same
-more:
-  %left.next = and i32 %left, %not.same
-  %again = icmp ne i32 %left.next, 0
-  br i1 %again, label %each, label %wait
-wait:
-  {set_lanes("warp_pc", "%group", "%k", "stay")}
-  {set_lanes("wait_site", "%group", "%site", "ws")}
-  %group.v = bitcast i32 %group to <32 x i1>
-  {load("wait_members", "<32 x i32>", "wm")}
-  %wm.new = select <32 x i1> %group.v, <32 x i32> %all, <32 x i32> %wm
-  {store("wait_members", "%wm.new", "<32 x i32>")}
-  {load("waiting", "i32", "w")}
-  %w.new = or i32 %w, %group
-  {store("waiting", "%w.new")}
-  {load("at_barrier", "i32", "b")}
-  %b.add = select i1 %barrier, i32 %group, i32 0
-  %b.new = or i32 %b, %b.add
-  {store("at_barrier", "%b.new")}
-  ret i32 0
 }}""",
     }
 

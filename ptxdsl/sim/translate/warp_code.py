@@ -13,9 +13,10 @@ from ptxdsl.sim.translate import access, atomics
 from ptxdsl.sim.translate.emitter import Unsupported
 from ptxdsl.sim.translate.frame import Frame
 from ptxdsl.sim.translate.host_code import HostCode, compile_ir
-from ptxdsl.sim.translate.lanes import LaneEmitter, Slot, lay_out_slots
+from ptxdsl.sim.translate.lanes import LaneEmitter
 from ptxdsl.sim.translate.meetings import SCRATCH
 from ptxdsl.sim.translate.runtime import declarations, link
+from ptxdsl.sim.translate.slots import Slot, lay_out_slots
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
