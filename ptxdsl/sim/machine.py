@@ -9,16 +9,18 @@ A turn of a warp is in ``turns``; what happens when nothing can move, in ``stall
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from time import perf_counter
 from typing import Any, TypeVar
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.code import WarpCodeView
+from ptxdsl.sim.code import SiteView, WarpCodeView
 from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
-from ptxdsl.sim.faults import ACCESS_CODES, IN_FLIGHT, MEMORY_LIMIT, STEP_LIMIT, Places, SimulationFault, cta_text
-from ptxdsl.sim.host import EXIT_CHECKS, HANDLERS, Agent, Fault, Handler, WaitsFor, handler_prefix
+from ptxdsl.sim.exits import check_exit, warn_in_flight
+from ptxdsl.sim.faults import ACCESS_CODES, MEMORY_LIMIT, STEP_LIMIT, Places, SimulationFault, cta_text
+from ptxdsl.sim.host import HANDLERS, Agent, Fault, Handler, handler_prefix
 from ptxdsl.sim.layout import LAUNCH, offset
 from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
 from ptxdsl.sim.memory import AccessFault, Memory, host_address
@@ -48,6 +50,12 @@ class Site:
     handler: Handler | None
     warp_barrier: bool = field(default=False)
     executed: bool = field(default=False)
+
+
+@lru_cache(4096)
+def _handler(opcode: str) -> Handler | None:
+    prefix = handler_prefix(opcode)
+    return HANDLERS[prefix] if prefix is not None else None
 
 
 class Machine:
@@ -117,11 +125,10 @@ class Machine:
         self.stall = Stall(self)
 
     @staticmethod
-    def _site(site: Any) -> Site:
+    def _site(site: SiteView) -> Site:
         opcode = site.instruction.opcode
-        prefix = handler_prefix(opcode)
-        handler = HANDLERS[prefix] if prefix is not None else None
-        return Site(site.instruction, site.next_block, handler, opcode.startswith(("bar.warp", "barrier.warp")))
+        barrier = opcode.startswith(("bar.warp", "barrier.warp"))
+        return Site(site.instruction, site.next_block, _handler(opcode), barrier)
 
     # Services for handlers
 
@@ -347,48 +354,14 @@ class Machine:
             self.trace.add(warp.clock, warp.name, "exit", "", 0)
         self.pollers.pop(warp, None)
         if cta.live_warps == 0:
-            self._check_exit(cta)
+            check_exit(self, cta)
             cta.cluster.cut_off(cta)
             if cta.agents:
-                self._warn_in_flight(cta)
+                warn_in_flight(self, cta)
         self.changes += 1
         self.wake(cta.cluster, warp.clock)
         if cta.done:
             self._retire(cta)
-
-    def _check_exit(self, cta: Cta) -> None:
-        for check in EXIT_CHECKS:
-            found = check(self, cta)
-            if found is not None:
-                fault, origin = found
-                message = f"{fault.message} ({cta_text(cta)} of kernel '{self.program.kernel.name}')"
-                raise SimulationFault(
-                    self.places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes)
-                )
-
-    def _warn_in_flight(self, cta: Cta) -> None:
-        """Asynchronous work that its CTA does not wait for: on the card its shared memory may be another's by then."""
-        for entity in self.agents_of(cta):
-            if getattr(entity.agent, "harmless_at_exit", False):
-                continue
-            waits: WaitsFor = entity.agent.describe()
-            what = f"{waits.what} {waits.place}".strip()
-            message = f"{cta_text(cta)} exited while its {entity.unit} operation was under way ({what})"
-            diagnostic = self.places.diagnostic(
-                IN_FLIGHT, message, entity.agent.origin, help="wait for its completion before the last thread exits"
-            )
-            known = (diagnostic.code, diagnostic.span)
-            if known not in {(w.code, w.span) for w in self.warnings}:
-                self.warnings.append(
-                    Diagnostic(
-                        diagnostic.code, message, diagnostic.span, diagnostic.notes, diagnostic.help, severity="warning"
-                    )
-                )
-
-    def agents_of(self, cta: Cta) -> list[AgentEntity]:
-        """Those under way, in the order in which they were started as far as it is known."""
-        found = [e for e in cta.cluster.blocked if e.unit != "warp" and e.cta is cta]
-        return found + [e for e in self.picker.waiting() if e.unit != "warp" and e.cta is cta]
 
     def _retire(self, cta: Cta) -> None:
         self.statistics.ctas += 1

@@ -1,0 +1,48 @@
+"""What a CTA leaves behind when its last thread exits: what is a fault then, and what a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxdsl.record import replace
+from ptxdsl.sim.cta import AgentEntity, Cta
+from ptxdsl.sim.faults import IN_FLIGHT, SimulationFault, cta_text
+from ptxdsl.sim.host import EXIT_CHECKS
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine import Machine
+
+
+def check_exit(machine: Machine, cta: Cta) -> None:
+    """Raises SimulationFault for what a family of instructions does not allow to be left (``host.EXIT_CHECKS``)."""
+    for check in EXIT_CHECKS:
+        found = check(machine, cta)
+        if found is not None:
+            fault, origin = found
+            message = f"{fault.message} ({cta_text(cta)} of kernel '{machine.program.kernel.name}')"
+            places = machine.places
+            raise SimulationFault(places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes))
+
+
+def warn_in_flight(machine: Machine, cta: Cta) -> None:
+    """Warns of asynchronous work that nobody has waited for, once an instruction: on the card the CTA's shared memory
+    may be another's by then. An agent with ``harmless_at_exit`` does not touch it any more."""
+    for entity in _agents(machine, cta):
+        if getattr(entity.agent, "harmless_at_exit", False):
+            continue
+        waits = entity.agent.describe()
+        what = f"{waits.what} {waits.place}".strip()
+        found = machine.places.diagnostic(
+            IN_FLIGHT,
+            f"{cta_text(cta)} exited while its {entity.unit} operation was under way ({what})",
+            entity.agent.origin,
+            help="wait for its completion before the last thread exits",
+        )
+        if all((known.code, known.span) != (found.code, found.span) for known in machine.warnings):
+            machine.warnings.append(replace(found, severity="warning"))
+
+
+def _agents(machine: Machine, cta: Cta) -> list[AgentEntity]:
+    """Those of a CTA that are under way."""
+    entities = [*cta.cluster.blocked, *machine.picker.waiting()]
+    return [entity for entity in entities if isinstance(entity, AgentEntity) and entity.cta is cta]
