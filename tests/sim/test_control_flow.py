@@ -240,3 +240,16 @@ def test_everything_unsupported_is_reported_at_once() -> None:
         compile_kernel(text)
     assert [d.code for d in caught.value.diagnostics] == ["E1110", "E1110"]
     assert "%t" in caught.value.diagnostics[1].message
+
+
+def test_improved_code_takes_over_between_two_calls() -> None:
+    body = """mov.u32 %r1, 0; mov.u32 %r2, 0;
+    L: add.u32 %r2, %r2, %t; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 100; @%p1 bra L;
+    st.global.u32 [%out], %r2; ret;"""
+    out = np.zeros(32, np.uint32)
+    made = Launch(compile_kernel(kernel(body)), [out])
+    made.warps[0]["fuel"] = 50
+    assert made.code.run(made.warps.ctypes.data) == layout.FUEL
+    made.code.improve()
+    assert made.run() == layout.ALL_STOPPED
+    assert (out == 100 * LANE).all()

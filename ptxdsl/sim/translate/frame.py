@@ -63,7 +63,10 @@ class Frame:
         )
         came = ", ".join(f"[ %r{number}, %p{number} ]" for number in range(len(parts)))
         run = (
-            "define i32 @run(ptr %warp) {\n call void @rt.enter(ptr %warp)\n br label %loop\n"
+            "@current = global ptr @kernel\n"
+            "define i32 @run(ptr %warp) {\n %code = load ptr, ptr @current\n"
+            " %r = tail call i32 %code(ptr %warp)\n ret i32 %r\n}\n"
+            "define i32 @kernel(ptr %warp) {\n call void @rt.enter(ptr %warp)\n br label %loop\n"
             "loop:\n %pc = call i32 @rt.dispatch(ptr %warp)\n %stop = icmp slt i32 %pc, 0\n"
             " br i1 %stop, label %out, label %go\n"
             "out:\n %code = sub i32 -1, %pc\n ret i32 %code\n"
@@ -172,7 +175,9 @@ class Frame:
                 run(f"store i32 %s{k}.n, ptr %slice")
             run(f"%g{k} = load i32, ptr %group")
             self.group = f"%g{k}"
-            self.count(str(k), self.weight(k))
+            weight = self.weight(k)
+            self.counted = block.first + weight  # instructions before this one are in `issued` already
+            self.count(str(k), weight)
         elif not self.open:
             return  # nothing leads here
         self.open = True
@@ -364,7 +369,7 @@ class Frame:
                 if first in NO_EFFECT:
                     return
                 raise Unsupported("the simulator does not have this instruction")
-            e.site = site
+            e.site, e.ahead = site, self.counted - site - 1
             e.begin(instruction)
             emit(e, instruction)
 

@@ -30,6 +30,7 @@ class LaneEmitter:
         self.count = 0
         self.guard: str | None = None  # of the current instruction: <8 x i1>, or None for all lanes of the mask
         self.site = 0  # the current instruction's number
+        self.ahead = 0  # by how many instructions `issued` is ahead of it
         self.traced = False
         self.accesses = False  # whether the block has instructions that may fault
 

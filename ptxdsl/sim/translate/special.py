@@ -86,7 +86,8 @@ def _time(e: LaneEmitter) -> str:
     clock = _field(e, "launch", offset(LAUNCH, "clock"), "i64")
     issued = _field(e, "warp", offset(WARP, "issued"), "i64")
     start = _field(e, "warp", offset(WARP, "issued_before"), "i64")
-    return e.do(f"add i64 {clock}, {e.do(f'sub i64 {issued}, {start}')}")
+    passed = e.do(f"sub i64 {e.do(f'sub i64 {issued}, {start}')}, {e.ahead}")
+    return e.do(f"add i64 {clock}, {passed}")
 
 
 def _clock(part: str) -> Special:

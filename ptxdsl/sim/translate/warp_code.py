@@ -44,7 +44,21 @@ class WarpCode:
     sites: list[Site]
     clock_registers: frozenset[str]
     run: Callable[[int], int]
-    code: HostCode  # keeps what `run` points to
+    _text: str
+    _codes: list[HostCode]  # the first has `run` and `current`, what `run` calls; they live as long as this object
+
+    def improve(self) -> None:
+        """Compiles the program again, into faster code that does the same to the bit, and has ``run`` call that.
+
+        It takes some five times as long as the first time, and may be done in another thread while warps run. For a
+        kernel that has run for a good part of a second already.
+        """
+        if len(self._codes) > 1:
+            return
+        better = compile_ir(self._text, 2)
+        self._codes.append(better)
+        cell = ctypes.c_void_p.from_address(self._codes[0].address("current"))
+        cell.value = better.address("kernel")
 
 
 MEMORY_OPS: dict[str, Callable[[LaneEmitter, Instruction], None]] = {
@@ -69,11 +83,11 @@ def operations() -> dict[str, Callable[[LaneEmitter, Instruction], None]]:
     return {**LANE_OPS, **MEMORY_OPS}
 
 
-def translate(program: Program, *, trace: bool = False, optimise: int | None = None) -> WarpCode:
+def translate(program: Program, *, trace: bool = False, optimise: int = 0) -> WarpCode:
     """The host code of a program.
 
-    trace: memory accesses are appended to the launch's access log. optimise: the code generator's level, 0 to 2;
-    without it, by the size of the program. Raises CompileError E1110 with every instruction that is not supported.
+    trace: memory accesses are appended to the launch's access log. optimise: the code generator's level, 0 to 2; 0 is
+    what takes least time at first (see ``WarpCode.improve``). Raises CompileError E1110 with all that is not supported.
     """
     try:
         slots, scratch = lay_out_slots(program.registers, program.liveness.slots)
@@ -83,13 +97,12 @@ def translate(program: Program, *, trace: bool = False, optimise: int | None = N
     text = frame.text()
     if frame.problems:
         raise CompileError(frame.problems)
-    text = link(text)
-    if optimise is None:
-        optimise = 0
     helpers = "".join(frame.e.definitions.values())
-    code = compile_ir(text + declarations(helpers, frame.e.declared), optimise)
+    text = link(text) + declarations(helpers, frame.e.declared)
+    code = compile_ir(text, optimise)
     sites = [
         Site(instruction, k, k + 1) for k, block in enumerate(program.blocks) for instruction in block.instructions
     ]
     run = _RUN(code.address("run"))
-    return WarpCode(program, slots, scratch + 256 * SCRATCH, sites, program.clock_registers, run, code)
+    size = scratch + 256 * SCRATCH
+    return WarpCode(program, slots, size, sites, program.clock_registers, run, text, [code])
