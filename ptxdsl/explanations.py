@@ -1356,4 +1356,12 @@ asynchronous work that outlives its block
 All threads of the block have exited while a copy or another asynchronous operation of theirs was under way. On the card
 its shared memory may belong to another block by then. Wait for it before the last thread exits.
 """,
+    "W1192": """
+bytes that nobody expected
+
+When the last thread of a block exited, an mbarrier of its had got more bytes from asynchronous copies than expect_tx
+had announced. Whoever waited for a phase of it may have gone on before all of its bytes were there, and the surplus
+counts for the next phase. The notes show what was announced and what came. Announce as many bytes as the copies bring,
+on every path, and in every block that a multicast writes to.
+""",
 }

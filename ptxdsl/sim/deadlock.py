@@ -52,7 +52,7 @@ class Alike:
 def report(machine: Machine) -> Diagnostic:
     """The diagnostic: E1180 where lanes of a warp wait for one another at different places, else E1190."""
     waiting = list(_waiting(machine))
-    for warp in {w.entity for w in waiting if isinstance(w.entity, Warp)}:
+    for warp in dict.fromkeys(w.entity for w in waiting if isinstance(w.entity, Warp)):
         if all(b.kind in _MEETINGS for b in warp.waits) and warp.waits:
             return _divergent(machine, warp)
     kernel = machine.program.kernel.name
@@ -102,12 +102,14 @@ class Report:
             "\n".join(self._help(main)) or None,
         )
 
-    def _rank(self, group: Alike) -> tuple[bool, bool, bool, int, tuple[int, int]]:
+    def _rank(self, group: Alike) -> tuple[bool, bool, bool, bool, int, tuple[int, int]]:
         first = group.first
         only_symptom = self._alive(first)
+        consistent = not isinstance(first.waits.key, Barrier) or not _inconsistent(first.waits.key)
         few = len(group.members)  # the odd one out says more than the many that wait for him at a barrier
         return (
-            isinstance(first.entity, AgentEntity), first.kind in (POLL, *_MEETINGS), only_symptom, few, _place(first)
+            isinstance(first.entity, AgentEntity), first.kind in (POLL, *_MEETINGS), consistent, only_symptom, few,
+            _place(first),
         )  # fmt: skip
 
     def _alive(self, one: Waiting) -> bool:
@@ -116,7 +118,7 @@ class Report:
 
     def _help(self, main: Alike) -> Iterable[str]:
         barrier = main.first.waits.key
-        if isinstance(barrier, Barrier) and not self._alive(main.first):
+        if isinstance(barrier, Barrier) and (_inconsistent(barrier) or not self._alive(main.first)):
             yield from _verdict(barrier)
         cycle = find_cycle(self._edges())
         if cycle is not None:
@@ -229,7 +231,7 @@ class Report:
             yield self.places.span(at), f"{who} came to {name} here before{when}; {now}"
         if main and isinstance(key, Barrier):
             yield from self._elsewhere(one)
-            if key.pending and not self._alive(one):
+            if key.pending and (not touched or not self._alive(one)):
                 yield from self._unreached()
 
     def _shares(self, one: Waiting, barrier: Barrier) -> Iterable[Note]:
@@ -308,6 +310,11 @@ class Report:
         return f"{who} {'wait' if several else 'waits'}"
 
 
+def _inconsistent(barrier: Barrier) -> bool:
+    """Whether no arrival can help any more: bytes are missing or too many."""
+    return barrier.tx < 0 or (not barrier.pending and barrier.tx != 0)
+
+
 def _verdict(barrier: Barrier) -> Iterable[str]:
     """What is wrong with a barrier to which nobody comes any more."""
     got = barrier.ledger
@@ -320,6 +327,12 @@ def _verdict(barrier: Barrier) -> Iterable[str]:
         yield (
             f"all arrivals have come to {barrier.name}, but {got.came} of {got.expected} expected bytes: expect as "
             "many as the copies bring, on every path"
+        )
+    if barrier.seen < barrier.phase - 1:
+        last = barrier.phase - 1
+        yield (
+            f"phase {last} of {barrier.name} is complete and nobody has waited for it, with parity {last & 1}: is the "
+            "parity of this wait right?"
         )
     if barrier.tx < 0:
         yield (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import replace
 from ptxdsl.sim.cta import AgentEntity, Cta
 from ptxdsl.sim.faults import IN_FLIGHT, SimulationFault, cta_text
-from ptxdsl.sim.host import EXIT_CHECKS
+from ptxdsl.sim.host import EXIT_CHECKS, EXIT_WARNINGS
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine import Machine
@@ -24,9 +25,24 @@ def check_exit(machine: Machine, cta: Cta) -> None:
             raise SimulationFault(places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes))
 
 
-def warn_in_flight(machine: Machine, cta: Cta) -> None:
-    """Warns of asynchronous work that nobody has waited for, once an instruction: on the card the CTA's shared memory
-    may be another's by then. An agent with ``harmless_at_exit`` does not touch it any more."""
+def warn_at_exit(machine: Machine, cta: Cta) -> None:
+    """Adds warnings, one an instruction: of work that nobody has waited for, and those of ``host.EXIT_WARNINGS``."""
+    if cta.agents:
+        _warn_in_flight(machine, cta)
+    for look in EXIT_WARNINGS:
+        for fault, origin in look(machine, cta):
+            message = f"{fault.message} ({cta_text(cta)} of kernel '{machine.program.kernel.name}')"
+            _add(machine, machine.places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes))
+
+
+def _add(machine: Machine, found: Diagnostic) -> None:
+    if all((known.code, known.span) != (found.code, found.span) for known in machine.warnings):
+        machine.warnings.append(replace(found, severity="warning"))
+
+
+def _warn_in_flight(machine: Machine, cta: Cta) -> None:
+    """On the card the CTA's shared memory may be another's by then. An agent with ``harmless_at_exit`` does not touch
+    it any more."""
     for entity in _agents(machine, cta):
         if getattr(entity.agent, "harmless_at_exit", False):
             continue
@@ -38,8 +54,7 @@ def warn_in_flight(machine: Machine, cta: Cta) -> None:
             entity.agent.origin,
             help="wait for its completion before the last thread exits",
         )
-        if all((known.code, known.span) != (found.code, found.span) for known in machine.warnings):
-            machine.warnings.append(replace(found, severity="warning"))
+        _add(machine, found)
 
 
 def _agents(machine: Machine, cta: Cta) -> list[AgentEntity]:

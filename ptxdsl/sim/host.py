@@ -6,7 +6,7 @@ instruction's opcode is the one that runs it. The lanes that execute it together
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -153,6 +153,7 @@ ExitCheck = Callable[["Machine", "Cta"], "tuple[Fault, Instruction] | None"]
 HANDLERS: dict[str, Handler] = {}
 CHECKS: dict[str, Check] = {}
 EXIT_CHECKS: list[ExitCheck] = []
+EXIT_WARNINGS: list[Callable[[Machine, Cta], Iterable[tuple[Fault, Instruction]]]] = []  # asked then too
 
 
 def handles(*prefixes: str, check: Check | None = None) -> Callable[[Handler], Handler]:

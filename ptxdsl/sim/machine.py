@@ -18,7 +18,7 @@ from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.code import SiteView, WarpCodeView
 from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
-from ptxdsl.sim.exits import check_exit, warn_in_flight
+from ptxdsl.sim.exits import check_exit, warn_at_exit
 from ptxdsl.sim.faults import ACCESS_CODES, MEMORY_LIMIT, STEP_LIMIT, Places, SimulationFault, cta_text
 from ptxdsl.sim.host import HANDLERS, Agent, Fault, Handler, handler_prefix
 from ptxdsl.sim.layout import LAUNCH, offset
@@ -356,8 +356,7 @@ class Machine:
         if cta.live_warps == 0:
             check_exit(self, cta)
             cta.cluster.cut_off(cta)
-            if cta.agents:
-                warn_in_flight(self, cta)
+            warn_at_exit(self, cta)
         self.changes += 1
         self.wake(cta.cluster, warp.clock)
         if cta.done:

@@ -11,16 +11,13 @@ operation compares the bytes with what the last one left there. A table for each
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from ptxdsl.sim.cta import Warp
 from ptxdsl.sim.host import Fault, WaitsFor
-from ptxdsl.sim.layout import LANES, RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.ledger import Ledger, history
+from ptxdsl.sim.mbarrier_word import TOKEN_PHASE, pack, token
 from ptxdsl.sim.memory import CLUSTER_LIMIT, SHARED_SPACES
 
 if TYPE_CHECKING:
@@ -32,36 +29,7 @@ if TYPE_CHECKING:
 SIZE = 8
 COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
-# Fields of the 64-bit word, as read on an H200 after mbarrier.inval. All counts are negative: they count up to zero.
-_FIELD = (1 << 20) - 1
-_EXPECTED_SHIFT = 1
-_TX_SHIFT, _TX_FIELD = 21, (1 << 21) - 1
-_PENDING_SHIFT = 43
-_PARITY_SHIFT = 63
-# A state token (what an arrive returns) has parity and pending count where the word has them, and below them the
-# whole number of the phase: a token of a phase long past is told from a good one.
-_TOKEN_PHASE = (1 << _PENDING_SHIFT) - 1
 _WORDS = ("b64", "u64", "s64")  # arrays of them are arrays of barriers, in messages
-
-
-def pack(phase: int, pending: int, tx: int, expected: int) -> int:
-    """The word of a barrier."""
-    return (
-        (phase & 1) << _PARITY_SHIFT
-        | (-pending & _FIELD) << _PENDING_SHIFT
-        | (-tx & _TX_FIELD) << _TX_SHIFT
-        | (-expected & _FIELD) << _EXPECTED_SHIFT
-    )
-
-
-def token(phase: int, pending: int) -> int:
-    """What an arrive that found this phase and pending count returns."""
-    return (phase & 1) << _PARITY_SHIFT | (-pending & _FIELD) << _PENDING_SHIFT | phase & _TOKEN_PHASE
-
-
-def token_pending(state: int) -> int:
-    """``mbarrier.pending_count``."""
-    return -(state >> _PENDING_SHIFT) & _FIELD
 
 
 class Barrier:
@@ -109,11 +77,11 @@ class Barrier:
 
     def completed_token(self, state: int) -> bool:
         """Whether the phase that a token speaks of is complete. Raises Fault where it is neither of the two last."""
-        age = (self.phase - state) & _TOKEN_PHASE
+        age = (self.phase - state) & TOKEN_PHASE
         if age > 1:
             raise Fault(
                 "E1138",
-                f"a wait on the mbarrier {self.place} with the state of phase {state & _TOKEN_PHASE}; the barrier is "
+                f"a wait on the mbarrier {self.place} with the state of phase {state & TOKEN_PHASE}; the barrier is "
                 f"in phase {self.phase}, and a state is good for its own phase and the next one",
                 "the state must come from an mbarrier.arrive on the same barrier, in this phase or the one before",
             )
@@ -231,7 +199,8 @@ class Barrier:
         if origin is not None:
             self.ledger.add(who, origin, arrivals, expected, came)
 
-    def _history(self, with_phase_before: bool = False) -> list[tuple[Instruction, str]]:
+    def history(self, with_phase_before: bool = False) -> list[tuple[Instruction, str]]:
+        """Where it began and what has come in this phase, for notes."""
         machine = self.table.machine
         return history(self, machine is not None and machine.cta_count == 1, with_phase_before)
 
@@ -261,7 +230,7 @@ class Barrier:
             f"{who} on the mbarrier {self.place}, where {left} {'is' if self.pending < 2 else 'are'} pending in phase "
             f"{self.phase} ({every})",
             "let one lane arrive, or initialise the barrier with the number of arrivals a phase gets",
-            self._history(),
+            self.history(),
         )
 
     def _ahead(self, lanes: int, total: int) -> None:
@@ -270,20 +239,8 @@ class Barrier:
             f"an arrival in phase {self.phase} of the mbarrier {self.place}, though nobody has waited for phase "
             f"{self.phase - 1}, which is complete; it was initialised with {_count(self.initial, 'arrival')} a phase",
             "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
-            self._history(with_phase_before=True),
+            self.history(with_phase_before=True),
         )
-
-
-def tokens(first: int, mask: int, count: int) -> npt.NDArray[np.uint64]:
-    """The states of 32 lanes of which those of a mask arrived one after another, ``count`` times each."""
-    return _steps(mask, count) + np.uint64(first)
-
-
-@lru_cache(1024)
-def _steps(mask: int, count: int) -> npt.NDArray[np.uint64]:
-    """What each lane's state has more than the first one's: the arrivals of the lanes of a mask before it."""
-    before = np.array([(mask & (1 << lane) - 1).bit_count() for lane in range(LANES)], np.uint64)
-    return before * np.uint64(count << _PENDING_SHIFT)
 
 
 class Barriers:

@@ -6,16 +6,23 @@ Source: PTX ISA, "mbarrier.init" … "mbarrier.pending_count". Lanes act in thei
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxdsl.ptx.module import Address, Instruction, Operand, Sink
 from ptxdsl.record import dataclass
-from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
+from ptxdsl.sim.host import EXIT_WARNINGS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.lane_values import common, each, lane_numbers
 from ptxdsl.sim.layout import LANES, RANK_SHIFT
-from ptxdsl.sim.mbarrier import SIZE, Barrier, barriers_of, shared_address, token_pending, tokens
+from ptxdsl.sim.mbarrier import SIZE, Barrier, Barriers, barriers_of, shared_address
+from ptxdsl.sim.mbarrier_word import token_pending, tokens
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import Cta
+    from ptxdsl.sim.machine import Machine
 
 _YES = np.ones(LANES, np.bool_)
 _NO = np.zeros(LANES, np.bool_)
@@ -248,3 +255,24 @@ def _later(group: Group, made: Form, result: Operand | None, pairs: list[tuple[B
     give_up(group)
     group.polled(Wait(ready, describe))
     return None
+
+
+def _unexpected(machine: Machine, cta: Cta) -> Iterator[tuple[Fault, Instruction]]:
+    """Barriers of a CTA that got bytes which nobody expected: who waited for them has passed too early, or never."""
+    table: Barriers | None = cta.cluster.states.get(Barriers)
+    for barrier in table.live.values() if table is not None else ():
+        if barrier.rank == cta.rank and barrier.tx < 0 and barrier.cell[0] == barrier.word:
+            size = -barrier.tx
+            yield (
+                Fault(
+                    "W1192",
+                    f"the mbarrier {barrier.place} is left with {size} byte{'' if size == 1 else 's'} that came and "
+                    f"that nobody expected, in phase {barrier.phase}",
+                    "let expect_tx announce as many bytes as the copies to this barrier bring, no fewer",
+                    barrier.history(with_phase_before=True),
+                ),
+                barrier.origin,
+            )
+
+
+EXIT_WARNINGS.append(_unexpected)

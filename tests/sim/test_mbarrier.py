@@ -11,7 +11,8 @@ import pytest
 from async_kernels import CLUSTER_SYNC, SYNC, deadlock, fault, finish, wait
 
 from ptxdsl.sim.host import Fault
-from ptxdsl.sim.mbarrier import COUNT_LIMIT, Barriers, pack, token_pending, tokens
+from ptxdsl.sim.mbarrier import COUNT_LIMIT, Barriers
+from ptxdsl.sim.mbarrier_word import pack, token_pending, tokens
 
 CARD = json.loads((Path(__file__).parent / "data" / "async.json").read_text())
 

@@ -10,7 +10,7 @@ import pytest
 
 from ptxdsl.sim import tile
 from ptxdsl.sim.host import Fault
-from ptxdsl.sim.mbarrier import pack
+from ptxdsl.sim.mbarrier_word import pack
 from ptxdsl.sim.reductions import STORAGE, reduce
 from ptxdsl.sim.swizzle import SWIZZLES, swizzled
 from ptxdsl.sim.tensor_map import Description
