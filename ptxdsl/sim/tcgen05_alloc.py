@@ -17,6 +17,7 @@ import numpy as np
 
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.tcgen05_form import misformed
 from ptxdsl.sim.tcgen05_sync import ctas_of, whole_warp
 from ptxdsl.sim.tensor_memory import (
     BAD_ALLOCATION,
@@ -61,7 +62,7 @@ class Request:
         self.done = False
 
 
-@handles("tcgen05.alloc")
+@handles("tcgen05.alloc", check=misformed)
 def alloc(group: Group) -> Wait | None:
     whole_warp(group)
     destination, size = group.instruction.operands
@@ -90,7 +91,7 @@ def _describe(memory: TensorMemory, columns: int) -> WaitsFor:
     return WaitsFor("tensor memory", f"({columns} columns)", memory.owned())
 
 
-@handles("tcgen05.dealloc")
+@handles("tcgen05.dealloc", check=misformed)
 def dealloc(group: Group) -> Wait | None:
     whole_warp(group)
     place, size = group.instruction.operands
@@ -106,7 +107,7 @@ def dealloc(group: Group) -> Wait | None:
     return _together(group, ctas, columns, lambda first: memory.release(allocation))
 
 
-@handles("tcgen05.relinquish_alloc_permit")
+@handles("tcgen05.relinquish_alloc_permit", check=misformed)
 def relinquish(group: Group) -> None:
     whole_warp(group)
     ctas_of(group, alive=False)

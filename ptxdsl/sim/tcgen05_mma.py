@@ -33,6 +33,7 @@ from ptxdsl.sim.tcgen05_descriptor import (
     decode_instruction,
     decode_shared,
 )
+from ptxdsl.sim.tcgen05_form import misformed
 from ptxdsl.sim.tcgen05_layout import (
     LANES_OF_WARP,
     LAYOUTS,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 ALL_LANES = lanes_mask(0, 128)
+COLLECTOR_USES = ("fill", "use", "lastuse", "discard")
 # Scale addresses may carry the scale factor id in their upper two bits (CUTLASS has them so), which is not looked at.
 _SCALE_ADDRESS = 0x3FFF_FFFF
 
@@ -84,14 +86,14 @@ def parse(opcode: str) -> Form | str:
         return "tcgen05.mma.sp, products with a sparse A"
     row = KINDS[kind]
     scale_vec = row.scale_default
+    collectors = ("b0", "b1", "b2", "b3") if "ws" in parts else ("a",)
+    known = {"ws", "ashift", "block_scale", *(f"collector::{c}::{use}" for c in collectors for use in COLLECTOR_USES)}
     for part in parts:
-        if part.startswith("scale_vec::"):
+        if part.startswith("scale_vec::") and row.block_scaled:
             scale_vec = int(part[11:-1])
-        elif part in ("block16", "block32"):
+        elif part in ("block16", "block32") and row.block_scaled:
             scale_vec = row.k // int(part[5:])
-        elif part.startswith(("kind::", "cta_group::", "collector::")) or part in ("ws", "ashift", "block_scale"):
-            continue
-        else:
+        elif part not in known and not part.startswith(("kind::", "cta_group::")):
             return f"tcgen05.mma with .{part}"
     if "ashift" in parts and {"collector::a::fill", "collector::a::use"}.intersection(parts):
         return "tcgen05.mma with .ashift and a collector buffer that is filled or used"
@@ -102,7 +104,12 @@ def parse(opcode: str) -> Form | str:
 
 def unsupported(instruction: Instruction) -> str | None:
     form = parse(instruction.opcode)
-    return form if isinstance(form, str) else None
+    if isinstance(form, str):
+        return form
+    words = next((len(operand.items) for operand in instruction.operands if isinstance(operand, Vector)), 0)
+    if words not in (0, 4 * form.cta_group):
+        return f"disable-output-lane has {4 * form.cta_group} words with .cta_group::{form.cta_group}"
+    return misformed(instruction)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from ptxdsl.sim.host import Fault, Group, handles
 from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.tcgen05_descriptor import decode_shared
+from ptxdsl.sim.tcgen05_form import misformed
 from ptxdsl.sim.tcgen05_layout import (
     CONTAINER_SHIFT,
     LANES_OF_WARP,
@@ -107,7 +108,14 @@ def parse(opcode: str) -> Form | str:
 
 def unsupported(instruction: Instruction) -> str | None:
     form = parse(instruction.opcode)
-    return form if isinstance(form, str) else None
+    if isinstance(form, str):
+        return form
+    wrong = misformed(instruction)
+    if wrong is not None:
+        return wrong
+    vector = instruction.operands[0 if instruction.parts[1] == "ld" else -1]
+    count = len(_registers(vector))
+    return f"{count} registers, not {form.registers}" if count != form.registers else None
 
 
 def _registers(operand: Operand) -> Sequence[Operand]:
@@ -247,7 +255,7 @@ def parse_copy(opcode: str) -> tuple[CopyShape, int] | str:
 
 def copy_unsupported(instruction: Instruction) -> str | None:
     found = parse_copy(instruction.opcode)
-    return found if isinstance(found, str) else None
+    return found if isinstance(found, str) else misformed(instruction)
 
 
 def copied_words(memory: Array, place: Tile, bits: int) -> Array:
@@ -310,7 +318,7 @@ def execute_copy(group: Group) -> None:
 
 def _shift_unsupported(instruction: Instruction) -> str | None:
     known = {"tcgen05", "shift", "down", "cta_group::1", "cta_group::2"}
-    return None if known.issuperset(instruction.parts) and "down" in instruction.parts else "this form of tcgen05.shift"
+    return misformed(instruction) if known.issuperset(instruction.parts) else "this form of tcgen05.shift"
 
 
 class Shift(Work):

@@ -20,6 +20,7 @@ from ptxdsl.sim.host import Fault, Group, WaitsFor, handles
 from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mbarrier import barriers_of, shared_address
+from ptxdsl.sim.tcgen05_form import misformed
 from ptxdsl.sim.tensor_memory import Access, TensorMemory, tensor_memory
 from ptxdsl.sim.waits import lanes_text
 
@@ -91,7 +92,7 @@ def pipe_of(machine: Machine, cta: Cta) -> Pipe:
 
 
 def whole_warp(group: Group) -> None:
-    """For what a warp executes together. Raises Fault where a thread of it has exited: the ISA leaves that undefined."""
+    """For what a warp executes together. Raises Fault where a thread of it has exited: undefined."""
     group.require_whole_warp()
     gone = group.warp.storage.lanes & ~group.mask
     if gone:
@@ -168,7 +169,7 @@ def _commit_unsupported(instruction: Instruction) -> str | None:
         "multicast::cluster", "b64",
     }  # fmt: skip
     other = next((part for part in instruction.parts if part not in known), None)
-    return f"tcgen05.commit with .{other}" if other else None
+    return f"tcgen05.commit with .{other}" if other else misformed(instruction)
 
 
 @handles("tcgen05.commit", check=_commit_unsupported)
@@ -202,12 +203,12 @@ def commit(group: Group) -> None:
 # wait, fence
 
 
-@handles("tcgen05.wait::ld", "tcgen05.wait::st")
+@handles("tcgen05.wait::ld", "tcgen05.wait::st", check=misformed)
 def wait(group: Group) -> None:
     group.require_whole_warp()
     tensor_memory(group.machine, group.cta).waited(group.warp, writes=group.instruction.parts[1] == "wait::st")
 
 
-@handles("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
+@handles("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", check=misformed)
 def fence(group: Group) -> None:
     """Orders asynchronous work with synchronisation between threads; here everything issued is in order anyway."""
