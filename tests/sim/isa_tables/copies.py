@@ -1,9 +1,10 @@
-"""tcgen05.cp and tcgen05.shift: which bytes of shared memory come to which lane and column.
+"""tcgen05.cp: which bytes of shared memory come to which lane and column; tcgen05.shift and .ashift.
 
 Source: PTX ISA 9.2, 9.7.16.9.2 "tcgen05.cp", 9.7.16.9.3 "tcgen05.shift", 9.7.16.2.3 "Data Movement Shape",
 9.7.16.9.1 "Optional Decompression" (figures 194 to 198).
 Second: CUTLASS ``Copy_Traits<SM100_UTCCP_*>``; JAX ``async_copy_scales_smem_to_tmem`` (strides of the source); for
-4x256b also probes of a card that a fork of Triton published ("four source rows … across lanes separated by 32").
+4x256b also probes of a card that a fork of Triton published ("four source rows … across lanes separated by 32"). Which
+way is down: CUTLASS example ``1cta_mma_a_from_tmem.py`` ("not in public PTX ISA 9.1, observed on B200") for .ashift.
 
 The source is a K-major matrix of a shared memory descriptor, rows by bytes; a row goes to one lane, four bytes a
 column. The ISA says of the multicasts that "each warp in the warp pair receive half of the data"; what it pairs are the
@@ -53,13 +54,17 @@ def elements(chunk: bytes, source: str) -> list[int]:
 
 
 # tcgen05.shift moves 32 bytes (8 columns) a lane, in one part of 32 lanes ("for a warp"; its shape is 31x256b; the
-# address's lane is a multiple of 32).
+# address's lane is a multiple of 32). .ashift moves A so, in every part, after the product has read A.
 SHIFT_COLUMNS = 8
 SHIFT_LANES = 32
 
+
+def shifted(lane: int) -> int:
+    """The lane from which a lane gets what it holds after a shift."""
+    return lane if lane % SHIFT_LANES == SHIFT_LANES - 1 else lane + 1
+
+
 UNDECIDED = (
-    'tcgen05.shift: whether "down" takes lane r + 1 to lane r or lane r to lane r + 1 ("downwards across all the rows, '
-    'except the last, by one row"). CUTLASS says that 4x256b, which follows a shift, refreshes the last lanes of each '
-    "part, so the last lane would be the one without a successor: r + 1 to r. No public kernel uses it",
+    "tcgen05.shift: its direction is taken from .ashift; no public kernel uses it",
     "tcgen05.cp of compressed sources: where the 6 bits stand in their byte (see containers.py)",
 )

@@ -184,6 +184,8 @@ ZERO_COLUMN_EXAMPLES: tuple[tuple[int, tuple[int, ...], tuple[int, ...], int, in
 )
 
 UNDECIDED = (
+    "shared memory descriptor: K-major with 128-byte swizzling of 32-byte atoms (table 54 allows it, table 55 has no "
+    "atom for it, CUTLASS says that it is invalid)",
     'instruction descriptor: what a reserved bit that is set does ("must be 0" from ISA 9.3 on)',
     "shared memory descriptor: how a base_offset that is not 0 enters the swizzle (the ISA gives its value alone)",
 )
