@@ -143,6 +143,16 @@ def test_bfi(bits, rng):
         assert d == (int(y) & ~mask) | ((int(x) << p) & mask)
 
 
+@pytest.mark.parametrize(
+    "pos,length", [(0, 8), (24, 8), (31, 1), (16, 32), (3, 0), (255, 4), (0, 32), (256, 4), (8, 255)]
+)
+def test_bfi_of_constants(pos, length, rng):
+    a, b = words(rng, 30), np.roll(words(rng, 30), 5)
+    got = one(f"bfi.b32 %d0, %a, %b, {pos}, {length};", a, b, result="b32")
+    registers = [np.full(len(a), v, np.uint32) for v in (pos, length)]
+    assert np.array_equal(got, one("bfi.b32", a, b, *registers, result="b32"))
+
+
 def test_bmsk():
     a, b = (grid.reshape(-1).astype(np.uint32) for grid in np.meshgrid(POSITIONS, POSITIONS))
     clamp, wrap = many(["bmsk.clamp.b32", "bmsk.wrap.b32"], [a, b], ["b32"] * 2)

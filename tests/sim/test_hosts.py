@@ -48,8 +48,7 @@ ALLOWED = {"fma", "fmaf", "rint", "rintf", "floor", "floorf", "ceil", "ceilf", "
 def test_only_exact_functions_of_the_c_library_are_called(triple, cpu):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text, _ = lane_code(INSTRUCTIONS, inputs(), OUTPUTS)
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(lane_code(INSTRUCTIONS, inputs(), OUTPUTS))
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=1)
     defined = {f.name for f in module.functions if not f.is_declaration}
     undefined = external_symbols(machine.emit_assembly(module)) - defined

@@ -272,16 +272,18 @@ def test_video_instructions_on_parts(name, count, rng):
 
 def test_scalar_video_instructions(rng):
     a, b, c = (array(rng.integers(0, 1 << 63, 300), "u32") for _ in "abc")
-    names = [
-        "vadd.s32.u32.s32.sat.add",
-        "vset.s32.u32.lt.max",
-        "vshr.s32.s32.u32.clamp.min",
-        "vmad.s32.s32.u32.sat.shr7",
-    ]
-    added, compared, shifted, product = many(names, [a, b % 40, c], ["u32"] * 4)
-    for x, y, z, d, s, t, p in python([a, b % 40, c, added, compared, shifted, product]):
-        sx, sz = wrap(x, "s32"), wrap(z, "s32")
-        assert d == (clamp(x + y, "s32") + z) % (1 << 32)
-        assert s == max(int(sx < y), z)
-        assert t == min(sx >> min(y, 32), sz) % (1 << 32)
-        assert p == clamp((sx * y + sz) >> 7, "s32") % (1 << 32)
+    b %= 40
+    rows = {  # of x as u32 and sx as s32, y (small), z as u32 and sz as s32
+        "vadd.s32.u32.s32.sat.add": lambda x, sx, y, z, sz: clamp(x + y, "s32") + z,
+        "vsub.u32.s32.u32.sat.max": lambda x, sx, y, z, sz: max(clamp(sx - y, "u32"), z),
+        "vabsdiff.s32.s32.u32.max": lambda x, sx, y, z, sz: max(wrap(abs(sx - y), "s32"), sz),
+        "vset.s32.u32.lt.max": lambda x, sx, y, z, sz: max(int(sx < y), z),
+        "vshl.u32.u32.u32.sat.wrap.min": lambda x, sx, y, z, sz: min(clamp(x << (y & 31), "u32"), z),
+        "vshr.s32.s32.u32.clamp.min": lambda x, sx, y, z, sz: min(sx >> min(y, 32), sz),
+        "vmad.s32.s32.u32.sat.shr7": lambda x, sx, y, z, sz: clamp((sx * y + sz) >> 7, "s32"),
+        "vmad.u32.u32.u32.po.shr15": lambda x, sx, y, z, sz: (x * y + z + 1) >> 15,
+    }
+    found = many(list(rows), [a, b, c], ["u32"] * len(rows))
+    for (name, reference), got in zip(rows.items(), found, strict=True):
+        for x, y, z, d in python([a, b, c, got]):
+            assert d == reference(x, wrap(x, "s32"), y, z, wrap(z, "s32")) % (1 << 32), name

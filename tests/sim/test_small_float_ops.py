@@ -107,10 +107,14 @@ def test_scaled_pairs(rng):
 def test_fixed_point(rng):
     x = np.float32([0, 1 / 128, 3 / 128, 0.5, 1.984375, 2, -2, -3, 1e9, np.nan, -1 / 128, -5 / 128])
     codes = [0, 0, 2, 32, 127, 127, 0x80, 0x80, 127, 127, 0, 0xFE]
-    got = one("cvt.rn.satfinite.s2f6x2.f32", x, np.zeros_like(x), result="b16")
-    assert [int(v) for v in got] == [c << 8 for c in codes]
+    got = one("cvt.rn.satfinite.s2f6x2.f32", x, x[::-1].copy(), result="b16")
+    assert [int(v) for v in got] == [high << 8 | low for high, low in zip(codes, codes[::-1], strict=True)]
     relu = one("cvt.rn.satfinite.relu.s2f6x2.f32", np.zeros_like(x), x, result="b16")
     assert [int(v) for v in relu] == [0 if c >= 0x80 else c for c in codes]
+    scale = np.full(len(x), 126 << 8 | 128, np.uint16)  # divided by 1/2, and by 2
+    scaled = one("cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32", x, x, scale, result="b16")
+    plain = one("cvt.rn.satfinite.s2f6x2.f32", x * 2, x / 2, result="b16")
+    assert np.array_equal(scaled, plain)
     word = np.arange(256, dtype=np.uint16)
     back = one("cvt.rn.bf16x2.s2f6x2", word, result="b32")
     assert np.array_equal(decode(back & 0xFFFF, "bf16"), word.astype(np.uint8).view(np.int8) / 64)

@@ -141,7 +141,7 @@ def testp(form: Form) -> None:
 COMPARE: dict[str, dict[str, Operation]] = {
     "setp": {f"{INTEGER_TYPES} {FLOAT_TYPES}": setp},
     "set": {f"{INTEGER_TYPES} {FLOAT_TYPES}": set_value},
-    "selp": {f"{INTEGER_TYPES} f32 f64 f16 bf16 f16x2 bf16x2 pred": selp},
+    "selp": {f"{INTEGER_TYPES} f32 f64": selp},
     "slct": {"s32 f32": slct},
     "testp": {"f32 f64": testp},
 }
