@@ -67,7 +67,8 @@ def _compile(names: set[str]) -> None:
         return _address(match) if match[1] in _addresses else match[0]
 
     body = _NAME.sub(place, "\n".join(texts[name] for name in sorted(texts)))
-    code = compile_ir(body + declarations(body), optimise=2)
+    first = not _addresses  # later ones hold addresses of this process
+    code = compile_ir(body + declarations(body), optimise=2, keep="simulator-runtime" if first else None)
     _codes.append(code)
     for name in texts:
         _addresses[name] = code.address(f"rt.{name}")
