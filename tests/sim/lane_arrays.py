@@ -35,7 +35,7 @@ SIGNED = ("s8", "s16", "s32")
 
 
 class ArrayEmitter:
-    """An ``Emitter`` whose registers are arrays in memory. bits: of each register; 1 for predicates, which are bytes."""
+    """An ``Emitter`` whose registers are arrays in memory. bits: of each register; 1: a predicate, kept as bytes."""
 
     def __init__(self, bits: Mapping[str, int]) -> None:
         self.bits = bits
