@@ -1,45 +1,48 @@
-"""All families of host instructions: importing this module registers their handlers."""
+"""Families of host instructions: the modules whose handlers a program needs, imported when it has such instructions."""
 
 from __future__ import annotations
 
-from ptxdsl.sim import (
-    async_store,
-    barriers,
-    bulk,
-    cp_async,
-    ldmatrix,
-    mbarrier_instructions,
-    mma,
-    printf,
-    proxy,
-    sync,
-    tcgen05_alloc,
-    tcgen05_mma,
-    tcgen05_move,
-    tcgen05_sync,
-    tensor_map_instructions,
-    tma,
-    wgmma,
-    wmma,
-)
+from functools import cache
+from importlib import import_module
 
-FAMILIES = (
-    async_store,
-    barriers,
-    bulk,
-    cp_async,
-    ldmatrix,
-    mbarrier_instructions,
-    mma,
-    printf,
-    proxy,
-    sync,
-    tcgen05_alloc,
-    tcgen05_mma,
-    tcgen05_move,
-    tcgen05_sync,
-    tensor_map_instructions,
-    tma,
-    wgmma,
-    wmma,
-)
+# By the beginning of the opcode; importing a module registers its handlers (``host.handles``).
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "bar": ("barriers",),
+    "barrier": ("barriers",),
+    "call": ("printf",),
+    "cp": ("bulk", "cp_async", "tma"),
+    "fence.proxy": ("proxy",),
+    "ldmatrix": ("ldmatrix",),
+    "mbarrier": ("mbarrier_instructions",),
+    "mma": ("mma",),
+    "movmatrix": ("ldmatrix",),
+    "nanosleep": ("sync",),
+    "red.async": ("async_store",),
+    "setmaxnreg": ("sync",),
+    "st.async": ("async_store",),
+    "st.bulk": ("async_store",),
+    "stmatrix": ("ldmatrix",),
+    "tcgen05": ("tcgen05_alloc", "tcgen05_mma", "tcgen05_move", "tcgen05_sync"),
+    "tensormap": ("tensor_map_instructions",),
+    "wgmma": ("wgmma",),
+    "wmma": ("wmma",),
+}
+
+
+def load(opcode: str) -> None:
+    """Registers the handlers of an instruction's family, if it belongs to one."""
+    first, _, rest = opcode.partition(".")
+    _load(first)
+    _load(f"{first}.{rest.partition('.')[0]}")
+
+
+@cache
+def _load(beginning: str) -> None:
+    for module in FAMILIES.get(beginning, ()):
+        import_module(f"ptxdsl.sim.{module}")
+
+
+def load_all() -> None:
+    """All families: for those who list what there is."""
+    for beginning in FAMILIES:
+        _load(beginning)

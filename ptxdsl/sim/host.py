@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Instruction, Operand
 from ptxdsl.record import dataclass
+from ptxdsl.sim import families
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta, Warp
@@ -171,6 +172,7 @@ def handles(*prefixes: str, check: Check | None = None) -> Callable[[Handler], H
 
 def handler_prefix(opcode: str) -> str | None:
     """The longest registered prefix of a dotted opcode."""
+    families.load(opcode)
     while opcode not in HANDLERS:
         opcode, dot, _ = opcode.rpartition(".")
         if not dot:

@@ -11,7 +11,6 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim import families
 from ptxdsl.sim.arguments import bind, check_shape
 from ptxdsl.sim.code import WarpCodeView
 from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault
@@ -174,5 +173,4 @@ def compiled(ptx: str | bytes | Module, kernel: str | None, text_name: str = "<p
 
 @lru_cache(_CACHED)
 def _compiled(ptx: str | bytes, kernel: str | None, text_name: str) -> WarpCodeView:
-    assert families.FAMILIES
     return translate(build(read(ptx, text_name), kernel))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -265,3 +267,18 @@ def test_the_clock_runs_on_while_a_kernel_waits_for_it() -> None:
     report = run(kernel(body, "out:u64"), out)
     assert report.finished and out[0] >= 50_000_000_000
     assert report.statistics.thread_instructions < 1_000_000
+
+
+def test_every_handler_is_found_by_its_opcode():
+    """In a fresh process, where nothing has been imported but what an opcode asks for."""
+    code = """
+from ptxdsl.sim import families, host
+families.load_all()
+known = dict(host.HANDLERS)
+assert len(known) > 50
+for prefix in known:
+    first, _, rest = prefix.partition(".")
+    names = families.FAMILIES.get(first, ()) + families.FAMILIES.get(f"{first}.{rest.partition('.')[0]}", ())
+    assert known[prefix].__module__.rpartition(".")[2] in names, prefix
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
