@@ -21,6 +21,7 @@ from ptxdsl.sim.translate import (
 from ptxdsl.sim.translate.host_code import HostCode, compile_ir
 
 _NAME = re.compile(r"@rt\.(\w+)")
+_PLACE = re.compile(r"%to\d+")
 # A table's maker is asked for the text of one function by its name; None if the name is not its own.
 _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_control.text,
@@ -58,7 +59,7 @@ def _compile(names: set[str]) -> None:
         found = next((text for make in _TABLES if (text := make(name)) is not None), None)
         if found is None:
             raise KeyError(f"no runtime function {name}")
-        texts[name] = found
+        texts[name] = found = _renumbered(found)
         work.extend(used for used in _NAME.findall(found) if used not in _addresses)
     if not texts:
         return
@@ -72,6 +73,12 @@ def _compile(names: set[str]) -> None:
     _codes.append(code)
     for name in texts:
         _addresses[name] = code.address(f"rt.{name}")
+
+
+def _renumbered(text: str) -> str:
+    """Names of places to store to are counted over all functions; here a text gets its own, whatever was made before."""
+    places: dict[str, str] = {}
+    return _PLACE.sub(lambda match: places.setdefault(match[0], f"%to{len(places)}"), text)
 
 
 def declarations(body: str, known: Container[str] = ()) -> str:
