@@ -16,7 +16,7 @@ RUNNABLE, BLOCKED, EXITED = 0, 1, 2
 # Why compiled code came back.
 ALL_STOPPED = 0  # no lane of the warp is runnable
 HOST = 1  # the lanes of `mask` stand before host instruction `site`
-FUEL = 2  # `fuel` blocks have been executed; the lanes of `mask` are runnable still
+FUEL = 2  # `fuel` turns of loops have been executed; the lanes of `mask` are runnable still
 FAULT = 3  # instruction `site` made an error: `fault_kind`, `fault_lane`, `fault_address`
 GATHER = 4  # the lanes of `mask` stand before a warp collective (instruction `site`) that names `members` too
 TRAPPED = 5  # `trap` or `brkpt` executed by the lanes of `mask`
@@ -47,9 +47,9 @@ LAUNCH = np.dtype(
     align=True,
 )
 
-# The access log (``translate(…, trace=True)``): ``count`` ACCESS records have been made since the machine set it to 0, the
-# first ``capacity`` of them are at ``entries``. Once half of them are used, compiled code comes back with FUEL at the next
-# turn of a loop.
+# The access log (``translate(…, trace=True)``): ``count`` ACCESS records have been made since the machine set it to 0,
+# the first ``capacity`` of them are at ``entries``. Once half of them are used, compiled code comes back with FUEL at
+# the next turn of a loop.
 LOG = np.dtype([("count", "u8"), ("capacity", "u8"), ("entries", "u8")], align=True)
 
 # A load, store or atomic operation of up to eight neighbouring lanes, before it is checked. bytes: of one lane. kind: 0
@@ -95,7 +95,7 @@ WARP = np.dtype(
         ("status", "i4", LANES),
         ("cta", "u8"),  # host address of CTA
         ("registers", "u8"),  # host address of the register file
-        ("fuel", "i4"),  # blocks still to be executed before coming back with FUEL
+        ("fuel", "i4"),  # turns of loops (entries of a block that a jump comes back to) before coming back with FUEL
         ("mask", "u4"),  # the lanes that the exit code speaks of, as are the next three
         ("site", "i4"),
         ("members", "u4"),

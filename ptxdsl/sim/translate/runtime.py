@@ -76,7 +76,7 @@ def _compile(names: set[str]) -> None:
 
 
 def _renumbered(text: str) -> str:
-    """Names of places to store to are counted over all functions; here a text gets its own, whatever was made before."""
+    """Names of places to store to are counted over all functions; a text gets its own, whatever was made before."""
     places: dict[str, str] = {}
     return _PLACE.sub(lambda match: places.setdefault(match[0], f"%to{len(places)}"), text)
 

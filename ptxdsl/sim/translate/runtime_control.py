@@ -2,7 +2,7 @@
 
 A *group* is the lanes that run together. Normally it is the runnable lanes with the least block number, so that lanes
 that parted meet again as soon as they can. ``others`` is the least block number of the remaining runnable lanes: as
-long as the group stays below it, it goes on without asking. A group that keeps others waiting for ``TURN`` blocks gives
+long as the group stays below it, it goes on without asking. A group that keeps others waiting for ``TURN`` turns of loops gives
 way to the next one (a lane that spins on a lock that another lane of its warp holds must not do so for ever).
 """
 
@@ -23,7 +23,7 @@ from ptxdsl.sim.layout import (
 from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.runtime_fields import load, own, set_lanes, splat32, store
 
-TURN = 2048  # blocks
+TURN = 2048  # of a loop
 NOBODY = 0x7FFFFFFF  # `others` where there are none
 DISPATCH = -1  # what a part of a kernel returns when the next group is to be chosen
 

@@ -14,9 +14,9 @@ _OWN = {
     "waiting": 3,  # lanes that stand before a collective whose members are not all there
     "at_barrier": 4,  # those of them that stand before a bar.warp.sync
     "count": 5,  # of lanes in the group
-    "slice": 6,  # blocks until `renew`
+    "slice": 6,  # turns of loops until `renew`
     "given": 7,  # what `slice` was
-    "turn": 8,  # blocks until others have their turn
+    "turn": 8,  # turns of loops until other groups come first
     "favoured": 9,  # 0, or 1 + the block from which on a group is looked for first
     "marked": 10,  # two words: `issued` up to which `retired` has been counted
     "wait_members": 16,  # of each waiting lane
