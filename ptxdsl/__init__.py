@@ -6,7 +6,8 @@
     vectors.add[(n + 255) // 256, 256](a, b, out, n)
 
 ``load`` and ``loads`` give a Module whose kernels are attributes; a kernel indexed with a grid and a block is launched
-by calling it, or run on the CPU by its ``simulate``. ``compile`` gives the PTX and needs no GPU. Importing this package loads neither the compiler nor CUDA.
+by calling it, or run on the CPU by its ``simulate``. ``compile`` gives the PTX and needs no GPU. Importing this package
+loads neither the compiler nor CUDA.
 """
 
 from __future__ import annotations
@@ -17,15 +18,21 @@ TYPE_CHECKING = False  # the typing module costs 4 ms, and the command starts he
 if TYPE_CHECKING:
     from typing import Any
 
-    from ptxdsl.api import Kernel, Module, compile, load, loads
+    from ptxdsl.api import Module, compile, load, loads
+    from ptxdsl.compiled import Compiled
+    from ptxdsl.cuda.arrays import donate
+    from ptxdsl.cuda.device_array import DeviceArray, to_device
     from ptxdsl.cuda.errors import DeviceError, LaunchError
+    from ptxdsl.cuda.tensor_map import TensorMap
     from ptxdsl.diagnostics import CompileError
+    from ptxdsl.kernel import Kernel
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.tensor_map import TensorMap
 
 __all__ = [
     "CompileError",
+    "Compiled",
+    "DeviceArray",
     "DeviceError",
     "Kernel",
     "LaunchError",
@@ -35,8 +42,10 @@ __all__ = [
     "TensorMap",
     "__version__",
     "compile",
+    "donate",
     "load",
     "loads",
+    "to_device",
 ]
 
 _HOMES = {
@@ -44,12 +53,16 @@ _HOMES = {
     "loads": "ptxdsl.api",
     "compile": "ptxdsl.api",
     "Module": "ptxdsl.api",
-    "Kernel": "ptxdsl.api",
+    "Compiled": "ptxdsl.compiled",
+    "Kernel": "ptxdsl.kernel",
+    "donate": "ptxdsl.cuda.arrays",
+    "DeviceArray": "ptxdsl.cuda.device_array",
+    "to_device": "ptxdsl.cuda.device_array",
     "LaunchError": "ptxdsl.cuda.errors",
     "DeviceError": "ptxdsl.cuda.errors",
     "Report": "ptxdsl.sim.launch",
     "Limits": "ptxdsl.sim.limits",
-    "TensorMap": "ptxdsl.sim.tensor_map",
+    "TensorMap": "ptxdsl.cuda.tensor_map",
     "CompileError": "ptxdsl.diagnostics",
 }
 

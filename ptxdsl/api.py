@@ -6,29 +6,20 @@ The compiler is imported where there is something to compile: `import ptxdsl` lo
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ptxdsl.artifact import Compiled
-from ptxdsl.cuda.arrays import view
-from ptxdsl.cuda.driver import Device, Dim3, Driver, current_driver
+from ptxdsl.compiled import Compiled
+from ptxdsl.constant_texts import constants as constant_texts
+from ptxdsl.cuda.driver import Driver
 from ptxdsl.cuda.errors import launch_error
-from ptxdsl.cuda.launch import LoadedKernel
-from ptxdsl.cuda.shape import dimensions
+from ptxdsl.kernel import Kernel
 from ptxdsl.options import Options, WaitForm
-from ptxdsl.record import dataclass, replace
-from ptxdsl.simulated import raise_unless_finished, runs_in_simulator, simulate_kernel
-from ptxdsl.source import Source, Span
+from ptxdsl.program import Program, device_arch
+from ptxdsl.source import Source
 
-if TYPE_CHECKING:
-    from ptxdsl.sim.launch import Report
-    from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.schedule import Schedule
-    from ptxdsl.syntax import ast
-
-Constants = tuple[tuple[str, str], ...]
+__all__ = ["Module", "compile", "device_arch", "load", "loads"]
 
 # Characters. A path that is longer than file systems let a name be, and names no file, is likely a program's text.
 _LONGEST_NAME = 255
@@ -52,7 +43,8 @@ def load(
     from ptxdsl.imports import read_file
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
-    return Module(read_file(_path(path)), options)
+    place = _path(path)
+    return Module(read_file(place), options, path=place)
 
 
 def loads(
@@ -85,40 +77,43 @@ def compile(
     the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError, and TypeError as ``load`` does.
     """
     module = source if isinstance(source, Module) else load(source)
-    return module._program.compile(kernel, _constants(constants or {}), arch)
-
-
-class Program:
-    """What a module and its kernels share: the text, how it is compiled, and the driver (None: the machine's own)."""
-
-    def __init__(self, source: Source, options: Options, driver: Driver | None) -> None:
-        self.source = source
-        self.options = options
-        self.driver = driver
-        self.lock = threading.RLock()
-
-    def definitions(self) -> dict[str, ast.FunctionDef]:
-        from ptxdsl.imports import parse_once
-        from ptxdsl.syntax import ast
-
-        return {d.name: d for d in parse_once(self.source).body if isinstance(d, ast.FunctionDef)}
-
-    def compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
-        """constants: expression texts."""
-        from ptxdsl.driver import compile_source
-
-        options = replace(self.options, arch=arch)
-        made = compile_source(self.source, kernel=kernel, constants=dict(constants), options=options)
-        assert isinstance(made, Compiled)
-        return made
+    return module._program.compile(kernel, constant_texts(constants or {}), arch)
 
 
 class Module:
-    """The kernels of one text, as attributes and items; ``dir`` lists them."""
+    """The kernels of one text, as attributes and items; ``dir`` lists them.
 
-    def __init__(self, source: Source, options: Options | None = None, driver: Driver | None = None) -> None:
+    The text is that of the time when it was loaded, whatever becomes of the file; ``reload`` reads it again. Imported
+    files are read when a kernel is compiled.
+    """
+
+    def __init__(
+        self, source: Source, options: Options | None = None, driver: Driver | None = None, path: str | None = None
+    ) -> None:
         self._program = Program(source, options or Options(), driver)
+        self._path = path
         self._kernels: dict[str, Kernel] = {}
+
+    def reload(self) -> bool:
+        """Reads the file again; whether its text has changed, imported files apart.
+
+        The module's kernels are new ones then, compiled anew; kernels that were taken from it before stay as they are.
+        Raises LaunchError E0921 for a module of ``loads``, CompileError as ``load`` does, with nothing changed.
+        """
+        if self._path is None:
+            name = self._program.source.name
+            raise launch_error("E0921", f"'{name}' was loaded from a text and has no file to be read again")
+        from ptxdsl.imports import read_file
+
+        source, old = read_file(self._path), self._program
+        with old.lock:
+            self._program = Program(source, old.options, old.driver)
+            self._kernels = {}
+        return source.text != old.source.text
+
+    def __reduce__(self) -> Any:
+        """For processes that are spawned: the text goes over as it is."""
+        return _rebuilt, (self._program.source, self._program.options, self._path)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -129,6 +124,10 @@ class Module:
 
     def __getitem__(self, name: str) -> Kernel:
         """A kernel by its name. Raises LaunchError E0913 where the text has no such def."""
+        if not isinstance(name, str):
+            raise TypeError(f"a kernel's name is a str, not {type(name).__name__}")
+        if self._program.seems_to_define(name):
+            return self._kernel(name)
         defs = self._program.definitions()
         if name not in defs:
             close = get_close_matches(name, defs, n=1)
@@ -143,7 +142,7 @@ class Module:
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name not in self._program.definitions():
+        if not self._program.seems_to_define(name) and name not in self._program.definitions():
             close = get_close_matches(name, self._program.definitions(), n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise AttributeError(f"'{self._program.source.name}' has no kernel '{name}'{hint}")
@@ -160,164 +159,6 @@ class Module:
             if name not in self._kernels:
                 self._kernels[name] = Kernel(self, self._program, name, ())
             return self._kernels[name]
-
-
-class Kernel:
-    """One kernel of a module. ``kernel[grid, block](arguments…)`` launches it on the current device.
-
-    It is compiled for the device and loaded when it is first launched, once a context.
-    """
-
-    def __init__(
-        self, module: Module, program: Program, name: str, constants: Constants,
-        family: dict[Constants, Kernel] | None = None,
-    ) -> None:  # fmt: skip
-        self.module = module
-        self.name = name
-        self._program = program
-        self._constants = constants
-        self._family = {constants: self} if family is None else family  # the same def with other constants
-        self._compiled: dict[str, Compiled] = {}
-        self._loaded: dict[int, LoadedKernel] = {}
-
-    def specialize(self, **constants: Any) -> Kernel:
-        """The kernel with values for its comptime parameters: numbers, bools, and texts of constant expressions.
-
-        ``kernel.specialize(stages=4, dtype="DType.bfloat16")``; a NumPy or PyTorch dtype stands for its DType. Equal
-        values give the same object, compiled once.
-        """
-        merged = {**dict(self._constants), **dict(_constants(constants))}
-        wanted = tuple(sorted(merged.items()))
-        with self._program.lock:
-            if wanted not in self._family:
-                self._family[wanted] = Kernel(self.module, self._program, self.name, wanted, self._family)
-            return self._family[wanted]
-
-    def compile(self, arch: str = "sm_90a") -> Compiled:
-        """Its PTX and signature; needs no GPU. Raises CompileError."""
-        with self._program.lock:
-            if arch not in self._compiled:
-                self._compiled[arch] = self._program.compile(self.name, self._constants, arch)
-            return self._compiled[arch]
-
-    def simulate(
-        self,
-        *arguments: Any,
-        grid: Any = 1,
-        block: Any = None,
-        cluster: Any = None,
-        smem: int | None = None,
-        arch: str = "sm_90a",
-        schedule: Schedule | str | None = None,
-        limits: Limits | None = None,
-        trace: bool = False,
-        record: bool = False,
-    ) -> Report:
-        """Runs the kernel's PTX in the simulator, on this machine's processor; arrays are NumPy's, changed in place.
-
-        block: by default what ``@kernel(threads=…)`` says. cluster: blocks a cluster, by default the kernel's own.
-        schedule: ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a
-        timeline; record: keep the schedule that was taken. What goes wrong in the kernel is in the report
-        (``status``, ``diagnostics``); raises LaunchError and CompileError for what could not be started.
-        """
-        return simulate_kernel(
-            self.compile(arch), self._spans(), arguments, grid=grid, block=block, cluster=cluster, smem=smem,
-            schedule=schedule, limits=limits, trace=trace, record=record,
-        )  # fmt: skip
-
-    def _spans(self) -> dict[str, Span]:
-        return {a.name: a.span for a in self._program.definitions()[self.name].args}
-
-    def __getitem__(self, shape: Any) -> Launcher:
-        """grid and block: ints or tuples of up to three."""
-        if not isinstance(shape, tuple) or len(shape) != 2:
-            raise launch_error(
-                "E0908",
-                f"kernel '{self.name}' is launched with a grid and a block",
-                help=f"{self.name}[grid, block](…): each is a number or a tuple, as in {self.name}[(4, 2), 128](…)",
-            )
-        return Launcher(self, dimensions(shape[0], "grid"), dimensions(shape[1], "block"))
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> None:
-        raise launch_error(
-            "E0908", f"kernel '{self.name}' needs a grid and a block", help=f"write {self.name}[grid, block](…)"
-        )
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={text}" for name, text in self._constants)
-        return f"<ptxdsl kernel '{self.name}{f'[{values}]' if values else ''}' of '{self._program.source.name}'>"
-
-    def _load(self, arguments: tuple[Any, ...]) -> LoadedKernel:
-        driver = self._program.driver or current_driver()
-        context, device = driver.context(_first_ordinal(arguments))
-        loaded = self._loaded.get(context)
-        if loaded is None:
-            with self._program.lock:
-                loaded = self._loaded.get(context)
-                if loaded is None:
-                    compiled = self.compile(device_arch(device))
-                    signature = next(iter(compiled.signatures.values()))
-                    loaded = LoadedKernel(driver, device, compiled, signature, self._spans())
-                    self._loaded[context] = loaded
-        return loaded
-
-
-@dataclass(frozen=True)
-class Launcher:
-    """A kernel with its launch shape; calling it launches."""
-
-    kernel: Kernel
-    grid: Dim3
-    block: Dim3
-
-    def __call__(
-        self, *arguments: Any, smem: int | None = None, stream: Any = None, target: str | None = None
-    ) -> None:
-        """Starts the kernel and returns at once; in the simulator, runs it to its end.
-
-        arguments: arrays of PyTorch, CuPy, Numba or another library with ``__cuda_array_interface__`` for pointers,
-        numbers for scalars, tuples or dicts of their fields for structs. smem: dynamic shared memory in bytes. stream:
-        None is the current stream of the arrays' library. target: ``gpu``, ``sim``, or None: the simulator if the
-        arrays are NumPy's and no GPU can be used. Raises CompileError, LaunchError, and DeviceError for a kernel that
-        fails in the simulator.
-        """
-        if runs_in_simulator(target, arguments, self.kernel._program.driver is not None):
-            compiled = self.kernel.compile()
-            spans = self.kernel._spans()
-            raise_unless_finished(
-                simulate_kernel(compiled, spans, arguments, grid=self.grid, block=self.block, smem=smem)
-            )
-            return
-        self.kernel._load(arguments).launch(self.grid, self.block, arguments, smem, stream)
-
-
-def device_arch(device: Device) -> str:
-    """The target to compile for: the device's own with all its features, else the nearest older of its family.
-
-    Raises LaunchError E0902 for a device that no target fits.
-    """
-    from ptxdsl.targets import TARGETS
-
-    major, minor = device.capability
-    for exact in (f"sm_{major}{minor}a", f"sm_{major}{minor}"):
-        if exact in TARGETS:
-            return exact
-    older = [t for t in TARGETS.values() if t.suffix != "a" and 10 * major <= t.capability < 10 * major + minor]
-    if not older:
-        raise launch_error("E0902", f"{device} is not supported", help=f"the targets are {', '.join(TARGETS)}")
-    return max(older, key=lambda t: (t.capability, t.suffix)).name
-
-
-def _first_ordinal(arguments: tuple[Any, ...]) -> int | None:
-    """The device of the first array, for a thread that has no current context yet."""
-    for value in arguments:
-        try:
-            array = view(value)
-        except (TypeError, AttributeError, KeyError):  # said properly when the arguments are checked
-            continue
-        if array is not None and array.ordinal is not None:
-            return array.ordinal
-    return None
 
 
 def _text(value: Any) -> str:
@@ -342,24 +183,5 @@ def _path(value: Any) -> str:
     return path
 
 
-def _constants(values: Mapping[str, Any]) -> Constants:
-    return tuple(sorted((name, _expression(name, value)) for name, value in values.items()))
-
-
-def _expression(name: str, value: Any) -> str:
-    """The expression text of a comptime value. Raises LaunchError E0913."""
-    if isinstance(value, str):
-        return value
-    kind = type(value)
-    if isinstance(value, bool | int | float):
-        return repr(value)
-    if kind.__module__.partition(".")[0] in ("numpy", "ml_dtypes", "torch"):
-        if "dtype" in kind.__name__.lower():  # numpy.dtype, numpy.dtypes.Float32DType, torch.dtype
-            return f"DType.{str(value).removeprefix('torch.')}"
-        if hasattr(value, "item"):
-            return repr(value.item())
-    raise launch_error(
-        "E0913",
-        f"parameter '{name}' cannot be given as {kind.__name__} {value!r}",
-        help="give a number, a bool, a dtype, or the text of a constant expression",
-    )
+def _rebuilt(source: Source, options: Options, path: str | None) -> Module:
+    return Module(source, options, path=path)

@@ -88,6 +88,19 @@ def assemble(ptx: str, options: Options, line_map: Sequence[Span | None] = ()) -
     Raises E0802 with ptxas's words at the line that the PTX came from, E0803 where there is no ptxas, E0804 where it
     does not come to an end.
     """
+    return understand(*run_ptxas(ptx, options), ptx, line_map)
+
+
+def understand(code: int, words: str, cubin: bytes, ptx: str, line_map: Sequence[Span | None]) -> Assembled:
+    """What ``run_ptxas`` gave, its words at the kernel's lines. Raises E0802 where it failed."""
+    log = parse_log(words, line_map, ptx)
+    if code != 0:
+        raise _failure(code, log)
+    return Assembled(cubin, log, parse_resources(words))
+
+
+def run_ptxas(ptx: str, options: Options) -> tuple[int, str, bytes]:
+    """ptxas's exit status, its words, and the cubin (empty where it failed). Raises E0803 and E0804."""
     tool = find_tool("ptxas")
     with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
         source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
@@ -97,10 +110,8 @@ def assemble(ptx: str, options: Options, line_map: Sequence[Span | None] = ()) -
             command.insert(1, "-lineinfo")
         done = _run(command, "ptxas")
         words = done.stderr.decode("utf-8", "replace") + done.stdout.decode("utf-8", "replace")
-        log = parse_log(words.replace(source, "kernel.ptx"), line_map, ptx)
-        if done.returncode != 0:
-            raise _failure(done.returncode, log)
-        return Assembled(Path(cubin).read_bytes(), log, parse_resources(words))
+        made = Path(cubin).read_bytes() if done.returncode == 0 else b""
+        return done.returncode, words.replace(source, "kernel.ptx"), made
 
 
 def _failure(code: int, log: Sequence[Diagnostic]) -> CompileError:

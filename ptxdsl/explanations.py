@@ -784,16 +784,11 @@ a declaration in PTX text that is not understood
 A variable has a state space, a type, an alignment that is a power of two, at most one open dimension (the first), and
 as many initial values as elements.
 """,
-    "E0901": """
-a CUDA driver call failed
-
-The driver's own name and words for the failure are in the message.
-""",
     "E0902": """
 no usable GPU
 
-Launching needs an NVIDIA GPU of compute capability 8.0 or later, its driver, and the package cuda-python. Compiling
-needs none of them.
+Launching needs an NVIDIA GPU of compute capability 8.0 or later and its driver, for CUDA 12.0 or later. Compiling and
+the simulator (`kernel.simulate`, `target="sim"`) need neither.
 """,
     "E0903": """
 the arguments do not match the parameters
@@ -822,10 +817,11 @@ a number that does not fit its parameter
 The value lies outside of the parameter's type.
 """,
     "E0908": """
-a grid or block that cannot be launched
+a grid, block or cluster that cannot be launched
 
 A launch is `kernel[grid, block](…)`, each an integer or up to three; the block must keep to the kernel's `threads` or
-`max_threads`, and the grid to its cluster.
+`max_threads` and to what its registers leave room for, and the grid is made of whole clusters. A cluster has up to 8
+blocks on every device that has clusters, up to 16 where its blocks and their shared memory find room.
 """,
     "E0909": """
 shared memory beyond the limit
@@ -835,7 +831,7 @@ Static and dynamic shared memory together must fit what the device lends to a bl
     "E0910": """
 not a stream
 
-`stream` takes a CUDA stream of PyTorch, CuPy or cuda-python, or its handle.
+`stream` takes a CUDA stream of PyTorch or CuPy, an object with `__cuda_stream__`, or a handle (an integer).
 """,
     "E0911": """
 the driver refused the PTX
@@ -845,12 +841,54 @@ The driver's compiler could not load the module; its words follow.
     "E0912": """
 the launch failed
 
-The driver refused the launch or reports an earlier kernel's fault.
+The driver refused the launch or reports an earlier kernel's fault. Launches do not wait, so a fault shows at a later
+call; the message names what was launched before. A launch with `timeout=` waits for its kernel and says what became of
+it. After a fault the CUDA context is lost: only a new process can use the device again.
 """,
     "E0913": """
 no such kernel
 
 The file has no def of this name, or several and none was named.
+""",
+    "E0914": """
+CUDA in a fork
+
+A process that was forked from one that had used CUDA cannot use it. Start processes by `spawn`, as in
+`multiprocessing.get_context("spawn")`; a kernel can be handed to them.
+""",
+    "E0915": """
+a kernel that does not end in time
+
+The launch had a `timeout` (a positive number of seconds), and the kernel was still running when it was over: it waits
+for something that does not come, or needs longer. Nothing can stop a kernel on the device, so the process has to end.
+`problem.replay()` on the exception runs the same launch in the simulator, which finds deadlocks and shows who waits for
+what. A launch that is being captured into a graph does not run, so it cannot be waited for.
+""",
+    "E0916": """
+a kernel that failed on the device
+
+It was waited for (`timeout=`, or a donated array) and ended with a fault: an address outside of any allocation, a
+misaligned one, a trap, a failed `debug_assert`. The CUDA context is lost, so the process must be started anew.
+`problem.replay()` on the exception runs the same launch in the simulator, which shows the line of the kernel.
+""",
+    "E0917": """
+a launch that cannot be replayed
+
+`replay()` needs the arrays as they were before the launch. They are copied by a launch with `timeout=`, if they have no
+more than 256 MiB together and the kernel's tensor maps were made by `ptxdsl.TensorMap` on contiguous arrays.
+`kernel.simulate(…)` runs the kernel with arrays of NumPy.
+""",
+    "E0918": """
+an attribute of a launch that is not possible
+
+`cooperative=True` runs all blocks at a time, so there can be no more than the device has room for. `pdl=True` needs
+compute capability 9.0. Both are True or False.
+""",
+    "E0919": """
+an unknown assembler
+
+The environment variable PTXDSL_ASSEMBLER chooses what makes machine code of PTX for a launch: `ptxas`, `driver` (the
+driver's own compiler), or, empty or unset, ptxas where it is installed and else the driver.
 """,
     "E0920": """
 a tensor map that the card does not take
@@ -858,6 +896,11 @@ a tensor map that the card does not take
 A tensor map says where an array lies and which tile of it one instruction moves. The array's address and its strides
 are multiples of 16 bytes, its innermost dimension is contiguous, a row of the tile is a multiple of 16 bytes and, if
 it is swizzled, not longer than the swizzle; a tile has up to 256 elements in each of up to 5 dimensions.
+""",
+    "E0921": """
+nothing to reload
+
+Only a module of `ptxdsl.load` has a file; one of `ptxdsl.loads` keeps the text that it was given.
 """,
     "E1001": """
 no such file
@@ -966,6 +1009,17 @@ a launch without its sizes
 
 The size of a block is given by `--block`, unless the kernel says it (`@kernel(threads=…)`); dynamic shared memory by
 `--smem`, in bytes.
+""",
+    "E1021": """
+an import that has changed
+
+`Compiled.tir` and `Compiled.llvm_ir` are compiled again when they are asked for, and an imported file is another one
+than when the PTX was made. Load the module again.
+""",
+    "E1022": """
+nothing says what to save
+
+`Compiled.save` goes by the suffix of the path: `.ptx`, `.cubin`, `.sass`, `.ll` (LLVM IR) or `.tir` (the typed IR).
 """,
     "E1090": """
 a damaged installation
@@ -1363,5 +1417,18 @@ When the last thread of a block exited, an mbarrier of its had got more bytes fr
 had announced. Whoever waited for a phase of it may have gone on before all of its bytes were there, and the surplus
 counts for the next phase. The notes show what was announced and what came. Announce as many bytes as the copies bring,
 on every path, and in every block that a multicast writes to.
+""",
+    "W1193": """
+a fence by a thread that has initialised no mbarrier
+
+fence.mbarrier_init makes the initialisations that its own thread has executed known to asynchronous copies and to other
+blocks of the cluster. Here one thread initialises a barrier and another one executes the fence, which orders nothing
+then. It mostly works, and fails rarely: the simulator cannot show that by a run.
+""",
+    "W1194": """
+an mbarrier's memory was written over
+
+A barrier lived until the block's end in memory that has been used for something else. That is undefined: the hardware
+may keep state of a barrier until mbarrier.inval ends its life.
 """,
 }

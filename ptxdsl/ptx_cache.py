@@ -1,12 +1,11 @@
-"""The PTX of commands that were run before: the same bytes again, without the compiler.
+"""What was compiled before: PTX for the command, whole artifacts for the Python API, without the compiler.
 
 An entry is found by everything that its PTX is a function of and that is known before a compilation: the compiler (its
 files, as the file system knows them), LLVM's version, the text, its name and the options. What a compilation finds out
 is in the entry and asked again: how each import of a user's file was resolved, and the digest of the file. So a changed
 import, and a new file that takes a name from the library, make an entry void. Commands that had something to say are
-not kept. ``cache.py`` says who may have written what is read here; nothing in an entry is code.
-
-Only the command uses it: a compilation in a process that goes on is always made.
+not kept. ``cache.py`` says who may have written what is read here; nothing in a command's entry is code. The API's
+entries are ``kernel_cache.py``'s.
 """
 
 from __future__ import annotations
@@ -36,22 +35,27 @@ def key(arguments: Arguments, name: str, data: bytes) -> bytes | None:
 
     ``--no-cache`` and a non-empty PTXDSL_NO_CACHE turn the cache off.
     """
-    if arguments.no_cache or os.environ.get("PTXDSL_NO_CACHE") or arguments.emit != "ptx":
+    if arguments.no_cache or turned_off() or arguments.emit != "ptx":
         return None
     if not (name.endswith(_SUFFIXES) or name.startswith("<")):
         return None
     given = sorted((place, value) for place, value in vars(arguments).items() if place not in _NO_PART)
-    return cache.key("ptx", _compiler(), name, repr(given), data)
+    return cache.key("ptx", compiler(), name, repr(given), data)
 
 
 def look_up(entry_key: bytes) -> bytes | None:
     """The PTX of an entry all of whose imports are as they were."""
-    payload = cache.load_own(_NAME, entry_key)
+    return look_up_made(_NAME, entry_key)
+
+
+def look_up_made(name: str, entry_key: bytes) -> bytes | None:
+    """What ``keep_made`` kept under a name and key, if all imports are as they were."""
+    payload = cache.load_own(name, entry_key)
     if payload is None:
         return None
     try:
         count, _, rest = payload.partition(b"\0")
-        *fields, ptx = rest.split(b"\0", 4 * int(count))
+        *fields, made = rest.split(b"\0", 4 * int(count))
         if len(fields) != 4 * int(count):
             return None
         for i in range(0, len(fields), 4):
@@ -64,20 +68,30 @@ def look_up(entry_key: bytes) -> bytes | None:
                         return None
     except (OSError, ValueError, LeavesFolderError):
         return None
-    return ptx
+    return made
 
 
 def keep(entry_key: bytes, resolutions: Resolutions, ptx: str) -> None:
     """Stores the PTX of a compilation whose imports were resolved so."""
+    keep_made(_NAME, entry_key, resolutions, ptx.encode("utf-8", "surrogateescape"))
+
+
+def keep_made(name: str, entry_key: bytes, resolutions: Resolutions, made: bytes) -> None:
+    """Stores what a compilation made whose imports were resolved so."""
     fields = [str(len(resolutions))]
     for (importing, module), (path, known) in resolutions.items():
         fields += [importing, module, path, known]
     if not any("\0" in field for field in fields):
         head = b"".join(os.fsencode(field) + b"\0" for field in fields)
-        cache.store(_NAME, entry_key, head + ptx.encode("utf-8", "surrogateescape"))
+        cache.store(name, entry_key, head + made)
 
 
-def _compiler() -> str:
+def turned_off() -> bool:
+    """Whether the user wants nothing to be kept (PTXDSL_NO_CACHE)."""
+    return bool(os.environ.get("PTXDSL_NO_CACHE"))
+
+
+def compiler() -> str:
     """What the compiler is made of: its files with their sizes and the times of their last change, LLVM, Python."""
     import llvmlite
 

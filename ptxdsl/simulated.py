@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
-from ptxdsl.cuda.host_arguments import HostPacker, host_memory
 from ptxdsl.cuda.shape import dimensions
 from ptxdsl.source import Span
 
@@ -32,6 +31,7 @@ def simulate_kernel(
     record: bool = False,
 ) -> Report:
     """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts."""
+    from ptxdsl.cuda.host_arguments import HostPacker
     from ptxdsl.sim.launch import simulate
 
     signature = next(iter(compiled.signatures.values()))
@@ -70,7 +70,7 @@ def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: 
         raise launch_error("E0908", f"target={target!r} is none of 'gpu', 'sim', None")
     if target is not None:
         return target == "sim"
-    if has_driver or not any(host_memory(value) is not None for value in _leaves(arguments)):
+    if has_driver or not any(_lies_on_host(value) for value in _leaves(arguments)):
         return False
     from ptxdsl.cuda.driver import current_driver
 
@@ -79,6 +79,16 @@ def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: 
     except LaunchError:
         return True
     return False
+
+
+def _lies_on_host(value: Any) -> bool:
+    """Of an array; NumPy is loaded already where one of its arrays is given."""
+    kind = type(value)
+    if not hasattr(kind, "__array_interface__") and not hasattr(kind, "data_ptr") and not hasattr(value, "encode"):
+        return False
+    from ptxdsl.cuda.host_arguments import host_memory
+
+    return host_memory(getattr(value, "array", value)) is not None
 
 
 def _leaves(values: Sequence[Any]) -> list[Any]:

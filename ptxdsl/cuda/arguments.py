@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import numbers
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ptxdsl.cuda.arrays import ArrayView, view
@@ -20,6 +20,7 @@ from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, 
 from ptxdsl.source import Span
 
 TENSOR_MAP_BYTES = 128
+ALIGNMENT = 64  # of parameters in memory, in bytes: what a tensor map wants
 TYPE_NAMES = {
     name: {"bool": "Bool", "bfloat16": "BFloat16", "uint": "UInt"}.get(
         name, "UInt" + name[4:] if name.startswith("uint") else name[:1].upper() + name[1:]
@@ -30,16 +31,18 @@ TYPE_NAMES = {
 
 @dataclass
 class Packed:
-    """Kernel parameters in host memory. ``pointers`` is the driver's array, one pointer a parameter; arrays are kept
-    with the names of their arguments for the checks that need the device."""
+    """Kernel parameters in host memory, at ``offset`` in ``buffer``. pointers: the driver's array, one pointer a
+    parameter. arrays are kept with the names of their arguments for the checks that need the device."""
 
-    buffer: ctypes.Array[ctypes.c_char]
+    buffer: bytearray
+    offset: int
     pointers: ctypes.Array[ctypes.c_void_p] | None
     arrays: list[tuple[str, ArrayView]]
 
     @property
-    def address(self) -> int:
-        return ctypes.addressof(self.pointers) if self.pointers is not None else 0
+    def pointer(self) -> Any:
+        """The driver's array as a pointer, which keeps it alive; None where there are no parameters."""
+        return None if self.pointers is None else ctypes.byref(self.pointers)
 
 
 class Packer:
@@ -70,18 +73,32 @@ class Packer:
         self.offsets.append(offset)
         self.size = offset + size
 
-    def pack(self, arguments: Sequence[Any]) -> Packed:
-        """Raises LaunchError with one diagnostic for every argument that is wrong."""
-        leaves, arrays = self.leaves(arguments)
-        image = bytearray(max(self.size, 1))
-        for offset, data in zip(self.offsets, leaves, strict=True):
-            image[offset : offset + len(data)] = data
-        buffer = ctypes.create_string_buffer(bytes(image), len(image))
-        base = ctypes.addressof(buffer)
-        pointers = (ctypes.c_void_p * len(leaves))(*(base + offset for offset in self.offsets)) if leaves else None
-        return Packed(buffer, pointers, arrays)
+    def empty(self) -> Packed:
+        """Room for the parameters, all zero."""
+        buffer = bytearray(self.size + ALIGNMENT)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+        offset = -start % ALIGNMENT
+        addresses = (start + offset + place for place in self.offsets)
+        pointers = (ctypes.c_void_p * len(self.offsets))(*addresses) if self.offsets else None
+        return Packed(buffer, offset, pointers, [])
 
-    def leaves(self, arguments: Sequence[Any]) -> tuple[list[Any], list[tuple[str, ArrayView]]]:
+    def pack(self, arguments: Sequence[Any], stream: Callable[[], int] | None = None) -> Packed:
+        """stream: gives the handle of the stream that the kernel will run on. Raises LaunchError with one diagnostic
+        for every argument that is wrong."""
+        packed = self.empty()
+        self.fill(packed, arguments, stream)
+        return packed
+
+    def fill(self, packed: Packed, arguments: Sequence[Any], stream: Callable[[], int] | None = None) -> None:
+        """``pack`` into room that is there. Raises as it does, with nothing changed."""
+        leaves, arrays = self.leaves(arguments, stream)
+        for place, data in zip(self.offsets, leaves, strict=True):
+            packed.buffer[packed.offset + place : packed.offset + place + len(data)] = data
+        packed.arrays = arrays
+
+    def leaves(
+        self, arguments: Sequence[Any], stream: Callable[[], int] | None = None
+    ) -> tuple[list[Any], list[tuple[str, ArrayView]]]:
         """What each leaf of the parameters gets, in their order, and the arrays. Raises as ``pack`` does."""
         params = self.signature.params
         if len(arguments) != len(params):
@@ -96,16 +113,16 @@ class Packer:
         problems: list[LaunchError] = []
         for param, value in zip(params, arguments, strict=True):
             try:
-                self._leaf(param, param.name, value, leaves, arrays)
+                self._leaf(param, param.name, value, leaves, arrays, stream or _default_stream)
             except LaunchError as problem:
                 problems.append(problem)
         if problems:
             raise LaunchError(d for p in problems for d in p.diagnostics)
         return leaves, arrays
 
-    def check_device(self, packed: Packed, device: Device, driver: Driver) -> None:
+    def check_device(self, arrays: Sequence[tuple[str, ArrayView]], device: Device, driver: Driver) -> None:
         """Every array must lie on the device that the kernel will run on."""
-        for path, array in packed.arrays:
+        for path, array in arrays:
             ordinal = array.ordinal
             if ordinal is None and array.address:
                 ordinal = driver.pointer_device(array.address)
@@ -121,13 +138,14 @@ class Packer:
                 )
 
     def _leaf(
-        self, param: Param, path: str, value: Any, leaves: list[Any], arrays: list[tuple[str, ArrayView]]
-    ) -> None:
+        self, param: Param, path: str, value: Any, leaves: list[Any], arrays: list[tuple[str, ArrayView]],
+        stream: Callable[[], int],
+    ) -> None:  # fmt: skip
         if isinstance(param, StructParam):
             for field, item in zip(param.fields, self._fields(param, path, value), strict=True):
-                self._leaf(field, f"{path}.{field.name}", item, leaves, arrays)
+                self._leaf(field, f"{path}.{field.name}", item, leaves, arrays, stream)
         elif isinstance(param, PointerParam):
-            array, leaf = self._pointer(param, path, value)
+            array, leaf = self._pointer(param, path, value, stream)
             leaves.append(leaf)
             arrays.append((path, array))
         elif isinstance(param, TensorMapParam):
@@ -155,34 +173,41 @@ class Packer:
             f"give its fields as a tuple or a dict: {{{', '.join(f'{n!r}: …' for n in names)}}}",
         )
 
-    def _pointer(self, param: PointerParam, path: str, value: Any) -> tuple[ArrayView, Any]:
+    def _pointer(self, param: PointerParam, path: str, value: Any, stream: Callable[[], int]) -> tuple[ArrayView, Any]:
         """The array and what its parameter gets: its address."""
-        array = self._array(param, path, value)
+        array = self._array(param, path, value, stream)
         if array.host:
             raise self._error(
                 "E0905",
                 path,
                 f"is in host memory ({array.owner}, {array.dtype})",
-                "copy it to the GPU first: torch.from_numpy(a).cuda() or cupy.asarray(a)",
+                "copy it to the GPU first: ptxdsl.to_device(a), torch.from_numpy(a).cuda() or cupy.asarray(a)",
             )
         self._check_elements(param, path, array)
         self._check_memory(param, path, array)
         return array, array.address.to_bytes(8, "little")
 
-    def _array(self, param: PointerParam, path: str, value: Any) -> ArrayView:
+    def _array(self, param: PointerParam, path: str, value: Any, stream: Callable[[], int]) -> ArrayView:
         try:
-            array = view(value)
+            array = view(value, stream)
         except (TypeError, AttributeError, KeyError) as refused:
             raise self._error("E0904", path, f"cannot be used as a device array: {refused}") from None
         wanted = type_text(param)
         if array is None:
-            instead = "allocate an empty array" if value is None else "give a PyTorch, CuPy or Numba array"
+            instead = "allocate an empty array" if value is None else "give a PyTorch, CuPy, JAX or Numba array"
             raise self._error("E0904", path, f"is a {wanted}; got {_describe(value)}", instead)
         return array
 
     def _check_memory(self, param: PointerParam, path: str, array: ArrayView) -> None:
         if not array.contiguous:
             raise self._error("E0906", path, f"is not contiguous (shape {array.shape})", "pass a contiguous copy of it")
+        if array.readonly and param.mutable and array.owner == "jax":
+            raise self._error(
+                "E0906",
+                path,
+                "is a JAX array, which is immutable, but the kernel may write through this pointer",
+                "write into a copy, or hand the array over: ptxdsl.donate(x)",
+            )
         if array.readonly and param.mutable:
             raise self._error(
                 "E0906", path, "is a read-only array, but the kernel may write through this pointer", "pass a copy"
@@ -208,11 +233,23 @@ class Packer:
                 f"give an array of uint8 whose length is a multiple of {param.size}",
             )
 
-    def _tensor_map(self, path: str, value: Any) -> bytes:
+    def _tensor_map(self, path: str, value: Any) -> Any:
+        """The 128 bytes: those of a map on an array of the device, or bytes as they are."""
+        if hasattr(type(value), "encode") and hasattr(value, "description"):
+            data = getattr(value, "data", None)
+            if data is None:
+                raise self._error(
+                    "E0905",
+                    path,
+                    "is a TensorMap on an array in host memory",
+                    "make it on an array of the GPU: ptxdsl.TensorMap(ptxdsl.to_device(a), box=…)",
+                )
+            return data
         try:
             data = bytes(memoryview(value))
         except TypeError:
-            raise self._error("E0904", path, f"is a TensorMap; got {_describe(value)}") from None
+            help = "ptxdsl.TensorMap(array, box=…)"
+            raise self._error("E0904", path, f"is a TensorMap; got {_describe(value)}", help) from None
         if len(data) != TENSOR_MAP_BYTES:
             raise self._error("E0904", path, f"is a TensorMap of {TENSOR_MAP_BYTES} bytes; got {len(data)} bytes")
         return data
@@ -247,6 +284,10 @@ def type_text(param: Param) -> str:
     if isinstance(param, PointerParam):
         return f"Pointer[{TYPE_NAMES.get(param.dtype, param.dtype)}]"
     return param.type if isinstance(param, StructParam) else "TensorMap"
+
+
+def _default_stream() -> int:
+    return 0
 
 
 def _is_real(value: Any) -> bool:

@@ -1,11 +1,12 @@
-"""Device arrays as their libraries describe them: PyTorch tensors and everything with ``__cuda_array_interface__``."""
+"""Device arrays as their libraries describe them: PyTorch tensors, ``__cuda_array_interface__``, DLPack."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,8 @@ class ArrayView:
     """One array argument. dtype: the name that SCALARS has, or the library's where there is none.
 
     address and nbytes in bytes; ordinal: the device, None where the library does not say; owner: the library's name.
+    host: it lies in the host's memory. donated: its library does not know that it is written. kept: what must live
+    until the launch has been made. strides in bytes, None for row-major.
     """
 
     address: int
@@ -24,6 +27,9 @@ class ArrayView:
     ordinal: int | None
     owner: str
     host: bool = False
+    donated: bool = False
+    kept: Any = None
+    strides: tuple[int, ...] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -38,16 +44,67 @@ TYPESTRS = {
 }  # fmt: skip
 
 
-def view(value: Any) -> ArrayView | None:
-    """The array behind a value, or None if the value is no array. Raises TypeError where a library refuses."""
+class Donated:
+    """An array whose library takes it for immutable, handed over to be written (``donate``)."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def donate(array: Any) -> Donated:
+    """Lets a kernel write into a JAX array: ``kernel[grid, block](ptxdsl.donate(x), n)``.
+
+    JAX takes arrays for immutable and does not know of the launch. So a launch with a donated array waits for the
+    kernel to end, and whatever else refers to the same memory (an array that JAX has not copied) sees the change.
+    """
+    return Donated(array)
+
+
+def _default_stream() -> int:
+    return 0
+
+
+def view(value: Any, stream: Callable[[], int] = _default_stream) -> ArrayView | None:
+    """The array behind a value, or None if the value is no array. Raises TypeError where a library refuses.
+
+    stream: gives the handle of the stream that the kernel will run on, for libraries that wait where they are told.
+    """
     kind = type(value)
+    if kind is Donated:
+        found = view(value.array, stream)
+        return None if found is None else replace(found, readonly=False, donated=True)
     if hasattr(kind, "data_ptr") and hasattr(kind, "is_contiguous"):
         return _torch(value)
+    if kind.__module__.startswith("jax") and hasattr(kind, "__dlpack__"):
+        return _exported(value, stream, immutable=True)
     if hasattr(value, "__cuda_array_interface__"):
         return _interface(value, value.__cuda_array_interface__)
     if hasattr(kind, "__array_interface__") and hasattr(kind, "shape") and getattr(value, "ndim", 0) > 0:
         return ArrayView(0, str(value.dtype), value.itemsize, tuple(value.shape), True, False, None, "numpy", host=True)
+    if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
+        return _exported(value, stream, immutable=False)
     return None
+
+
+def _exported(value: Any, stream: Callable[[], int], immutable: bool) -> ArrayView:
+    from ptxdsl.cuda import dlpack
+
+    found = dlpack.export(value, stream)
+    host = found.device_type in (dlpack.CPU, dlpack.CUDA_HOST)
+    strides = None if found.strides is None else tuple(step * found.itemsize for step in found.strides)
+    return ArrayView(
+        found.address,
+        found.dtype,
+        found.itemsize,
+        found.shape,
+        _is_contiguous(found.shape, strides, found.itemsize),
+        found.readonly or immutable,
+        None if host else found.ordinal,
+        type(value).__module__.partition(".")[0].removesuffix("lib"),
+        host,
+        kept=found.capsule,
+        strides=strides,
+    )
 
 
 def _torch(tensor: Any) -> ArrayView:
@@ -67,6 +124,7 @@ def _torch(tensor: Any) -> ArrayView:
         None if host else tensor.device.index,
         "torch",
         host,
+        strides=tuple(step * tensor.element_size() for step in tensor.stride()),
     )
 
 
@@ -79,10 +137,23 @@ def _interface(value: Any, interface: dict[str, Any]) -> ArrayView:
     dtype = str(named) if named is not None else TYPESTRS.get(typestr[1:], typestr)
     if typestr[0] == ">":
         raise TypeError(f"its elements are big-endian ({typestr})")
+    if interface.get("mask") is not None:
+        raise TypeError("it is a masked array")
     owner = type(value).__module__.partition(".")[0]
     ordinal = getattr(getattr(value, "device", None), "id", None) if owner == "cupy" else None
-    contiguous = _is_contiguous(shape, interface.get("strides"), itemsize)
-    return ArrayView(int(address or 0), dtype, itemsize, shape, contiguous, bool(readonly), ordinal, owner)
+    strides = interface.get("strides")
+    return ArrayView(
+        int(address or 0),
+        dtype,
+        itemsize,
+        shape,
+        _is_contiguous(shape, strides, itemsize),
+        bool(readonly),
+        ordinal,
+        owner,
+        kept=interface,
+        strides=None if strides is None else tuple(strides),
+    )
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from math import prod
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from ptxdsl.cuda.driver import CudaDriver, current_driver
 from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
+from ptxdsl.cuda.host_arguments import STORAGE, host_memory
 
 
 class DeviceArray:
@@ -23,11 +25,11 @@ class DeviceArray:
     def __init__(self, host: npt.NDArray[Any], dtype: str | None = None) -> None:
         """Copies ``host``, whose elements are the storage of ``dtype`` (its own if None). Raises LaunchError."""
         image = np.ascontiguousarray(host)
-        self.dtype = dtype or image.dtype.name
+        self.dtype = sys.intern(dtype or image.dtype.name)
         self.shape = tuple(image.shape) if host.ndim else ()
         self.storage = image.dtype
         self._driver: CudaDriver = current_driver()
-        self._context = self._driver.context(None)[0]
+        self.ordinal = self._driver.context(None)[1].ordinal
         self.address = 0
         if image.nbytes:
             self.address = _guarded(self._driver.allocate, image.nbytes)
@@ -50,12 +52,30 @@ class DeviceArray:
         return image
 
     def __del__(self) -> None:
-        if getattr(self, "address", 0):
+        # In a fork the memory is the other process's; a driver that hangs would wait for ever.
+        if getattr(self, "address", 0) and self._driver.usable():
             with suppress(Exception):  # the context is gone, and the memory with it
                 self._driver.free(self.address)
 
     def __repr__(self) -> str:
         return f"<ptxdsl array {self.dtype}{list(self.shape)} on the device>"
+
+
+def to_device(array: Any, dtype: str | None = None) -> DeviceArray:
+    """A copy of a NumPy array or a CPU tensor in the memory of the current device, row-major.
+
+    dtype: the kernel language's name of what the bits are (``bfloat16`` for an array of uint16); None is the array's
+    own. ``to_host`` brings it back. Raises TypeError for what is no array on the host or a dtype of another width,
+    LaunchError where there is no GPU or not enough memory on it.
+    """
+    memory = host_memory(array)
+    if memory is None:
+        raise TypeError(f"to_device takes an array of NumPy or a CPU tensor, not {type(array).__name__}")
+    named = str(array.dtype).removeprefix("torch.") if dtype is None else dtype
+    storage = STORAGE.get(named, named)
+    if storage not in ("bool", memory.dtype.name) and np.dtype(storage).itemsize != memory.dtype.itemsize:
+        raise TypeError(f"elements of {memory.dtype} are no {named}")
+    return DeviceArray(memory, named)
 
 
 def _guarded(call: Any, *arguments: Any) -> Any:

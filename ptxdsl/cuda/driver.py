@@ -1,14 +1,19 @@
 """The CUDA driver, as little of it as a launch needs, with results turned into DriverError.
 
-``cuda.bindings`` is imported when the first launch asks for it: everything but a launch works without it.
+The driver's library is loaded when the first launch asks for it: everything but a launch works without it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
+from ctypes import byref, c_int, c_uint64, c_void_p, create_string_buffer
 from typing import Any, Protocol
 
-from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
+from ptxdsl.cuda import library as cuda
+from ptxdsl.cuda.errors import DriverError, forked, launch_error
+from ptxdsl.cuda.library import Library
 from ptxdsl.record import dataclass
 
 JIT_LOG_BYTES = 16384
@@ -16,7 +21,7 @@ JIT_LOG_BYTES = 16384
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU and its limits; sizes in bytes, block and grid limits by dimension."""
+    """One GPU and its limits; sizes in bytes, block and grid limits by dimension, max_warps: of a multiprocessor."""
 
     ordinal: int
     name: str
@@ -25,6 +30,8 @@ class Device:
     max_block: tuple[int, int, int] = (1024, 1024, 64)
     max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     max_shared: int = 48 * 1024
+    multiprocessors: int = 132
+    max_warps: int = 64
 
     def __str__(self) -> str:
         return f"device {self.ordinal} ({self.name}, compute capability {self.capability[0]}.{self.capability[1]})"
@@ -32,149 +39,282 @@ class Device:
 
 @dataclass(frozen=True)
 class Function:
-    """A loaded kernel. max_threads: what its registers allow; shared: static bytes; dynamic: bytes allowed so far."""
+    """A loaded kernel. max_threads: what its registers allow; shared: static bytes; dynamic: bytes allowed so far.
 
-    handle: Any
+    handle: of the driver, valid in every context and thread of the process. device: the ordinal that the numbers are
+    of. kept: what must live as long as the kernel.
+    """
+
+    handle: int
     max_threads: int
     registers: int
     shared: int
     dynamic: int
+    device: int = 0
+    kept: Any = None
 
 
 class Driver(Protocol):
-    """What the launch path asks of a driver; tests hand in one without a card."""
+    """What the launch path asks of a driver; tests hand in one without a card.
+
+    launch_ex: cuLaunchKernelEx with byref objects or None for its four pointers, giving a CUresult. devices: how many
+    the process may use. process: the id of the one that opened it. hangs: whether a launch was found not to end.
+    """
+
+    launch_ex: Any
+    devices: int
+    process: int
+    hangs: bool
 
     def version(self) -> int: ...
 
+    def error_name(self, status: int) -> str: ...
+
     def context(self, ordinal: int | None) -> tuple[int, Device]: ...
+
+    def current_device(self) -> int | None: ...
 
     def load(self, image: bytes, name: str) -> Function: ...
 
     def allow_shared(self, function: Function, size: int) -> None: ...
 
+    def allow_large_clusters(self, function: Function) -> None: ...
+
+    def resident_blocks(self, function: Function, threads: int, shared: int) -> int: ...
+
+    def resident_clusters(self, function: Function, config: Any) -> int: ...
+
+    def largest_cluster(self, function: Function, config: Any) -> int: ...
+
     def pointer_device(self, address: int) -> int | None: ...
 
-    def launch(
-        self, function: Function, grid: Dim3, block: Dim3, shared: int, stream: int, parameters: int
-    ) -> None: ...
+    def is_capturing(self, stream: int) -> bool: ...
+
+    def record(self, stream: int) -> int: ...
+
+    def reached(self, event: int) -> bool: ...
+
+    def forget(self, event: int) -> None: ...
+
+    def copy_out(self, host: int, device: int, size: int) -> None: ...
+
+    def synchronise(self, stream: int | None = None) -> None: ...
 
 
 Dim3 = tuple[int, int, int]
 
 
 class CudaDriver:
-    """``cuda.bindings.driver`` with checked results."""
+    """The driver's library with checked results."""
 
-    def __init__(self, bindings: Any) -> None:
-        self._cu = bindings
-        self._devices: dict[int, Device] = {}
+    def __init__(self, library: Library) -> None:
+        self._cu = library
+        self._known: dict[int, Device] = {}
+        self.launch_ex = library.launch
+        self.devices = 0
+        self.process = os.getpid()
+        self.hangs = False  # a kernel does not end: whatever waits for the device would wait for ever
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        status, *values = getattr(self._cu, name)(*arguments)
-        if status != self._cu.CUresult.CUDA_SUCCESS:
-            raise DriverError(name, status.name)
-        return values[0] if len(values) == 1 else tuple(values)
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = self._cu.status(name, *arguments)
+        if status:
+            raise DriverError(name, self._cu.error_name(status))
+
+    def _int(self, name: str, *arguments: Any) -> int:
+        """A call whose first parameter receives an int."""
+        value = c_int()
+        self._call(name, byref(value), *arguments)
+        return value.value
+
+    def _handle(self, name: str, *arguments: Any) -> int:
+        value = c_void_p()
+        self._call(name, byref(value), *arguments)
+        return value.value or 0
+
+    def error_name(self, status: int) -> str:
+        return self._cu.error_name(status)
 
     def initialise(self) -> None:
         self._call("cuInit", 0)
-        if self._call("cuDeviceGetCount") == 0:
+        self.devices = self._int("cuDeviceGetCount")
+        if self.devices == 0:
             raise DriverError("cuDeviceGetCount", "CUDA_ERROR_NO_DEVICE")
+
+    def usable(self) -> bool:
+        """Whether calls that wait for the device come back."""
+        return self.process == os.getpid() and not self.hangs
 
     def version(self) -> int:
         """The newest CUDA version that the driver supports: 13000 is 13.0."""
-        return int(self._call("cuDriverGetVersion"))
+        return self._int("cuDriverGetVersion")
+
+    # contexts and devices
 
     def context(self, ordinal: int | None) -> tuple[int, Device]:
-        """The id of the thread's current context and its device; without one, ``ordinal``'s primary context (or 0's)
-        becomes current, the context that PyTorch, CuPy and the CUDA runtime use."""
-        context = self._call("cuCtxGetCurrent")
-        if int(context) == 0:
-            device = self._call("cuDeviceGet", ordinal or 0)
-            context = self._call("cuDevicePrimaryCtxRetain", device)
+        """The thread's current context and its device; without one, ``ordinal``'s primary context (or 0's) becomes
+        current, the context that PyTorch, CuPy and the CUDA runtime use."""
+        context = self._handle("cuCtxGetCurrent")
+        if context == 0:
+            device = self._int("cuDeviceGet", ordinal or 0)
+            context = self._handle("cuDevicePrimaryCtxRetain", device)
             self._call("cuCtxSetCurrent", context)
-        number = int(self._call("cuCtxGetDevice"))
-        if number not in self._devices:
-            self._devices[number] = self._describe(number)
-        return int(self._call("cuCtxGetId", context)), self._devices[number]
+        number = self._int("cuCtxGetDevice")
+        if number not in self._known:
+            self._known[number] = self._describe(number)
+        return context, self._known[number]
+
+    def current_device(self) -> int | None:
+        """The device of the thread's current context, None without one."""
+        value = c_int()
+        return None if self._cu.status("cuCtxGetDevice", byref(value)) else value.value
 
     def _describe(self, ordinal: int) -> Device:
-        device = self._call("cuDeviceGet", ordinal)
+        device = self._int("cuDeviceGet", ordinal)
+        name = create_string_buffer(96)
+        self._call("cuDeviceGetName", name, len(name), device)
 
-        def read(name: str) -> int:
-            attribute = getattr(self._cu.CUdevice_attribute, "CU_DEVICE_ATTRIBUTE_" + name)
-            return int(self._call("cuDeviceGetAttribute", attribute, device))
+        def read(attribute: str) -> int:
+            return self._int("cuDeviceGetAttribute", cuda.DEVICE_ATTRIBUTES[attribute], device)
 
         def dims(what: str) -> Dim3:
             return read(f"MAX_{what}_DIM_X"), read(f"MAX_{what}_DIM_Y"), read(f"MAX_{what}_DIM_Z")
 
         return Device(
             ordinal,
-            self._call("cuDeviceGetName", 96, device).split(b"\0")[0].decode(errors="replace"),
+            name.value.decode(errors="replace"),
             (read("COMPUTE_CAPABILITY_MAJOR"), read("COMPUTE_CAPABILITY_MINOR")),
             read("MAX_THREADS_PER_BLOCK"),
             dims("BLOCK"),
             dims("GRID"),
             read("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            read("MULTIPROCESSOR_COUNT"),
+            read("MAX_THREADS_PER_MULTIPROCESSOR") // 32,
         )
+
+    # kernels
 
     def load(self, image: bytes, name: str) -> Function:
-        """Loads PTX text or a cubin into the current context and finds one kernel in it."""
-        log = bytearray(JIT_LOG_BYTES)
-        kind = self._cu.CUjit_option
-        options = [kind.CU_JIT_ERROR_LOG_BUFFER, kind.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        """Loads PTX text or a cubin and finds a kernel in it, for all contexts; the numbers are the current device's.
+
+        Raises DriverError with what the driver's compiler said.
+        """
+        # The driver may compile now or when the kernel is first asked for, so the log outlives this call.
+        log = create_string_buffer(JIT_LOG_BYTES)
+        options = (c_int * 2)(cuda.JIT_ERROR_LOG_BUFFER, cuda.JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(log), len(log))
+        relaxed = c_int(cuda.CAPTURE_MODE_RELAXED)
+        # Loading is refused while a stream of the thread is being captured, although it has no part in the graph.
+        self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))
         try:
-            module = self._call("cuModuleLoadDataEx", image, len(options), options, [log, len(log)])
+            library = self._handle("cuLibraryLoadData", image, options, values, 2, None, None, 0)
+            handle = self._handle("cuLibraryGetKernel", library, name.encode())
+            self._handle("cuKernelGetFunction", handle)
+            device = self._int("cuCtxGetDevice")
+
+            def read(attribute: str) -> int:
+                return self._int("cuKernelGetAttribute", cuda.FUNCTION_ATTRIBUTES[attribute], handle, device)
+
+            return Function(
+                handle,
+                read("MAX_THREADS_PER_BLOCK"),
+                read("NUM_REGS"),
+                read("SHARED_SIZE_BYTES"),
+                read("MAX_DYNAMIC_SHARED_SIZE_BYTES"),
+                device,
+                (log, options, values),
+            )
         except DriverError as failure:
-            failure.log = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
+            failure.log = log.value.decode(errors="replace").strip()
             raise
-        handle = self._call("cuModuleGetFunction", module, name.encode())
+        finally:
+            self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))
 
-        def read(attribute: str) -> int:
-            key = getattr(self._cu.CUfunction_attribute, "CU_FUNC_ATTRIBUTE_" + attribute)
-            return int(self._call("cuFuncGetAttribute", key, handle))
-
-        return Function(
-            handle,
-            read("MAX_THREADS_PER_BLOCK"),
-            read("NUM_REGS"),
-            read("SHARED_SIZE_BYTES"),
-            read("MAX_DYNAMIC_SHARED_SIZE_BYTES"),
-        )
+    def _allow(self, attribute: str, function: Function, value: int) -> None:
+        number = cuda.FUNCTION_ATTRIBUTES[attribute]
+        self._call("cuKernelSetAttribute", number, value, function.handle, function.device)
 
     def allow_shared(self, function: Function, size: int) -> None:
-        attribute = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._call("cuFuncSetAttribute", function.handle, attribute, size)
+        self._allow("MAX_DYNAMIC_SHARED_SIZE_BYTES", function, size)
+
+    def allow_large_clusters(self, function: Function) -> None:
+        """Clusters of more than 8 blocks, where the device has them."""
+        self._allow("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", function, 1)
+
+    def resident_blocks(self, function: Function, threads: int, shared: int) -> int:
+        """Blocks of the kernel that one multiprocessor runs at a time."""
+        return self._int("cuOccupancyMaxActiveBlocksPerMultiprocessor", function.handle, threads, shared)
+
+    def resident_clusters(self, function: Function, config: Any) -> int:
+        """Clusters that the device runs at a time. config: byref of a LaunchConfig."""
+        return self._int("cuOccupancyMaxActiveClusters", function.handle, config)
+
+    def largest_cluster(self, function: Function, config: Any) -> int:
+        return self._int("cuOccupancyMaxPotentialClusterSize", function.handle, config)
+
+    def launch(self, function: Function, grid: Dim3, block: Dim3, shared: int, stream: int, parameters: int) -> None:
+        """``parameters``: address of an array with one pointer a kernel parameter, or 0."""
+        self._call("cuLaunchKernel", function.handle, *grid, *block, shared, stream, parameters, None)
+
+    # memory
 
     def pointer_device(self, address: int) -> int | None:
         """The device that an address belongs to; None where the driver does not know the address (host memory)."""
-        ordinal = self._cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         try:
-            return int(self._call("cuPointerGetAttribute", ordinal, address))
+            return self._int("cuPointerGetAttribute", cuda.POINTER_DEVICE_ORDINAL, address)
         except DriverError as failure:
             if failure.result == "CUDA_ERROR_INVALID_VALUE":
                 return None
             raise
 
-    def launch(self, function: Function, grid: Dim3, block: Dim3, shared: int, stream: int, parameters: int) -> None:
-        """``parameters``: address of an array with one pointer a kernel parameter, or 0."""
-        self._call("cuLaunchKernel", function.handle, *grid, *block, shared, stream, parameters, 0)
-
     def allocate(self, size: int) -> int:
         """The address of ``size`` bytes of device memory; free them with ``free``."""
-        return int(self._call("cuMemAlloc", size))
+        address = c_uint64()
+        self._call("cuMemAlloc_v2", byref(address), size)
+        return address.value
 
     def free(self, address: int) -> None:
-        self._call("cuMemFree", address)
+        self._call("cuMemFree_v2", address)
 
     def copy_in(self, device: int, host: int, size: int) -> None:
-        self._call("cuMemcpyHtoD", device, host, size)
+        self._call("cuMemcpyHtoD_v2", device, host, size)
 
     def copy_out(self, host: int, device: int, size: int) -> None:
-        self._call("cuMemcpyDtoH", host, device, size)
+        self._call("cuMemcpyDtoH_v2", host, device, size)
 
-    def synchronise(self) -> None:
-        """Waits for all work of the current context; what failed in it comes back as this call's result."""
-        self._call("cuCtxSynchronize")
+    # streams and events
+
+    def synchronise(self, stream: int | None = None) -> None:
+        """Waits for a stream, or all work of the current context; what failed comes back as this call's result."""
+        if stream is None:
+            self._call("cuCtxSynchronize")
+        else:
+            self._call("cuStreamSynchronize", stream)
+
+    def is_capturing(self, stream: int) -> bool:
+        """Whether launches on a stream are being captured into a graph."""
+        return self._int_behind("cuStreamIsCapturing", stream) != 0
+
+    def _int_behind(self, name: str, *arguments: Any) -> int:
+        """A call whose last parameter receives an int."""
+        value = c_int()
+        self._call(name, *arguments, byref(value))
+        return value.value
+
+    def record(self, stream: int) -> int:
+        """A new event behind all work of a stream so far; end it with ``forget``."""
+        event = self._handle("cuEventCreate", cuda.EVENT_DISABLE_TIMING)
+        self._call("cuEventRecord", event, stream)
+        return event
+
+    def reached(self, event: int) -> bool:
+        """Whether the work before an event has ended. Raises DriverError where it has failed."""
+        status = self._cu.status("cuEventQuery", event)
+        if status and status != cuda.NOT_READY:
+            raise DriverError("cuEventQuery", self._cu.error_name(status))
+        return not status
+
+    def forget(self, event: int) -> None:
+        self._call("cuEventDestroy_v2", event)
 
 
 _lock = threading.Lock()
@@ -182,33 +322,31 @@ _driver: CudaDriver | None = None
 
 
 def current_driver() -> CudaDriver:
-    """The process's driver, initialised. Raises LaunchError where there is no package, no driver or no device."""
+    """The process's driver, initialised. Raises LaunchError where there is no driver or no device, or where the process
+    is a fork of one that has used CUDA."""
     global _driver
     with _lock:
         if _driver is None:
             _driver = _open()
+        elif _driver.process != os.getpid():
+            raise forked()
         return _driver
 
 
 def _open() -> CudaDriver:
     try:
-        from cuda.bindings import driver as bindings  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as missing:
+        driver = CudaDriver(Library())
+    except AttributeError as missing:
         raise launch_error(
-            "E0901",
-            f"launching a kernel needs the Python package cuda-python, which cannot be imported: {missing}",
-            help="pip install cuda-python; compiling to PTX works without it",
+            "E0902", f"the CUDA driver is too old: {missing}", help="ptxdsl needs a driver for CUDA 12.0 or later"
         ) from None
-    driver = CudaDriver(bindings)
+    except OSError as missing:
+        reason = str(missing).splitlines()[0]
+        raise launch_error("E0902", f"no CUDA driver is installed: {reason}", help=NO_GPU_HELP) from None
     try:
         driver.initialise()
     except DriverError as failure:
         raise launch_error("E0902", f"no GPU can be used: {failure.words}", help=NO_GPU_HELP) from None
-    except LaunchError:
-        raise
-    except Exception as failure:  # the bindings raise types of their own where libcuda is missing
-        reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
-        raise launch_error("E0902", f"no CUDA driver is installed: {reason}", help=NO_GPU_HELP) from None
     return driver
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.launch import Report
 
 
 class LaunchError(Exception):
@@ -23,6 +27,40 @@ class LaunchError(Exception):
 
 class DeviceError(LaunchError):
     """A kernel was started and did not run to its end: a fault, a deadlock, a limit; ``diagnostics`` say where."""
+
+    def __init__(
+        self, diagnostics: Diagnostic | Iterable[Diagnostic], simulate: Callable[..., Report] | None = None
+    ) -> None:
+        super().__init__(diagnostics)
+        self._simulate = simulate
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the launch was kept: one with ``timeout=`` on the GPU, with arrays that are not too large."""
+        return self._simulate is not None
+
+    def replay(self, **options: Any) -> Report:
+        """Runs the launch again, with the arrays as they were before it, in the simulator, which can say more.
+
+        options: ``schedule``, ``limits``, ``trace``, ``record``, as for ``Kernel.simulate``. Raises LaunchError E0917
+        where the launch was not kept.
+        """
+        if self._simulate is None:
+            raise launch_error(
+                "E0917",
+                "this launch was not kept for a replay",
+                help="launch with timeout=…, which copies the arrays first, or use kernel.simulate(…)",
+            )
+        return self._simulate(**options)
+
+
+def forked() -> LaunchError:
+    """What every use of CUDA in a fork of a process that has used it comes to."""
+    return launch_error(
+        "E0914",
+        "this process was forked from one that had used CUDA, which does not work in the fork",
+        help="start processes with multiprocessing.get_context('spawn'), or use CUDA only after the fork",
+    )
 
 
 def launch_error(code: str, message: str, span: Span | None = None, help: str | None = None) -> LaunchError:
@@ -80,6 +118,11 @@ MEANINGS = {
     "CUDA_ERROR_HARDWARE_STACK_ERROR": "a kernel's stack overflowed or was damaged",
     "CUDA_ERROR_ASSERT": "a debug_assert in a kernel failed; its text is on standard error",
     "CUDA_ERROR_LAUNCH_FAILED": "a kernel trapped or failed while it ran",
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": "a cooperative launch has more blocks than run at a time",
+    "CUDA_ERROR_TENSOR_MEMORY_LEAK": "a block of a kernel has ended without giving its tensor memory back",
+    "CUDA_ERROR_CONTAINED": "memory of the device has failed; the kernel that used it was ended",
+    "CUDA_ERROR_ECC_UNCORRECTABLE": "memory of the device has failed",
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": "the device is busy, or used by another process alone",
     "CUDA_ERROR_INVALID_CLUSTER_SIZE": "the device cannot run clusters of this shape",
     "CUDA_ERROR_NOT_SUPPORTED": "the device or driver does not support this",
     "CUDA_ERROR_SYSTEM_NOT_READY": "the driver or a service that it needs is not running",
@@ -98,5 +141,8 @@ STICKY = frozenset(
         "CUDA_ERROR_ASSERT",
         "CUDA_ERROR_LAUNCH_FAILED",
         "CUDA_ERROR_LAUNCH_TIMEOUT",
+        "CUDA_ERROR_TENSOR_MEMORY_LEAK",
+        "CUDA_ERROR_CONTAINED",
+        "CUDA_ERROR_ECC_UNCORRECTABLE",
     }
 )

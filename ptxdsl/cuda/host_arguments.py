@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ class HostPacker(Packer):
         """Raises LaunchError with one diagnostic for every argument that is wrong."""
         return self.leaves(arguments)[0]
 
-    def _pointer(self, param: PointerParam, path: str, value: Any) -> tuple[ArrayView, npt.NDArray[Any]]:
+    def _pointer(
+        self, param: PointerParam, path: str, value: Any, stream: Callable[[], int]
+    ) -> tuple[ArrayView, npt.NDArray[Any]]:
         memory = host_memory(value)
         if memory is None:
-            array = self._array(param, path, value)
+            array = self._array(param, path, value, stream)
             where = f"is in device memory ({array.owner}, {array.dtype}), out of the simulator's reach"
             raise self._error("E0905", path, where, "give a NumPy array or a CPU tensor, or launch with target='gpu'")
         array = ArrayView(

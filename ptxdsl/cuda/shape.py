@@ -11,6 +11,9 @@ from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.signature import KernelSignature
 
 AXES = ("x", "y", "z")
+FIRST_WITH_CLUSTERS = (9, 0)
+PORTABLE_CLUSTER = 8  # blocks; more are possible where a kernel is allowed them
+MOST_IN_CLUSTER = 16
 
 
 def dimensions(value: Any, what: str) -> Dim3:
@@ -39,12 +42,13 @@ def check_shape(signature: KernelSignature, device: Device, function: Function, 
     name, threads = signature.name, prod(block)
     if signature.threads is not None and block != signature.threads:
         raise _shape(
-            f"kernel '{name}' runs with exactly {_text(signature.threads)} threads a block; block is {_text(block)}"
+            f"kernel '{name}' runs with exactly {dims_text(signature.threads)} threads a block; "
+            f"block is {dims_text(block)}"
         )
     if signature.max_threads is not None and threads > prod(signature.max_threads):
         raise _shape(
             f"kernel '{name}' is declared for at most {prod(signature.max_threads)} threads a block; "
-            f"block {_text(block)} has {threads}",
+            f"block {dims_text(block)} has {threads}",
             "raise max_threads in its @kernel decorator",
         )
     for what, value, limits in (("block", block, device.max_block), ("grid", grid, device.max_grid)):
@@ -52,17 +56,37 @@ def check_shape(signature: KernelSignature, device: Device, function: Function, 
             if number > limit:
                 raise _shape(f"{what}.{axis} is {number}; {device} allows at most {limit}")
     if threads > device.max_threads:
-        raise _shape(f"block {_text(block)} has {threads} threads; {device} allows at most {device.max_threads}")
+        raise _shape(f"block {dims_text(block)} has {threads} threads; {device} allows at most {device.max_threads}")
     if threads > function.max_threads:
         raise _shape(
-            f"block {_text(block)} has {threads} threads; kernel '{name}' needs {function.registers} registers a "
+            f"block {dims_text(block)} has {threads} threads; kernel '{name}' needs {function.registers} registers a "
             f"thread, so at most {function.max_threads} threads fit",
             f"declare @kernel(max_threads={threads}): the compiler then uses fewer registers",
         )
-    if signature.cluster is not None:
-        for axis, number, size in zip(AXES, grid, signature.cluster, strict=True):
-            if number % size:
-                raise _shape(f"grid.{axis} is {number}, not a multiple of the cluster's {size} (kernel '{name}')")
+
+
+def check_cluster(signature: KernelSignature, device: Device, grid: Dim3, cluster: Dim3 | None) -> Dim3 | None:
+    """The cluster of a launch, None for none. Raises LaunchError E0908 where kernel or device do not allow it."""
+    name, own = signature.name, signature.cluster
+    if cluster is not None and own is not None and cluster != own:
+        raise _shape(
+            f"kernel '{name}' has clusters of {dims_text(own)} blocks; cluster is {dims_text(cluster)}",
+            "leave cluster= out, or its size out of the @kernel decorator",
+        )
+    size = own if cluster is None else cluster
+    if size is None:
+        return None
+    if device.capability < FIRST_WITH_CLUSTERS:
+        raise _shape(f"clusters need compute capability 9.0 or later; this is {device}")
+    if prod(size) > MOST_IN_CLUSTER:
+        raise _shape(
+            f"cluster {dims_text(size)} has {prod(size)} blocks; at most {MOST_IN_CLUSTER} are possible",
+            f"up to {PORTABLE_CLUSTER} run on every device that has clusters",
+        )
+    for axis, number, length in zip(AXES, grid, size, strict=True):
+        if number % length:
+            raise _shape(f"grid.{axis} is {number}, not a multiple of the cluster's {length} (kernel '{name}')")
+    return size
 
 
 def shared_size(signature: KernelSignature, device: Device, function: Function, smem: int | None) -> int:
@@ -76,12 +100,7 @@ def shared_size(signature: KernelSignature, device: Device, function: Function, 
                 help="give its size in bytes: kernel[grid, block](…, smem=…)",
             )
         return 0
-    try:
-        size = operator.index(smem)
-    except TypeError:
-        raise launch_error("E0909", f"smem must be a number of bytes, got {type(smem).__name__} {smem!r}") from None
-    if size < 0:
-        raise launch_error("E0909", f"smem is {size}; it must not be negative")
+    size = smem
     if size + function.shared > device.max_shared:
         static = f" and {function.shared} bytes of its own" if function.shared else ""
         raise launch_error(
@@ -92,11 +111,7 @@ def shared_size(signature: KernelSignature, device: Device, function: Function, 
     return size
 
 
-def launch_text(grid: Dim3, block: Dim3, smem: int) -> str:
-    return f"grid {_text(grid)}, block {_text(block)}" + (f", {smem} bytes of dynamic shared memory" if smem else "")
-
-
-def _text(dims: Dim3) -> str:
+def dims_text(dims: Dim3) -> str:
     return f"({', '.join(map(str, dims))})"
 
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ptxdsl.cuda.arrays import ArrayView
 from ptxdsl.cuda.errors import launch_error
 
+DEFAULT = 0  # the legacy default stream
 
-def stream_handle(stream: Any, arrays: Sequence[tuple[str, ArrayView]]) -> int:
-    """The CUstream as an integer. Raises LaunchError E0910.
 
-    ``stream``: a torch.cuda.Stream, a cupy.cuda.Stream, any object with ``__cuda_stream__``, or a raw handle. None: the
-    current stream of the library that the first array comes from; the legacy default stream where there is none.
+def stream_handle(stream: Any) -> int:
+    """The CUstream of a torch.cuda.Stream, a cupy.cuda.Stream, an object with ``__cuda_stream__``, or a raw handle.
+
+    Raises LaunchError E0910.
     """
-    if stream is None:
-        return _current(arrays)
+    if stream.__class__ is int:
+        return int(stream)
     if hasattr(stream, "__cuda_stream__"):
-        protocol = stream.__cuda_stream__
-        return int((protocol() if callable(protocol) else protocol)[1])
+        return _by_protocol(stream)
     for attribute in ("cuda_stream", "ptr"):  # PyTorch, CuPy
         if hasattr(stream, attribute):
             return int(getattr(stream, attribute))
@@ -37,11 +36,66 @@ def stream_handle(stream: Any, arrays: Sequence[tuple[str, ArrayView]]) -> int:
         ) from None
 
 
-def _current(arrays: Sequence[tuple[str, ArrayView]]) -> int:
-    # the library is loaded already: its array is an argument
-    for _, array in arrays:
-        if array.owner == "torch":
-            return int(sys.modules["torch"].cuda.current_stream(array.ordinal).cuda_stream)
-        if array.owner == "cupy":
-            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-    return 0
+def _by_protocol(stream: Any) -> int:
+    """Version 0 of cuda.core's protocol: a method, or once a property, that gives (version, handle)."""
+    protocol = stream.__cuda_stream__
+    try:
+        version, handle = protocol() if callable(protocol) else protocol
+        if version == 0:
+            return int(handle)
+        problem = f"version {version} of the protocol is not known"
+    except (TypeError, ValueError):
+        problem = "it does not give a pair of version and handle"
+    raise launch_error("E0910", f"the __cuda_stream__ of {type(stream).__name__} cannot be used: {problem}")
+
+
+Current = Callable[[int], int]
+
+
+def current_of(library: str) -> Current | None:
+    """A function from a device's ordinal to the handle of the current stream of a library, which is loaded already.
+
+    None for libraries without such a thing.
+    """
+    if library == "torch":
+        torch: Any = sys.modules["torch"]
+        # What PyTorch's own code generators call: no Stream object is made.
+        raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+        return raw or (lambda ordinal: int(torch.cuda.current_stream(ordinal).cuda_stream))
+    if library == "cupy":
+        cupy: Any = sys.modules["cupy"]
+        return lambda ordinal: int(cupy.cuda.get_current_stream().ptr)
+    return None
+
+
+def library_of(arguments: Sequence[Any]) -> str | None:
+    """The first library among the arguments' that has a current stream; structs are looked into."""
+    for value in arguments:
+        if isinstance(value, Mapping):
+            value = tuple(value.values())
+        if isinstance(value, tuple | list):
+            found = library_of(value)
+        else:
+            home = type(value).__module__.partition(".")[0]
+            found = "torch" if hasattr(type(value), "data_ptr") else home if home == "cupy" else None
+        if found is not None and current_of(found) is not None:
+            return found
+    return None
+
+
+def exported_stream(arguments: Sequence[Any]) -> int:
+    """The stream that the first array with ``__cuda_array_interface__`` asks its readers to follow, else the default.
+
+    Source: CUDA array interface, version 3, "Synchronization".
+    """
+    for value in arguments:
+        if isinstance(value, Mapping):
+            value = tuple(value.values())
+        if isinstance(value, tuple | list):
+            found = exported_stream(value)
+        else:
+            interface = getattr(value, "__cuda_array_interface__", None)
+            found = (isinstance(interface, dict) and interface.get("stream")) or DEFAULT
+        if found != DEFAULT:
+            return int(found)
+    return DEFAULT

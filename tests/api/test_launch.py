@@ -202,7 +202,7 @@ def test_a_failed_launch_names_kernel_shape_and_reason(driver, tensor):
     )
     driver.fails["launch"] = ("CUDA_ERROR_STRANGE", "")
     assert refusal(lambda: start(driver, arguments=[tensor(0), 1])).message.endswith(
-        "launch returned CUDA_ERROR_STRANGE"
+        "cuLaunchKernelEx returned CUDA_ERROR_STRANGE"
     )
 
 
@@ -219,5 +219,5 @@ def test_ptx_newer_than_the_driver_names_both_versions(driver):
     driver.fails["load"] = ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "")
     found = refusal(lambda: loaded(driver))
     assert found.help == (
-        "the driver knows CUDA 13.0, the kernel is PTX 8.0: update the driver or give a lower ptx_version"
+        "the driver knows CUDA 13.0, the kernel is PTX 8.0, the lowest that will do: update the driver"
     )

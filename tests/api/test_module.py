@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import ptxdsl
 from ptxdsl import CompileError, LaunchError
 from ptxdsl.api import Module, device_arch
 from ptxdsl.cuda import driver as cuda_driver
+from ptxdsl.cuda import library
 from ptxdsl.cuda.driver import Device
 from ptxdsl.source import Source
 
@@ -81,7 +83,7 @@ def test_specialising_twice_gives_one_kernel(module):
 
 
 def test_values_of_comptime_parameters():
-    from ptxdsl.api import _constants
+    from ptxdsl.constant_texts import constants as _constants
 
     given = {"a": 3, "b": True, "c": 0.5, "d": "DType.bfloat16", "e": np.dtype("float32"), "f": np.int64(4)}
     assert _constants(given) == (
@@ -91,15 +93,15 @@ def test_values_of_comptime_parameters():
         _constants({"a": [1]})
 
 
-def test_a_launch_compiles_once_a_context(module, driver, tensor):
+def test_a_launch_compiles_once_a_device(module, driver, tensor):
     for _ in range(3):
         module.scale[4, 256](tensor(0x100), tensor(0x200), 1000)
     assert (len(driver.images), len(driver.launches)) == (1, 3)
-    driver.context_id = 2
-    module.scale[4, 256](tensor(0x100), tensor(0x200), 1000)
+    driver.device, driver.devices = replace(driver.device, ordinal=1), 2
+    module.scale[4, 256](tensor(0x100, index=1), tensor(0x200, index=1), 1000)
     assert len(driver.images) == 2
     assert b".target sm_90a" in driver.images[0]
-    module.scale.specialize(factor=5)[4, 256](tensor(0x100), tensor(0x200), 1000)
+    module.scale.specialize(factor=5)[4, 256](tensor(0x100, index=1), tensor(0x200, index=1), 1000)
     assert len(driver.images) == 3
 
 
@@ -164,34 +166,19 @@ def test_importing_loads_neither_compiler_nor_cuda():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_without_the_cuda_package_a_launch_says_so(monkeypatch, tensor):
+def test_the_driver_is_what_a_launch_needs(monkeypatch, tensor):
     monkeypatch.setattr(cuda_driver, "_driver", None)
-    for name in ("cuda", "cuda.bindings", "cuda.bindings.driver"):
-        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(library, "NAMES", {sys.platform: "libnone.so.1"})
     module = ptxdsl.loads(TEXT)
     assert "scale" in module.scale.compile().ptx
-    with pytest.raises(LaunchError, match="cuda-python") as caught:
+    with pytest.raises(LaunchError, match=r"no CUDA driver is installed: libnone\.so\.1") as caught:
         module.scale[1, 1](tensor(0x100), tensor(0x200), 1)
-    assert caught.value.diagnostics[0].code == "E0901"
-
-
-def test_without_a_device_a_launch_says_so(monkeypatch, tensor):
-    class NoDevice:
-        class CUresult:
-            CUDA_SUCCESS = 0
-
-        class Status:
-            name = "CUDA_ERROR_NO_DEVICE"
-
-        def cuInit(self, flags):
-            return (self.Status,)
-
-    bindings = NoDevice()
-    monkeypatch.setattr(cuda_driver, "_driver", None)
-    package = type(sys)("cuda.bindings")
-    package.driver = bindings
-    monkeypatch.setitem(sys.modules, "cuda", type(sys)("cuda"))
-    monkeypatch.setitem(sys.modules, "cuda.bindings", package)
-    with pytest.raises(LaunchError, match="this machine has no CUDA device") as caught:
-        ptxdsl.loads(TEXT).scale[1, 1](tensor(0x100), tensor(0x200), 1)
     assert caught.value.diagnostics[0].code == "E0902"
+
+
+def test_a_driver_that_is_too_old(monkeypatch):
+    monkeypatch.setattr(cuda_driver, "_driver", None)
+    monkeypatch.setattr(library, "NAMES", {sys.platform: None})  # the process itself, which has none of the functions
+    with pytest.raises(LaunchError, match="the CUDA driver is too old") as caught:
+        cuda_driver.current_driver()
+    assert caught.value.diagnostics[0].help == "ptxdsl needs a driver for CUDA 12.0 or later"

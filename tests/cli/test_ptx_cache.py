@@ -52,7 +52,7 @@ class Command:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled = 0
-        monkeypatch.setattr(ptx_cache, "_compiler", lambda: "this one")
+        monkeypatch.setattr(ptx_cache, "compiler", lambda: "this one")
         real = driver.show
 
         def show(job: driver.Job, stop: str) -> str | bytes:

@@ -1,0 +1,114 @@
+"""What the Python API hands out for compiled kernels: the artifact, what each stage makes of it, machine code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ptxdsl import artifact
+from ptxdsl.diagnostics import error
+from ptxdsl.record import dataclass, field_names
+from ptxdsl.source import Source
+
+if TYPE_CHECKING:
+    from ptxdsl.assemble import Assembled, Resources
+
+Constants = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Compiled(artifact.Compiled):
+    """One PTX module, and where it comes from. Attributes beside those of the artifact:
+
+    ``ptx``, ``signatures``, ``warnings``, ``options``, ``line_map`` are what the compiler gave. ``tir`` and ``llvm_ir``
+    are the stages before, compiled again when they are asked for. ``resources``, ``cubin()``, ``sass()`` need ptxas
+    (``pip install ptxdsl[assemble]``). ``save(path)`` writes whichever of these the path's suffix names.
+    """
+
+    source: Source | None = None
+    kernel: str | None = None
+    constants: Constants = ()
+
+    @property
+    def tir(self) -> str:
+        """The typed IR as text. Raises CompileError E1021 where an imported file has changed since."""
+        return self._stage("tir")
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR as text. Raises CompileError E1021 where an imported file has changed since."""
+        return self._stage("llvm")
+
+    @property
+    def resources(self) -> Mapping[str, Resources]:
+        """By PTX symbol what each kernel uses: registers a thread, shared memory and spills in bytes. Raises as
+        ``cubin``."""
+        return self._assembled.resources
+
+    def cubin(self) -> bytes:
+        """The machine code. Raises CompileError: E0802 where ptxas refuses the PTX, E0803 where it is not installed."""
+        return self._assembled.cubin
+
+    def sass(self) -> str:
+        """The machine code as nvdisasm lists it. Raises as ``cubin``, and E0805."""
+        from ptxdsl.assemble import disassemble
+
+        return disassemble(self._assembled.cubin)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file, whole or not at all: ``.ptx``, ``.cubin``, ``.sass``, ``.ll`` or ``.tir`` by its suffix.
+
+        Raises CompileError: E1007 where it cannot be written, E1022 for another suffix, and as what is written.
+        """
+        place = os.fsdecode(path)
+        suffix = os.path.splitext(place)[1]
+        if suffix not in _SAVED:
+            raise error("E1022", f"'{place}' does not say what to save", None, help=f"end it with {', '.join(_SAVED)}")
+        made = getattr(self, _SAVED[suffix])
+        _write(place, made() if callable(made) else made)
+
+    @cached_property
+    def _assembled(self) -> Assembled:
+        from ptxdsl.cubin_cache import assembled
+
+        return assembled(self)
+
+    def _stage(self, stop: str) -> str:
+        from ptxdsl import driver
+
+        assert self.source is not None
+        job = driver.Job(self.source, self.kernel, dict(self.constants), self.options)
+        text = driver.show(job, stop)
+        if driver.inputs_digest(job) != self.inputs_digest:
+            raise error(
+                "E1021",
+                f"a file that '{self.source.name}' imports has changed since it was compiled",
+                None,
+                help="reload the module and compile again",
+            )
+        assert isinstance(text, str)
+        return text
+
+
+_SAVED = {".ptx": "ptx", ".cubin": "cubin", ".sass": "sass", ".ll": "llvm_ir", ".tir": "tir"}
+
+
+def from_artifact(made: artifact.Compiled, source: Source, kernel: str | None, constants: Constants) -> Compiled:
+    fields = {name: getattr(made, name) for name in field_names(artifact.Compiled)}
+    return Compiled(**fields, source=source, kernel=kernel, constants=constants)
+
+
+def _write(path: str, made: str | bytes) -> None:
+    data = made.encode("utf-8", "surrogateescape") if isinstance(made, str) else made
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise error("E1007", f"cannot write '{path}': {problem.strerror}", None) from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

@@ -1,0 +1,320 @@
+"""A kernel of the Python API, and the kernel with a launch shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.compiled import Compiled, Constants
+from ptxdsl.constant_texts import constants as constant_texts
+from ptxdsl.cuda.arrays import view
+from ptxdsl.cuda.configuration import shape_of
+from ptxdsl.cuda.driver import current_driver
+from ptxdsl.cuda.errors import DriverError, LaunchError, forked, launch_error
+from ptxdsl.cuda.launch import LoadedKernel, Plan
+from ptxdsl.cuda.shape import dimensions
+from ptxdsl.program import Program, device_arch
+from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.api import Module
+    from ptxdsl.cuda.occupancy import Occupancy
+    from ptxdsl.cuda.prepared import Prepared
+    from ptxdsl.sim.launch import Report
+    from ptxdsl.sim.limits import Limits
+    from ptxdsl.sim.schedule import Schedule
+
+_MOST_LAUNCHERS = 256  # grids and blocks of a kernel that are kept
+
+
+class Kernel:
+    """One kernel of a module. ``kernel[grid, block](arguments…)`` launches it on the current device.
+
+    It is compiled for the device and loaded when it is first launched, once a device. ``specialize`` gives values to
+    its comptime parameters, ``prepare`` binds arguments for quick launches, ``simulate`` runs it on the processor,
+    ``compile`` gives its PTX, ``occupancy`` says how much of the device it fills.
+    """
+
+    def __init__(
+        self, module: Module, program: Program, name: str, constants: Constants,
+        family: dict[Constants, Kernel] | None = None,
+    ) -> None:  # fmt: skip
+        self.module = module
+        self.name = name
+        self._program = program
+        self._constants = constants
+        self._family = {constants: self} if family is None else family  # the same def with other constants
+        self._compiled: dict[str, Compiled] = {}
+        self._loaded: dict[int, LoadedKernel] = {}
+        self._launchers: dict[tuple[Any, ...], Launcher] = {}
+
+    def specialize(self, **constants: Any) -> Kernel:
+        """The kernel with values for its comptime parameters: numbers, bools, and texts of constant expressions.
+
+        ``kernel.specialize(stages=4, dtype="DType.bfloat16")``; a NumPy or PyTorch dtype stands for its DType. Equal
+        values give the same object, compiled once. Raises LaunchError E0913 for values that are none of these.
+        """
+        merged = {**dict(self._constants), **dict(constant_texts(constants))}
+        wanted = tuple(sorted(merged.items()))
+        with self._program.lock:
+            if wanted not in self._family:
+                self._family[wanted] = Kernel(self.module, self._program, self.name, wanted, self._family)
+            return self._family[wanted]
+
+    def compile(self, arch: str = "sm_90a") -> Compiled:
+        """Its PTX and signature; needs no GPU. Raises CompileError."""
+        with self._program.lock:
+            if arch not in self._compiled:
+                self._compiled[arch] = self._program.compile(self.name, self._constants, arch)
+            return self._compiled[arch]
+
+    def __getitem__(self, shape: Any) -> Launcher:
+        """grid and block: ints or tuples of up to three. Raises LaunchError E0908."""
+        try:
+            known = self._launchers.get(shape)
+            # True and 1.0 equal 1 and are none: only the very kinds of number that were checked before
+            if known is not None and (known.given is shape or _plain(shape)):
+                return known
+        except TypeError:  # a list
+            pass
+        return self._launcher(shape)
+
+    def _launcher(self, shape: Any) -> Launcher:
+        if not isinstance(shape, tuple) or len(shape) != 2:
+            raise launch_error(
+                "E0908",
+                f"kernel '{self.name}' is launched with a grid and a block",
+                help=f"{self.name}[grid, block](…): each is a number or a tuple, as in {self.name}[(4, 2), 128](…)",
+            )
+        made = Launcher(self, shape)
+        if _plain(shape):
+            if len(self._launchers) >= _MOST_LAUNCHERS:
+                self._launchers.clear()
+            self._launchers[shape] = made
+        return made
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        raise launch_error(
+            "E0908", f"kernel '{self.name}' needs a grid and a block", help=f"write {self.name}[grid, block](…)"
+        )
+
+    def prepare(
+        self, grid: Any, block: Any, *arguments: Any, smem: int | None = None, cluster: Any = None,
+        cooperative: bool = False, pdl: bool = False, stream: Any = None,
+    ) -> Prepared:  # fmt: skip
+        """Checks a launch and binds its arguments: ``go = kernel.prepare(grid, block, a, b, n)``, then ``go()``.
+
+        The keywords are those of a launch (``Launcher.__call__``). Raises CompileError and LaunchError.
+        """
+        from ptxdsl.cuda.prepared import Prepared
+
+        loaded = self.load(arguments)
+        plan = loaded.plan(shape_of(grid, block, smem, cluster, cooperative, pdl))
+        return Prepared(loaded, plan, arguments, stream)
+
+    def occupancy(self, block: Any = None, *, smem: int | None = None, cluster: Any = None) -> Occupancy:
+        """How much of the current device the kernel fills.
+
+        block: threads, by default what ``@kernel(threads=…)`` says. smem: dynamic shared bytes. Raises CompileError and
+        LaunchError as a launch of that shape would.
+        """
+        from ptxdsl.cuda.occupancy import occupancy
+
+        loaded = self.load(())
+        if block is None:
+            block = loaded.signature.threads
+        if block is None:
+            raise launch_error("E0908", f"kernel '{self.name}' needs a block size", help="give block=…")
+        grid = loaded.signature.cluster or 1
+        return occupancy(loaded, shape_of(grid if cluster is None else cluster, block, smem, cluster))
+
+    def simulate(
+        self,
+        *arguments: Any,
+        grid: Any = 1,
+        block: Any = None,
+        cluster: Any = None,
+        smem: int | None = None,
+        arch: str = "sm_90a",
+        schedule: Schedule | str | None = None,
+        limits: Limits | None = None,
+        trace: bool = False,
+        record: bool = False,
+    ) -> Report:
+        """Runs the kernel's PTX in the simulator, on this machine's processor; arrays are NumPy's, changed in place.
+
+        block: by default what ``@kernel(threads=…)`` says. cluster: blocks a cluster, by default the kernel's own.
+        schedule: ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a
+        timeline; record: keep the schedule that was taken. What goes wrong in the kernel is in the report
+        (``status``, ``diagnostics``); raises LaunchError and CompileError for what could not be started.
+        """
+        from ptxdsl.simulated import simulate_kernel
+
+        return simulate_kernel(
+            self.compile(arch), self.spans, arguments, grid=grid, block=block, cluster=cluster, smem=smem,
+            schedule=schedule, limits=limits, trace=trace, record=record,
+        )  # fmt: skip
+
+    def load(self, arguments: Sequence[Any] = ()) -> LoadedKernel:
+        """The kernel on the current device (the first array's where the thread has none yet), loaded once.
+
+        Raises CompileError, and LaunchError where there is no GPU or the driver refuses the code.
+        """
+        driver = self._program.driver or current_driver()
+        try:
+            _, device = driver.context(None if not arguments else _first_ordinal(arguments))
+        except DriverError as failure:
+            raise _no_context(failure) from None
+        loaded = self._loaded.get(device.ordinal)
+        if loaded is None:
+            with self._program.lock:
+                loaded = self._loaded.get(device.ordinal)
+                if loaded is None:
+                    compiled = self.compile(device_arch(device))
+                    signature = next(iter(compiled.signatures.values()))
+                    loaded = LoadedKernel(driver, device, compiled, signature, self.spans)
+                    self._loaded[device.ordinal] = loaded
+        return loaded
+
+    @property
+    def spans(self) -> Mapping[str, Span]:
+        """Where the parameters are declared; the text is parsed for it when a message needs it."""
+        return _Spans(self._program, self.name)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={text}" for name, text in self._constants)
+        return f"<ptxdsl kernel '{self.name}{f'[{values}]' if values else ''}' of '{self._program.source.name}'>"
+
+    def __reduce__(self) -> Any:
+        """For processes that are spawned: the text goes over, and is compiled there or found in the cache."""
+        return _rebuilt, (self.module, self.name, self._constants)
+
+
+class Launcher:
+    """A kernel with its launch shape; calling it launches."""
+
+    __slots__ = ("_last", "block", "given", "grid", "kernel")
+
+    def __init__(self, kernel: Kernel, given: tuple[Any, Any]) -> None:
+        self.kernel = kernel
+        self.given = given
+        self.grid = dimensions(given[0], "grid")
+        self.block = dimensions(given[1], "block")
+        # the keywords of the last launch and its plan, in one value: threads may launch at the same time
+        self._last: tuple[tuple[Any, ...], Plan] | None = None
+
+    def __call__(
+        self,
+        *arguments: Any,
+        smem: int | None = None,
+        stream: Any = None,
+        cluster: Any = None,
+        cooperative: bool = False,
+        pdl: bool = False,
+        target: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Starts the kernel and returns at once; in the simulator, runs it to its end.
+
+        arguments: arrays of PyTorch, CuPy, JAX, Numba or another library with ``__cuda_array_interface__`` or DLPack
+        for pointers, numbers for scalars, tuples or dicts of their fields for structs, a ``TensorMap``. smem: dynamic
+        shared memory in bytes. stream: None is the current stream of the arrays' library. cluster: blocks a cluster, up
+        to 8, or 16 where the device has room. cooperative: all blocks run at a time. pdl: it may begin before the
+        kernel in front of it has ended (programmatic dependent launch). target: ``gpu``, ``sim``, or None: the
+        simulator if the arrays are NumPy's and no GPU can be used. timeout: seconds; the launch waits for the kernel to
+        end, and a fault or a hang is raised here. Raises CompileError, LaunchError, and DeviceError for a kernel that
+        fails in the simulator, or on the GPU with ``timeout``.
+        """
+        last = self._last
+        if last is not None and last[0] == (smem, cluster, cooperative, pdl, target, timeout):
+            plan = last[1]
+            for quick in plan.quick:
+                status = quick(plan, stream, arguments)
+                if status == 0:
+                    return
+                if status > 0:
+                    self._refused(plan, status)
+        self._launch(arguments, smem, stream, cluster, cooperative, pdl, target, timeout)
+
+    def _refused(self, plan: Plan, status: int) -> None:
+        """Raises for what the driver did not take; returns for a thread without a context, which gets one."""
+        driver = plan.kernel.driver
+        if driver.error_name(status) != "CUDA_ERROR_INVALID_CONTEXT" or driver.current_device() is not None:
+            plan.kernel.refused(plan, status)
+
+    def _launch(
+        self, arguments: tuple[Any, ...], smem: Any, stream: Any, cluster: Any, cooperative: Any, pdl: Any, target: Any,
+        timeout: Any,
+    ) -> None:  # fmt: skip
+        from ptxdsl.simulated import runs_in_simulator
+
+        kernel = self.kernel
+        shape = shape_of(self.grid, self.block, smem, cluster, cooperative, pdl)
+        if runs_in_simulator(target, arguments, kernel._program.driver is not None):
+            from ptxdsl.simulated import raise_unless_finished
+
+            report = kernel.simulate(*arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem)
+            raise_unless_finished(report)
+            return
+        loaded = kernel.load(arguments)
+        plan = loaded.plan(shape)
+        if timeout is not None:
+            from ptxdsl.cuda.watch import seconds, watched
+
+            watched(loaded, plan, stream, arguments, seconds(timeout))
+            return
+        self._last = (smem, cluster, cooperative, pdl, target, timeout), plan
+        loaded.start(plan, stream, arguments)
+
+    def __repr__(self) -> str:
+        return f"{self.kernel!r}[{self.grid}, {self.block}]"
+
+
+class _Spans(Mapping[str, Span]):
+    """Parsed when looked at: a kernel that came from the cache may never need it."""
+
+    def __init__(self, program: Program, kernel: str) -> None:
+        self._program, self._kernel = program, kernel
+
+    def __getitem__(self, name: str) -> Span:
+        return self._program.spans(self._kernel)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program.spans(self._kernel))
+
+    def __len__(self) -> int:
+        return len(self._program.spans(self._kernel))
+
+
+def _plain(shape: Any) -> bool:
+    """Whether a shape is two ints or tuples of ints, of these very types."""
+    if shape.__class__ is not tuple or len(shape) != 2:
+        return False
+    for part in shape:
+        if part.__class__ is not int and not (
+            part.__class__ is tuple and all(number.__class__ is int for number in part)
+        ):
+            return False
+    return True
+
+
+def _no_context(failure: DriverError) -> LaunchError:
+    if failure.result == "CUDA_ERROR_NOT_INITIALIZED":
+        return forked()
+    return launch_error("E0912", f"there is no CUDA context to launch in: {failure.words}")
+
+
+def _rebuilt(module: Module, name: str, constants: Constants) -> Kernel:
+    return module[name].specialize(**dict(constants))
+
+
+def _first_ordinal(arguments: Sequence[Any]) -> int | None:
+    """The device of the first array, for a thread that has no current context yet."""
+    for value in arguments:
+        try:
+            array = view(value)
+        except (TypeError, AttributeError, KeyError):  # said properly when the arguments are checked
+            continue
+        if array is not None and array.ordinal is not None:
+            return array.ordinal
+    return None

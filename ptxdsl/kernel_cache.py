@@ -1,0 +1,60 @@
+"""Compiled kernels of the Python API on disk: a kernel that was compiled before starts without the compiler.
+
+An entry is found by the compiler's own files, LLVM's version, the text and its name, the kernel, its constants and the
+options; it is void where an import is no longer what it was (``ptx_cache.py``). It is a pickle, so ``cache.py`` reads
+it only where no other user can have written it.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from typing import TYPE_CHECKING
+
+from ptxdsl import cache, ptx_cache
+from ptxdsl.compiled import Compiled, Constants, from_artifact
+from ptxdsl.options import Options
+from ptxdsl.record import field_names
+from ptxdsl.source import Source
+
+if TYPE_CHECKING:
+    from ptxdsl.imports import Resolutions
+
+_NAME = "kernel"
+
+
+def compile_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled:
+    """The artifact, of the cache or made now. constants: expression texts. Raises CompileError."""
+    key = None
+    if not ptx_cache.turned_off():
+        asked = repr((kernel, constants, options))
+        key = cache.key("kernel", _compiler(), source.name, asked, source.text.encode("utf-8", "surrogatepass"))
+    found = None if key is None else _read(ptx_cache.look_up_made(_NAME, key))
+    if found is not None:
+        return found
+    from ptxdsl import driver
+
+    job = driver.Job(source, kernel, dict(constants), options)
+    made = from_artifact(driver.compiled(job), source, kernel, constants)
+    if key is not None:
+        _store(key, made, job.loader.resolutions)
+    return made
+
+
+@functools.cache
+def _compiler() -> str:
+    return ptx_cache.compiler()
+
+
+def _store(key: bytes, made: Compiled, resolutions: Resolutions) -> None:
+    fields = {name: getattr(made, name) for name in field_names(Compiled)}
+    ptx_cache.keep_made(_NAME, key, resolutions, pickle.dumps(fields, protocol=5))
+
+
+def _read(data: bytes | None) -> Compiled | None:
+    if data is None:
+        return None
+    try:
+        return Compiled(**pickle.loads(data))
+    except Exception:  # whatever a pickle of other times raises: it is made again
+        return None
