@@ -3,7 +3,7 @@
 A *group* is the lanes that run together. Normally it is the runnable lanes with the least block number, so that lanes
 that parted meet again as soon as they can. ``others`` is the least block number of the remaining runnable lanes: as
 long as the group stays below it, it goes on without asking. A group that keeps others waiting for ``TURN`` turns of a
-loop gives way to the next one (a lane that spins on a lock that another lane of its warp holds must not do so for ever).
+loop gives way to the next one (a lane that spins on a lock that another lane of its warp holds must not do so always).
 """
 
 from __future__ import annotations
