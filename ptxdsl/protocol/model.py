@@ -1,0 +1,346 @@
+"""The protocol of a kernel: a small structured program that every thread runs, with all that is not protocol cut away.
+
+What is left: operations on barriers, accesses to shared and tensor memory, fences, collectives, groups of asynchronous
+work, and the integers that feed their addresses, parities, counts, conditions and trip counts. ``from_tir.py`` makes it
+of what the compiler has, ``from_ptx.py`` of PTX text; ``ptxdsl/check`` proves it. It knows neither of them.
+
+    Kernel   program, arrays of shared memory, block and cluster shape
+    Node     Seq | Op | Assign | Branch | Loop | Jump | Return | Unmodelled
+    Expr     an integer: a constant, a unknown that is the same for all threads, a thread id, a variable, arithmetic
+
+Integers are those of the source language: two's complement of their width, kept signed, with nothing undefined
+(``tir.py``). Two uniform expressions that are built alike from the same leaves are the same object, and the same value
+in all threads that see the same variables.
+
+Variables are assigned, as in any imperative language: ``Assign`` before a loop and at the end of its body makes what
+TIR carries. A ``Loop`` goes on for ever unless its ``range`` is exhausted or a ``Jump`` leaves it; with
+``once`` it is a block that a Jump may leave. What the model does not say is an ``Unmodelled`` at the place where it
+happens, with the reason: a proof that meets it is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ptxdsl.effects import Effect, Kind
+from ptxdsl.record import dataclass
+from ptxdsl.source import Span
+
+# ------------------------------------------------------------------------------------------------------ integers
+
+
+class Expr:
+    """An integer expression; made by the functions below, which fold constants and make equal ones the same object.
+
+    op: ``const`` (value: int), ``uniform`` (value: its name; the same in every thread of the grid: a kernel's
+    parameter, a dimension), ``cta`` (value: its name; the same in every thread of a CTA: ``ctaid_x``,
+    ``cluster_ctarank``), ``tid`` (value: 0 to 2 for x, y, z; 3 for the number of the thread in its block), ``var``
+    (value: its number), ``unknown`` (value: a number; may be another value in each thread and each time), ``load``
+    (value: its name, args: the address; of memory that the kernel does not write), ``shuffle`` (args: a value, the lane
+    of the warp that it is taken from), ``any`` and ``all`` (args: a truth value, over the warp), else an operation of
+    ``ARITHMETIC`` over args, as ``tir.py`` has it. bits: the width of the result, 1 for truth values.
+    """
+
+    __slots__ = ("args", "bits", "op", "value")
+
+    def __init__(self, op: str, value: Any, args: tuple[Expr, ...], bits: int) -> None:
+        self.op = op
+        self.value = value
+        self.args = args
+        self.bits = bits
+
+    def __repr__(self) -> str:
+        if self.op == "const":
+            return str(self.value)
+        if self.op in ("uniform", "cta"):
+            return f"{self.value}"
+        if not self.args:
+            return f"{self.op}{self.value}"
+        return f"({self.op} {' '.join(map(repr, self.args))})"
+
+
+_known: dict[tuple[Any, ...], Expr] = {}
+_KNOWN_LIMIT = 200_000  # of a process that checks many kernels
+
+
+def _made(op: str, value: Any, args: tuple[Expr, ...], bits: int) -> Expr:
+    key = (op, value, bits, *map(id, args))
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= _KNOWN_LIMIT:
+            _known.clear()
+        found = _known[key] = Expr(op, value, args, bits)
+    return found
+
+
+def const(value: int, bits: int = 32) -> Expr:
+    return _made("const", value, (), bits)
+
+
+def uniform(name: str, bits: int = 32) -> Expr:
+    """The same value in every thread of the grid, known when the kernel is launched."""
+    return _made("uniform", name, (), bits)
+
+
+def cta(name: str, bits: int = 32) -> Expr:
+    """The same value in every thread of a CTA; another CTA may have another."""
+    return _made("cta", name, (), bits)
+
+
+def tid(axis: int) -> Expr:
+    return _made("tid", axis, (), 32)
+
+
+def var(number: int, bits: int = 32) -> Expr:
+    return _made("var", number, (), bits)
+
+
+def unknown(number: int, bits: int = 32) -> Expr:
+    return _made("unknown", number, (), bits)
+
+
+def apply(op: str, *args: Expr, bits: int = 32) -> Expr:
+    """An operation; what is constant is computed."""
+    if op in ARITHMETIC and all(a.op == "const" for a in args):
+        return const(compute(op, [a.value for a in args], bits, args[0].bits if args else bits), bits)
+    return _made(op, None, args, bits)
+
+
+def leaves(expr: Expr) -> Iterator[Expr]:
+    """The leaves of an expression, some of them more than once."""
+    if not expr.args:
+        yield expr
+    for arg in expr.args:
+        yield from leaves(arg)
+
+
+def wrap(value: int, bits: int) -> int:
+    """value in two's complement of bits, signed (a truth value: 0 or 1)."""
+    if bits == 1:
+        return value & 1
+    half = 1 << (bits - 1)
+    return ((value + half) & ((half << 1) - 1)) - half
+
+
+def _unsigned(value: int, bits: int) -> int:
+    return value & ((1 << bits) - 1)
+
+
+def _div_t(a: int, b: int) -> int:
+    return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+# op → (whether operands are taken as unsigned, what it computes of operands and their width)
+ARITHMETIC: dict[str, tuple[bool, Any]] = {
+    "add": (False, lambda a, b, w: a + b),
+    "sub": (False, lambda a, b, w: a - b),
+    "mul": (False, lambda a, b, w: a * b),
+    "div.s": (False, lambda a, b, w: _div_t(a, b)),
+    "div.u": (True, lambda a, b, w: a // b if b else 0),
+    "floordiv.s": (False, lambda a, b, w: a // b if b else 0),
+    "floordiv.u": (True, lambda a, b, w: a // b if b else 0),
+    "mod.s": (False, lambda a, b, w: a % b if b else 0),
+    "mod.u": (True, lambda a, b, w: a % b if b else 0),
+    "rem.s": (False, lambda a, b, w: a - b * _div_t(a, b) if b else a),
+    "rem.u": (True, lambda a, b, w: a % b if b else a),
+    "and": (False, lambda a, b, w: a & b),
+    "or": (False, lambda a, b, w: a | b),
+    "xor": (False, lambda a, b, w: a ^ b),
+    "shl": (False, lambda a, b, w: a << b if 0 <= b < w else 0),
+    "shr.s": (False, lambda a, b, w: a >> (b if 0 <= b < w else w - 1)),
+    "shr.u": (True, lambda a, b, w: a >> b if b < w else 0),
+    "min.s": (False, lambda a, b, w: min(a, b)),
+    "min.u": (True, lambda a, b, w: min(a, b)),
+    "max.s": (False, lambda a, b, w: max(a, b)),
+    "max.u": (True, lambda a, b, w: max(a, b)),
+    "abs.s": (False, lambda a, w: abs(a)),
+    "eq": (False, lambda a, b, w: a == b),
+    "ne": (False, lambda a, b, w: a != b),
+    "lt.s": (False, lambda a, b, w: a < b),
+    "le.s": (False, lambda a, b, w: a <= b),
+    "gt.s": (False, lambda a, b, w: a > b),
+    "ge.s": (False, lambda a, b, w: a >= b),
+    "lt.u": (True, lambda a, b, w: a < b),
+    "le.u": (True, lambda a, b, w: a <= b),
+    "gt.u": (True, lambda a, b, w: a > b),
+    "ge.u": (True, lambda a, b, w: a >= b),
+    "not": (False, lambda a, w: a ^ 1),
+    "select": (False, lambda c, a, b, w: a if c else b),
+    "ext.s": (False, lambda a, w: a),
+    "ext.u": (True, lambda a, w: a),
+    "trunc": (False, lambda a, w: a),
+}
+
+
+def compute(op: str, operands: list[int], bits: int, operand_bits: int) -> int:
+    """An operation of ``ARITHMETIC`` on signed operands of ``operand_bits``; the result as ``wrap`` has it."""
+    unsigned, function = ARITHMETIC[op]
+    if unsigned:
+        operands = [_unsigned(value, operand_bits) for value in operands]
+    return wrap(int(function(*operands, operand_bits)), bits)
+
+
+# ------------------------------------------------------------------------------------------------------ memory
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """A variable of shared memory (space ``shared``), or all tensor memory (space ``tensor``, bytes 0).
+
+    name: as the source has it. bytes: None of dynamic shared memory. element: bytes of an element, 0 unknown.
+    """
+
+    name: str
+    space: str
+    bytes: int | None
+    element: int
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Bytes of an array: ``width`` of them from byte ``offset`` for each executing thread.
+
+    array None: some shared memory, unknown which. offset None: any byte of the array. width None: unknown (to the
+    array's end); an Expr: as many bytes (a bulk copy's). cta: None of the thread's own CTA, else the rank in the
+    cluster.
+    """
+
+    array: Array | None
+    offset: Expr | None
+    width: int | Expr | None
+    cta: Expr | None = None
+
+
+# ---------------------------------------------------------------------------------------------------- programs
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation, done by every thread that comes to it.
+
+    what: its effect. name: of the row of ``intrinsics.py``, of a ``pipe.*`` operation, or the PTX opcode. span: where
+    the user wrote it. barrier: the mbarrier (8 bytes); with a mask the one at the same offset in each CTA of the mask.
+    parity: of a wait. count: of an init or an arrival (None: 1), the threads of a named barrier (None: all of the
+    block), n of a wait_group. bytes: announced, completed or copied. id: of a named barrier. mask: of the CTAs of a
+    multicast. writes, reads: memory touched now, or by the asynchronous work that is started; by which proxy says
+    ``what.proxy``. pipeline, method: the RolePipeline's variable and method as written, for messages. elected: one lane
+    of the warp does it (``elect.sync`` is part of the operation).
+    """
+
+    what: Effect
+    name: str
+    span: Span
+    barrier: Place | None = None
+    parity: Expr | None = None
+    count: Expr | None = None
+    bytes: Expr | None = None
+    id: Expr | None = None
+    mask: Expr | None = None
+    writes: tuple[Place, ...] = ()
+    reads: tuple[Place, ...] = ()
+    pipeline: str = ""
+    method: str = ""
+    elected: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return self.what.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Variables by number get their values at once (simultaneously)."""
+
+    targets: tuple[int, ...]
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    condition: Expr
+    then: Seq
+    orelse: Seq
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``for index in range(start, stop, step)``: index is a variable; the range is that of the integers."""
+
+    index: int
+    start: Expr
+    stop: Expr
+    step: int
+    signed: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """range None: until a Jump leaves it; once: a block that is left at its end as well."""
+
+    body: Seq
+    span: Span
+    range: Range | None = None
+    once: bool = False
+    label: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """To the next iteration of the loop of that label (``again``) or behind it."""
+
+    label: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodelled:
+    """why: as a clause that fits behind "not provable here:"."""
+
+    span: Span
+    why: str
+
+
+Node = Seq | Op | Assign | Branch | Loop | Jump | Return | Unmodelled
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """threads: the block's shape where it is known, cluster likewise. variables: how many there are, numbered from 0.
+
+    hint: a block shape that the source speaks of without promising it.
+    """
+
+    name: str
+    span: Span
+    program: Seq
+    arrays: tuple[Array, ...]
+    variables: int
+    threads: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] | None = None
+    hint: tuple[int, int, int] | None = None
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, in program order."""
+    yield node
+    if isinstance(node, Seq):
+        for inner in node.nodes:
+            yield from walk(inner)
+    elif isinstance(node, Branch):
+        yield from walk(node.then)
+        yield from walk(node.orelse)
+    elif isinstance(node, Loop):
+        yield from walk(node.body)
