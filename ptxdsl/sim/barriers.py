@@ -69,6 +69,7 @@ class NamedBarrier:
                 f"'{group.instruction.opcode}' on barrier {self.id} for {here}, while others have arrived on it for "
                 f"{there} at {at}",
                 "give a barrier the same thread count everywhere, and each role a barrier id of its own",
+                [(self.origin, f"those others arrived on barrier {self.id} here")],
             )
         self.arrived += threads
         self.warps[group.warp] = self.warps.get(group.warp, 0) | group.mask

@@ -119,7 +119,7 @@ class Report:
     def _help(self, main: Alike) -> Iterable[str]:
         barrier = main.first.waits.key
         if isinstance(barrier, Barrier) and (_inconsistent(barrier) or not self._alive(main.first)):
-            yield from _verdict(barrier)
+            yield from _verdict(barrier, self._exited(main.first, barrier))
         cycle = find_cycle(self._edges())
         if cycle is not None:
             yield "the cycle: " + "; ".join(
@@ -130,6 +130,12 @@ class Report:
         if machine.next_cluster < machine.cluster_count:
             left = (machine.cluster_count - machine.next_cluster) * machine.cluster_size
             yield f"{left} of {machine.cta_count} CTAs have not been started"
+
+    def _exited(self, one: Waiting, barrier: Barrier) -> str:
+        """Warps of the CTA that have never come to a barrier and will not."""
+        touched = self.machine.touches.get(barrier, {})
+        warps = [w for w in one.entity.cta.warps if not w.live and w not in touched]
+        return f"{entities_text(warps, True)} {'have' if plural(warps) else 'has'} exited" if warps else ""
 
     def _edges(self) -> dict[Entity, list[tuple[Entity, str]]]:
         edges: dict[Entity, list[tuple[Entity, str]]] = {}
@@ -315,14 +321,15 @@ def _inconsistent(barrier: Barrier) -> bool:
     return barrier.tx < 0 or (not barrier.pending and barrier.tx != 0)
 
 
-def _verdict(barrier: Barrier) -> Iterable[str]:
-    """What is wrong with a barrier to which nobody comes any more."""
+def _verdict(barrier: Barrier, exited: str) -> Iterable[str]:
+    """What is wrong with a barrier to which nobody comes any more. exited: who has done so without an arrival on it."""
     got = barrier.ledger
     if barrier.pending and barrier.phase == 0 and got.arrivals:
-        yield (
-            f"{barrier.name} counts {barrier.expected} arrivals a phase and gets {got.arrivals}: initialise it with "
-            "the number of arrivals that come, or let the missing ones come"
-        )
+        gets = f"{barrier.name} counts {barrier.expected} arrivals a phase and gets {got.arrivals}"
+        if exited:
+            yield f"{gets}; {exited} without arriving on it"
+        else:
+            yield f"{gets}: initialise it with the number of arrivals that come, or let the missing ones come"
     if barrier.tx > 0 and not barrier.pending:
         yield (
             f"all arrivals have come to {barrier.name}, but {got.came} of {got.expected} expected bytes: expect as "
@@ -412,6 +419,8 @@ def _lack(entities: Sequence[Entity], waits: WaitsFor) -> str:
     if isinstance(entities[0], AgentEntity):
         return "is not done"
     has = "have" if plural(entities) else "has"
+    if all(isinstance(entity, Warp) and not entity.live for entity in entities):
+        return f"{has} exited"
     return f"{has} given none back" if waits.what == "registers" else f"{has} not come"
 
 

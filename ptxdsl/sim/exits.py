@@ -46,11 +46,9 @@ def _warn_in_flight(machine: Machine, cta: Cta) -> None:
     for entity in _agents(machine, cta):
         if getattr(entity.agent, "harmless_at_exit", False):
             continue
-        waits = entity.agent.describe()
-        what = f"{waits.what} {waits.place}".strip()
         found = machine.places.diagnostic(
             IN_FLIGHT,
-            f"{cta_text(cta)} exited while its {entity.unit} operation was under way ({what})",
+            f"{cta_text(cta)} exited while its {entity.unit} operation was under way",
             entity.agent.origin,
             help="wait for its completion before the last thread exits",
         )

@@ -38,12 +38,13 @@ class Barrier:
     initial: the count it was initialised with, by ``origin``. seen: the newest phase that a wait has found complete,
     -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
     ledger: who has brought what in the phase under way, ``before`` in the one before it. place: ``name`` and what the
-    barrier is to a RolePipeline.
+    barrier is to a RolePipeline. initialiser: the warp and lane that initialised it; fenced: whether that thread
+    has made it known to the asynchronous proxy since, by a fence.
     """
 
     __slots__ = (
-        "address", "before", "cell", "done_at", "expected", "initial", "latest", "ledger", "name", "origin", "pending",
-        "phase", "place", "seen", "table", "tx", "word",
+        "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger", "name",
+        "origin", "pending", "phase", "place", "seen", "table", "tx", "word",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +68,8 @@ class Barrier:
         self.word = 0
         self.ledger = Ledger()
         self.before: Ledger | None = None
+        self.initialiser: tuple[Warp, int] | None = None
+        self.fenced = False
         self._store()
 
     # Looking
@@ -260,6 +263,7 @@ class Barriers:
         self.machine = machine
         self.live: dict[int, Barrier] = {}
         self.ended: dict[int, str] = {}
+        self.fences: dict[Cta, Instruction] = {}  # the first fence.mbarrier_init of each CTA
 
     def find(self, cta: Cta, address: int, operation: str) -> Barrier:
         """The barrier at a shared address. Raises Fault, or memory's AccessFault."""
@@ -272,6 +276,7 @@ class Barriers:
                 f"{operation}: the 8 bytes of the mbarrier {barrier.place} have been overwritten since its last "
                 f"operation: {barrier.cell[0]:#018x} instead of {barrier.word:#018x}",
                 "something writes over the barrier; end its life by mbarrier.inval before its memory is used otherwise",
+                barrier.history(),
             )
         return barrier
 
@@ -312,9 +317,10 @@ class Barriers:
             raise Fault(
                 "E1132",
                 f"mbarrier.init on {place}, where a barrier lives that was initialised with "
-                f"{_count(old.initial, 'arrival')} (line {old.origin.line} of the PTX text)"
+                f"{_count(old.initial, 'arrival')}"
                 + ("; its bytes have been overwritten since" if overwritten else f": {old.state()}"),
                 "initialise a barrier once, by one thread, and end it by mbarrier.inval before its memory is reused",
+                [(old.origin, f"{old.name} was initialised here before")],
             )
         barrier = Barrier(self, address, place, memoryview(bytes).cast("Q"), count, origin)  # type: ignore[arg-type]
         self.live[address] = barrier
@@ -335,6 +341,7 @@ class Barriers:
                     f"{operation} of {size} bytes to shared address {address:#x} writes over the live mbarrier "
                     f"{barrier.place} at {at:#x} ({barrier.state()})",
                     "end the barrier's life by mbarrier.inval before its memory is used otherwise",
+                    barrier.history(),
                 )
 
 

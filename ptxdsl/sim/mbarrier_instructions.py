@@ -6,23 +6,17 @@ Source: PTX ISA, "mbarrier.init" … "mbarrier.pending_count". Lanes act in thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxdsl.ptx.module import Address, Instruction, Operand, Sink
 from ptxdsl.record import dataclass
-from ptxdsl.sim.host import EXIT_WARNINGS, Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
 from ptxdsl.sim.lane_values import common, each, lane_numbers
 from ptxdsl.sim.layout import LANES, RANK_SHIFT
-from ptxdsl.sim.mbarrier import SIZE, Barrier, Barriers, barriers_of, shared_address
+from ptxdsl.sim.mbarrier import SIZE, Barrier, barriers_of, shared_address
 from ptxdsl.sim.mbarrier_word import token_pending, tokens
-
-if TYPE_CHECKING:
-    from ptxdsl.sim.cta import Cta
-    from ptxdsl.sim.machine import Machine
 
 _YES = np.ones(LANES, np.bool_)
 _NO = np.zeros(LANES, np.bool_)
@@ -95,8 +89,10 @@ def init(group: Group) -> None:
     made = form(group.instruction.opcode)
     table = barriers_of(group.machine, group.cta)
     counts = each(group, group.instruction.operands[1], "u32")
-    for address, count in zip(each(group, group.instruction.operands[0], "u64"), counts, strict=True):
-        table.init(group.cta, own(group, made, address), count, group.instruction)
+    addresses = each(group, group.instruction.operands[0], "u64")
+    for lane, address, count in zip(lane_numbers(group.mask), addresses, counts, strict=True):
+        barrier = table.init(group.cta, own(group, made, address), count, group.instruction)
+        barrier.initialiser = (group.warp, lane)
 
 
 @handles("mbarrier.inval")
@@ -255,24 +251,3 @@ def _later(group: Group, made: Form, result: Operand | None, pairs: list[tuple[B
     give_up(group)
     group.polled(Wait(ready, describe))
     return None
-
-
-def _unexpected(machine: Machine, cta: Cta) -> Iterator[tuple[Fault, Instruction]]:
-    """Barriers of a CTA that got bytes which nobody expected: who waited for them has passed too early, or never."""
-    table: Barriers | None = cta.cluster.states.get(Barriers)
-    for barrier in table.live.values() if table is not None else ():
-        if barrier.rank == cta.rank and barrier.tx < 0 and barrier.cell[0] == barrier.word:
-            size = -barrier.tx
-            yield (
-                Fault(
-                    "W1192",
-                    f"the mbarrier {barrier.place} is left with {size} byte{'' if size == 1 else 's'} that came and "
-                    f"that nobody expected, in phase {barrier.phase}",
-                    "let expect_tx announce as many bytes as the copies to this barrier bring, no fewer",
-                    barrier.history(with_phase_before=True),
-                ),
-                barrier.origin,
-            )
-
-
-EXIT_WARNINGS.append(_unexpected)

@@ -289,7 +289,9 @@ class Memory:
         peer = cta.cluster.ctas[rank]
         if peer.exited:
             raise AccessFault(
-                BAD_ADDRESS, f"access to the shared memory of the CTA of rank {rank}, whose threads have exited"
+                BAD_ADDRESS,
+                f"access to the shared memory of the CTA of rank {rank}, whose threads have exited: barrier.cluster "
+                "must be between the last access and the exit",
             )
         return peer
 

@@ -110,6 +110,8 @@ def test_two_roles_that_wait_for_each_other_first() -> None:
         "pending; no thread has come to it so far"
     )
     assert lines(found) == [
+        (10, "no thread has executed this arrival so far"),
+        (13, "no thread has executed this arrival so far"),
         (12, "warp 1 waits here for mbarrier bars[1], parity 0: phase 0, 32 of 32 arrivals pending; no thread has come "
              "to it so far"),
     ]  # fmt: skip
