@@ -43,8 +43,8 @@ class Barrier:
     """
 
     __slots__ = (
-        "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger", "name",
-        "origin", "pending", "phase", "place", "seen", "table", "tx", "word",
+        "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger",
+        "name", "origin", "pending", "phase", "place", "seen", "table", "tx", "word",
     )  # fmt: skip
 
     def __init__(
