@@ -170,6 +170,7 @@ ARITHMETIC: dict[str, tuple[bool, Any]] = {
     "ext.s": (False, lambda a, w: a),
     "ext.u": (True, lambda a, w: a),
     "trunc": (False, lambda a, w: a),
+    "mapa": (False, lambda a, rank, w: a + ((rank + 1) << CTA_SHIFT)),
 }
 
 
@@ -184,15 +185,24 @@ def compute(op: str, operands: list[int], bits: int, operand_bits: int) -> int:
 # ------------------------------------------------------------------------------------------------------ memory
 
 
+# Addresses are integers too, so that a pointer may go through any arithmetic: an array's ``base`` has a number of its own
+# in the bits from ARRAY_SHIFT up, and below them where the array may lie in 256 KiB of shared memory, the part of an
+# address that matrix descriptors keep. Shared memory of another CTA is at ``mapa`` of such an address and a rank.
+ARRAY_SHIFT = 20
+CTA_SHIFT = 40
+TENSOR = 1 << 39  # the base of tensor memory
+
+
 @dataclass(frozen=True, eq=False)
 class Array:
-    """A variable of shared memory (space ``shared``), or all tensor memory (space ``tensor``, bytes 0).
+    """A variable of shared memory, or all of its dynamic part.
 
-    name: as the source has it. bytes: None of dynamic shared memory. element: bytes of an element, 0 unknown.
+    name: as the source has it. base: the address that stands for its first byte. bytes: None of dynamic shared memory.
+    element: bytes of an element, 0 unknown.
     """
 
     name: str
-    space: str
+    base: int
     bytes: int | None
     element: int
     span: Span | None
@@ -200,17 +210,13 @@ class Array:
 
 @dataclass(frozen=True)
 class Place:
-    """Bytes of an array: ``width`` of them from byte ``offset`` for each executing thread.
+    """width bytes of shared memory from an address, for each executing thread.
 
-    array None: some shared memory, unknown which. offset None: any byte of the array. width None: unknown (to the
-    array's end); an Expr: as many bytes (a bulk copy's). cta: None of the thread's own CTA, else the rank in the
-    cluster.
+    address None: unknown. width None: unknown; an Expr: as many bytes (a bulk copy's).
     """
 
-    array: Array | None
-    offset: Expr | None
+    address: Expr | None
     width: int | Expr | None
-    cta: Expr | None = None
 
 
 # ---------------------------------------------------------------------------------------------------- programs
