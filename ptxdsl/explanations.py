@@ -1325,8 +1325,9 @@ and `.scale_vec`. The message names the field.
 tensor memory touched while something else is under way in it
 
 `tcgen05.ld` and `tcgen05.st` are asynchronous until `tcgen05.wait::ld` and `tcgen05.wait::st`; `mma`, `cp` and `shift`
-are until a `tcgen05.commit` that was issued after them arrives at its mbarrier. What touches the same lanes and columns
-before that, and one of the two writes, is a race; `cp` and `mma` of one CTA are in order among themselves.
+are until a `tcgen05.commit` arrives at its mbarrier that the same thread has issued after them. What touches the same
+lanes and columns before that, and one of the two writes, is a race; `cp` and `mma` of one CTA are in order among
+themselves.
 """,
     "E1166": """
 tensor memory that is never deallocated

@@ -171,7 +171,7 @@ def _place(group: Group, form: Form, address: Operand, split: int, writes: bool)
     accesses = [Access(r, writes, group.instruction, group.warp) for r in _regions(form, lane, column, split)]
     for access in accesses:
         memory.require(access.region, group.instruction.opcode)
-        memory.check(access, memory.moving + memory.queued)
+        memory.check(access, memory.moving + memory.incomplete)
     memory.moving += accesses
     return lane, column
 

@@ -3,7 +3,8 @@
 ``mma``, ``cp``, ``shift`` and ``commit`` become ``Work`` in the pipe of the CTA that issues them; it is carried out
 some time later, one piece after the other. The ISA promises an order for some pairs only (``mma`` after ``cp``, say),
 but programs that run on the card rely on it for more: scale factors are overwritten by ``cp`` while earlier ``mma`` may
-still be under way. A commit's arrival comes when its turn has come, so all earlier work is complete.
+still be under way. A commit's arrival comes when its turn has come, so all earlier work has been carried out; complete
+is what the commit's own thread has issued.
 
 Source: PTX ISA, "Issue Granularity", "Memory Consistency Model for 5th generation of TensorCore operations",
 "tcgen05.wait", "tcgen05.fence", "tcgen05.commit".
@@ -12,7 +13,7 @@ Source: PTX ISA, "Issue Granularity", "Memory Consistency Model for 5th generati
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.faults import DIVERGENT
@@ -25,7 +26,7 @@ from ptxdsl.sim.tensor_memory import Access, TensorMemory, tensor_memory
 from ptxdsl.sim.waits import lanes_text
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import Cta
+    from ptxdsl.sim.cta import Cta, Warp
     from ptxdsl.sim.machine import Machine
 
 PAIR = "E1167"
@@ -33,7 +34,10 @@ COMMIT_CYCLES = 1
 
 
 class Work:
-    """One asynchronous operation, an agent. accesses: what it does to which CTA's tensor memory."""
+    """One asynchronous operation, an agent. accesses: what it does to which CTA's tensor memory.
+
+    It is complete for others once a commit of the thread that issued it has arrived.
+    """
 
     unit = "tcgen05"
 
@@ -41,6 +45,8 @@ class Work:
         self.machine: Machine = group.machine
         self.cta: Cta = group.cta
         self.origin: Instruction = group.instruction
+        self.warp: Warp = group.warp
+        self.threads = group.mask
         self.cycles = cycles
         self.time = 0
         self.accesses: list[tuple[TensorMemory, Access]] = []
@@ -67,9 +73,8 @@ class Work:
 
     def step(self) -> bool:
         self.carry_out()
-        for memory, access in self.accesses:
-            memory.queued.remove(access)
         self.pipe.popleft()
+        self.pipe.carried_out += [Carried(self.warp, self.threads, *touched) for touched in self.accesses]
         return True
 
     def describe(self) -> WaitsFor:
@@ -81,7 +86,31 @@ class Work:
         return WaitsFor(".".join(self.origin.parts[:2]), place, state, by=(first,))
 
 
-Pipe = deque[Work]
+class Carried(NamedTuple):
+    """An access of work that is carried out. threads: a mask of the warp's, those that issued it."""
+
+    warp: Warp
+    threads: int
+    memory: TensorMemory
+    access: Access
+
+
+class Pipe(deque[Work]):
+    """A CTA's work in the order of its issue. carried_out: what no commit has followed yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.carried_out: list[Carried] = []
+
+    def complete(self, warp: Warp, threads: int) -> None:
+        """What these threads issued is complete."""
+        left = []
+        for done in self.carried_out:
+            if done.warp is warp and done.threads & threads:
+                done.memory.incomplete.remove(done.access)
+            else:
+                left.append(done)
+        self.carried_out = left
 
 
 def pipe_of(machine: Machine, cta: Cta) -> Pipe:
@@ -158,6 +187,7 @@ class Commit(Work):
         self.addresses = addresses
 
     def carry_out(self) -> None:
+        self.pipe.complete(self.warp, self.threads)
         table = barriers_of(self.machine, self.cta)
         for address in self.addresses:
             table.find(self.cta, address, "tcgen05.commit").arrive(1, 1, time=self.time)

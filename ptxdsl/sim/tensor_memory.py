@@ -2,9 +2,9 @@
 
 An address is ``lane << 16 | column``. Every instruction that touches tensor memory says which lanes and columns (a
 ``Region``); it may touch allocated columns alone. ``tcgen05.ld`` and ``.st`` are asynchronous until ``tcgen05.wait``,
-the others until they are carried out. The simulator moves the registers of ``ld`` and ``st`` at once (a register that
-``ld`` writes may be read without the wait) and remembers the region until the wait: whatever touches it in between is
-a race, found at the instruction that comes second.
+the others until a ``tcgen05.commit`` arrives that their thread has issued after them. The simulator moves the registers
+of ``ld`` and ``st`` at once (a register that ``ld`` writes may be read without the wait) and remembers the region until
+the wait: whatever touches it in between is a race, found at the instruction that comes second.
 
 Source: PTX ISA, "Tensor Memory", "Tensor Memory Allocation", "Access restrictions", "Memory Consistency Model for 5th
 generation of TensorCore operations".
@@ -74,7 +74,8 @@ class Allocation:
 
 
 class TensorMemory:
-    """One CTA's. words[lane, column]. moving: ``ld`` and ``st`` not waited for; queued: what is not carried out yet."""
+    """One CTA's. words[lane, column]. moving: ``ld`` and ``st`` not waited for; incomplete: work that no commit
+    has told the end of."""
 
     def __init__(self) -> None:
         self.words: Words = np.full((LANES, COLUMNS), UNWRITTEN, np.uint32)
@@ -83,7 +84,7 @@ class TensorMemory:
         self.largest_next = COLUMNS  # "should not increase between any two allocations"
         self.relinquished: Instruction | None = None
         self.moving: list[Access] = []
-        self.queued: list[Access] = []
+        self.incomplete: list[Access] = []
 
     # Allocation
 
@@ -128,7 +129,7 @@ class TensorMemory:
                 f"tcgen05.dealloc of {columns} columns at {address:#x}, not given by tcgen05.alloc; {self.owned()}",
             )
         whole = Access(Region(lanes_mask(0, LANES), found.first, found.first + columns), True, origin)
-        self.check(whole, [a for a in self.moving if a.writes] + self.queued)
+        self.check(whole, [a for a in self.moving if a.writes] + self.incomplete)
         return found
 
     def release(self, allocation: Allocation) -> None:
@@ -164,22 +165,18 @@ class TensorMemory:
             )
 
     def move(self, access: Access) -> None:
-        """``ld`` or ``st``: checked against what is not waited for or not carried out, and remembered. Raises Fault."""
-        self.check(access, self.moving + self.queued)
+        """``ld`` or ``st``: checked against what is not waited for or not complete, and remembered. Raises Fault."""
+        self.check(access, self.moving + self.incomplete)
         self.moving.append(access)
 
     def queue(self, access: Access) -> None:
         """Work that is carried out later, in order with its like: checked against ``ld`` and ``st`` not waited for."""
         self.check(access, self.moving)
-        self.queued.append(access)
+        self.incomplete.append(access)
 
     def waited(self, warp: Warp, writes: bool) -> None:
         """``tcgen05.wait::st`` (writes) or ``wait::ld`` of a warp."""
         self.moving = [a for a in self.moving if a.warp is not warp or a.writes != writes]
-
-    def carried_out(self, accesses: tuple[Access, ...]) -> None:
-        for access in accesses:
-            self.queued.remove(access)
 
     def check(self, access: Access, others: list[Access]) -> None:
         for other in others:
@@ -230,8 +227,8 @@ def _race(second: Access, first: Access) -> Fault:
         wait = f"the warp has not executed tcgen05.wait::{operation} since"
         help = f"tcgen05.wait::{operation} must come between, and a barrier after it where other threads go on"
     else:
-        wait = "which is not complete"
-        help = "wait on the mbarrier of a tcgen05.commit issued after it, then comes tcgen05.fence::after_thread_sync"
+        wait = "no tcgen05.commit that came after it in the same thread has arrived"
+        help = "wait on the mbarrier of such a tcgen05.commit, then comes tcgen05.fence::after_thread_sync"
     did = "writes" if first.writes else "reads"
     return Fault(
         RACE,

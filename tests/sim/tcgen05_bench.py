@@ -141,8 +141,8 @@ class Bench:
                 self.run()
         return result
 
-    def run(self) -> int:
-        """Carries out what is ready, until nothing is. How much that was."""
+    def run(self, *, committed: bool = True) -> int:
+        """Carries out what is ready, until nothing is. How much that was. committed: as if a commit followed."""
         count = 0
         while True:
             ready = next((agent for agent in self.agents if agent.ready()), None)
@@ -150,6 +150,8 @@ class Bench:
                 return count
             if ready.step():
                 self.agents.remove(ready)
+                if committed:
+                    ready.pipe.complete(ready.warp, ready.threads)
             count += 1
 
     def exit(self, cta: int = 0) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tcgen05_bench import Bench
 
 from ptxdsl.sim.host import Fault
+from ptxdsl.sim.layout import SHARED_START
 from ptxdsl.sim.tensor_memory import UNWRITTEN
 
 ALLOC = "tcgen05.alloc.cta_group::{}.sync.aligned.shared::cta.b32 [%r1], %r2;"
@@ -247,10 +248,27 @@ def test_load_before_the_work_is_done():
     bench.execute(SHIFT, {"%r1": 32 << 16 | 8})
     load(bench, "32x32b.x1", 32 << 16 | 16, warp=1)
     load(bench, "32x32b.x1", 8)
-    with pytest.raises(Fault, match=r"tcgen05.shift of PTX line .* not complete") as fault:
+    with pytest.raises(Fault, match=r"tcgen05.shift of PTX line .* no tcgen05.commit") as fault:
         load(bench, "32x32b.x1", 32 << 16 | 15, warp=1)
     assert "tcgen05.commit" in fault.value.help
     bench.run()
+    load(bench, "32x32b.x1", 32 << 16 | 15, warp=1)
+
+
+def test_work_is_done_when_a_commit_of_its_thread_has_arrived():
+    bench = Bench(eager=False).allocated()
+    bench.barrier(SHARED_START, 2)
+    commit = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1];"
+    bench.execute(SHIFT, {"%r1": 32 << 16 | 8})
+    bench.run(committed=False)
+    with pytest.raises(Fault, match=r"no tcgen05.commit"):  # carried out, but nobody can know it
+        load(bench, "32x32b.x1", 32 << 16 | 15, warp=1)
+    bench.execute(commit, {"%r1": SHARED_START}, warp=2)
+    bench.run(committed=False)
+    with pytest.raises(Fault, match="in the same thread"):
+        load(bench, "32x32b.x1", 32 << 16 | 15, warp=1)
+    bench.execute(commit, {"%r1": SHARED_START})
+    bench.run(committed=False)
     load(bench, "32x32b.x1", 32 << 16 | 15, warp=1)
 
 
@@ -267,7 +285,7 @@ def test_dealloc_of_what_is_in_use():
     bench = Bench(eager=False)
     alloc(bench, 32)
     bench.execute(SHIFT, {"%r1": 0})
-    with pytest.raises(Fault, match=r"not complete"):
+    with pytest.raises(Fault, match=r"no tcgen05.commit"):
         dealloc(bench, 0, 32)
     bench.run()
     bench.execute(STORE, {"%r1": 5, "%r10": 7})
