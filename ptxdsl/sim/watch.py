@@ -1,0 +1,109 @@
+"""What a run tells to whoever watches it: accesses to memory, asynchronous work, and all that orders them.
+
+A ``Watch`` is given to ``launch.simulate``; the machine, barriers, copies and matrix units call it as things happen, in
+the order in which they happen in this run. A warp's loads, stores and atomic operations come with ``ran``, in the
+access log of ``layout.LOG``; accesses of host instructions and of asynchronous work with ``touches`` and ``tensor``.
+Who does something is the one that ``stands`` or ``turn`` has told of last.
+
+Without a watch nothing of this costs anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.sim.layout import ACCESS, LOG
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.host import Group
+    from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.mbarrier import Barrier
+    from ptxdsl.sim.memory import Memory
+
+# reduce: an asynchronous reduction, atomic in each element.
+How = Literal["read", "write", "reduce"]
+
+
+class Watch:
+    """Does nothing; those who want to know override what they want."""
+
+    def begin(self, machine: Machine) -> None:
+        """Before the first turn."""
+
+    def ran(self, warp: Warp) -> None:
+        """Compiled code of a warp has come back."""
+
+    def stands(self, group: Group) -> None:
+        """A group is about to execute its host instruction, or to finish it after a wait."""
+
+    def executed(self, group: Group) -> None:
+        """It has; an instruction that only looked and did not find what it asks for is not told of."""
+
+    def issued(self, entity: AgentEntity) -> None:
+        """Asynchronous work has been started."""
+
+    def turn(self, entity: AgentEntity) -> None:
+        """Asynchronous work is about to make a step."""
+
+    def touches(self, cta: Cta, space: str, starts: int | npt.NDArray[Any], size: int, how: How) -> None:
+        """Bytes [start, start + size), of several starts those of each. cta: from which space and addresses are seen,
+        as ``Memory.view`` has them."""
+
+    def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
+        """Tensor memory of a CTA: a mask of 128 lanes, columns [first, end)."""
+
+    def initialised(self, barrier: Barrier) -> None:
+        """An mbarrier has begun its life."""
+
+    def invalidated(self, barrier: Barrier) -> None:
+        """It ends."""
+
+    def used(self, barrier: Barrier) -> None:
+        """Somebody works on an mbarrier without arriving: expect-tx, a test."""
+
+    def arrives(self, barrier: Barrier) -> None:
+        """An arrival or a complete-tx is about to count."""
+
+    def completed(self, barrier: Barrier) -> None:
+        """A phase is complete; ``barrier.phase`` is the one after it."""
+
+    def saw(self, group: Group, barrier: Barrier) -> None:
+        """A wait has found the phase before ``barrier.phase`` complete."""
+
+    def comes(self, group: Group, meeting: object, generation: int) -> None:
+        """The group arrives at a barrier of the CTA or cluster, in this generation of it."""
+
+    def leaves(self, group: Group, meeting: object, generation: int) -> None:
+        """The group goes on behind it."""
+
+    def exited(self, cta: Cta) -> None:
+        """The last thread of a CTA has exited; asynchronous work of its may be under way."""
+
+    def gone(self, cluster: Cluster) -> None:
+        """A cluster's CTAs are done, its memory goes to another."""
+
+
+class AccessLog:
+    """The memory of ``layout.LOG`` for one launch."""
+
+    def __init__(self, memory: Memory, capacity: int = 1 << 17) -> None:
+        self._entries: npt.NDArray[Any] = np.empty(capacity, ACCESS)
+        self._log: npt.NDArray[Any] = np.zeros(1, LOG)
+        self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
+        self._count = memoryview(self._log.view(np.uint64))
+        self.lost = 0  # accesses for which there was no room
+        memory.launch["trace"] = self._log.ctypes.data
+
+    def take(self) -> npt.NDArray[Any] | None:
+        """The records since the last call, None if there are none. They are overwritten when a warp runs again."""
+        count = self._count[0]
+        if not count:
+            return None
+        self._count[0] = 0
+        kept = min(count, len(self._entries))
+        self.lost += count - kept
+        return self._entries[:kept]
