@@ -85,6 +85,8 @@ class NamedBarrier:
         self.complete()
 
     def satisfied(self) -> bool:
+        if group.machine.watch is not None:
+            group.machine.watch.comes(group, self, self.generation)
         if self.origin is None:
             return False
         if self.expected is None:
@@ -182,6 +184,8 @@ def barrier(group: Group) -> Wait | None:
     if named.generation != generation:
         then(group)
         return None
+        if group.machine.watch is not None:
+            group.machine.watch.leaves(group, named, generation)
 
     def ready() -> bool:
         return named.generation != generation or named.satisfied()
@@ -307,3 +311,7 @@ def _cluster_barrier(group: Group) -> ClusterBarrier:
         group.require_whole_warp()
     cluster = group.cta.cluster
     return group.machine.state(cluster, _KEY, lambda: ClusterBarrier(cluster))
+    if group.machine.watch is not None:
+        group.machine.watch.comes(group, barrier, barrier.generation)
+        if group.machine.watch is not None:
+            group.machine.watch.leaves(group, barrier, generation - 1)

@@ -21,6 +21,7 @@ from ptxdsl.sim.program import build
 from ptxdsl.sim.schedule import Recording, Schedule, parse_schedule
 from ptxdsl.sim.timeline import Event, Trace
 from ptxdsl.sim.translate.warp_code import translate
+from ptxdsl.sim.watch import Watch
 from ptxdsl.sim.whereabouts import whereabouts
 from ptxdsl.source import Span
 
@@ -76,6 +77,7 @@ def simulate(
     progress: Callable[[Progress], None] | None = None,
     stdout: Callable[[str], None] | None = None,
     text_name: str = "<ptx>",
+    watch: Watch | None = None,
 ) -> Report:
     """Runs a kernel. Arrays among the arguments are modified in place.
 
@@ -83,13 +85,13 @@ def simulate(
     messages call them. line_map: by PTX line the source's span, shared_names: by PTX symbol the source's name of a
     shared variable, both for messages. trace: collect events for a timeline.
     record: keep the turns for a replay. progress: called every tenth of a second or so. stdout: called with what the
-    kernel prints, at once. text_name: what messages call the PTX text.
+    kernel prints, at once. text_name: what messages call the PTX text. watch: is told of all that happens.
 
     Raises CompileError for PTX that cannot be read or executed and for a recorded schedule that does not fit,
     LaunchError for a launch that the kernel or its target does not allow. What goes wrong in the kernel itself, a limit
     and Ctrl-C are in the report.
     """
-    code = compiled(ptx, kernel, text_name)
+    code = compiled(ptx, kernel, text_name, traced=watch is not None)
     program = code.program
     module, function = program.module, program.kernel
     shape = check_shape(module, function, program.symbols, grid, block, cluster, shared_bytes)
@@ -110,6 +112,7 @@ def simulate(
         record=record,
         progress=progress,
         stdout=stdout,
+        watch=watch,
     )
     return run(machine)
 
@@ -164,13 +167,16 @@ def _reached(machine: Machine, diagnostic: Diagnostic) -> Diagnostic:
     return Diagnostic(diagnostic.code, diagnostic.message, span, notes, diagnostic.help)
 
 
-def compiled(ptx: str | bytes | Module, kernel: str | None, text_name: str = "<ptx>") -> WarpCodeView:
-    """The host code of a kernel. Raises CompileError. The last few of a process are kept."""
+def compiled(
+    ptx: str | bytes | Module, kernel: str | None, text_name: str = "<ptx>", traced: bool = False
+) -> WarpCodeView:
+    """The host code of a kernel. Raises CompileError. The last few of a process are kept. traced: it writes the access
+    log."""
     if isinstance(ptx, Module):
-        return translate(build(ptx, kernel))
-    return _compiled(ptx, kernel, text_name)
+        return translate(build(ptx, kernel), trace=traced)
+    return _compiled(ptx, kernel, text_name, traced)
 
 
 @lru_cache(_CACHED)
-def _compiled(ptx: str | bytes, kernel: str | None, text_name: str) -> WarpCodeView:
-    return translate(build(read(ptx, text_name), kernel))
+def _compiled(ptx: str | bytes, kernel: str | None, text_name: str, traced: bool) -> WarpCodeView:
+    return translate(build(read(ptx, text_name), kernel), trace=traced)

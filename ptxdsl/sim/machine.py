@@ -29,6 +29,7 @@ from ptxdsl.sim.schedule import Recorder, Schedule
 from ptxdsl.sim.stall import Stall
 from ptxdsl.sim.timeline import Trace
 from ptxdsl.sim.turns import Turns
+from ptxdsl.sim.watch import AccessLog, Watch
 
 T = TypeVar("T")
 Dim3 = tuple[int, int, int]
@@ -77,6 +78,7 @@ class Machine:
         record: bool = False,
         progress: Callable[[Progress], None] | None = None,
         stdout: Callable[[str], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         program = code.program
         self.code = code
@@ -90,6 +92,8 @@ class Machine:
         self.trace = trace
         self.progress = progress
         self.stdout = stdout
+        self.watch = watch
+        self.log = AccessLog(memory) if watch is not None else None
         self.statistics = Statistics()
         self.warnings: list[Diagnostic] = []
         self.output: list[str] = []  # printf
@@ -150,6 +154,8 @@ class Machine:
         self.statistics.agents += 1
         if self.trace is not None:
             self.trace.add(clock, entity.name, "begin", agent.origin.opcode, agent.origin.line)
+        if self.watch is not None:
+            self.watch.issued(entity)
         if agent.ready():
             self._queue(entity)
         else:
@@ -179,6 +185,8 @@ class Machine:
         picker, turns, recorder = self.picker, self.turns, self.recorder
         statistics = self.statistics
         check = statistics.turns
+        if self.watch is not None:
+            self.watch.begin(self)
         self._start_clusters()
         while True:
             if not len(picker):
@@ -235,6 +243,8 @@ class Machine:
         agent = entity.agent
         cta = entity.cta
         agent.time = entity.clock + agent.cycles
+        if self.watch is not None:
+            self.watch.turn(entity)
         try:
             done = agent.step()
         except (Fault, AccessFault) as fault:
@@ -357,6 +367,8 @@ class Machine:
             check_exit(self, cta)
             cta.cluster.cut_off(cta)
             warn_at_exit(self, cta)
+            if self.watch is not None:
+                self.watch.exited(cta)
         self.changes += 1
         self.wake(cta.cluster, warp.clock)
         if cta.done:
@@ -369,6 +381,8 @@ class Machine:
             del self.resident[cluster.index]
             self._spare.append(cluster.storages)
             self._resident_warps -= self.cluster_size * self._cta_warps
+            if self.watch is not None:
+                self.watch.gone(cluster)
             if self.touches:
                 gone = [key for key, who in self.touches.items() if next(iter(who)).cta.cluster is cluster]
                 for key in gone:

@@ -154,6 +154,8 @@ class Barrier:
             if not complete:
                 raise Fault("E1137", f"a .noComplete arrival completes phase {self.phase} of the mbarrier {self.place}")
             self._complete()
+        if self.table.watch is not None:
+            self.table.watch.arrives(self)
         self._store()
         return first
 
@@ -180,6 +182,8 @@ class Barrier:
         if time > self.latest:
             self.latest = time
         if not self.pending and not self.tx and self.expected:
+        if self.table.watch is not None:
+            self.table.watch.arrives(self)
             self._complete()
         self._store()
 
@@ -222,6 +226,8 @@ class Barrier:
     def _too_many(self, lanes: int, count: int) -> None:
         total = lanes * count
         who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {total}"
+        if self.table.watch is not None:
+            self.table.watch.completed(self)
         if lanes > 1 and count > 1:
             who = f"{lanes} lanes arrive, each {count} times,"
         every = f"initialised with {_count(self.initial, 'arrival')} a phase"
@@ -279,6 +285,7 @@ class Barriers:
                 barrier.history(),
             )
         return barrier
+        self.watch = machine.watch if machine is not None else None
 
     def _absent(self, cta: Cta, address: int, operation: str) -> Fault:
         self.memory.view(cta, "shared::cluster", address, SIZE, write=True, align=SIZE)  # is it shared memory at all
@@ -296,6 +303,8 @@ class Barriers:
         )
 
     def place(self, cta: Cta, address: int) -> str:
+        if self.watch is not None:
+            self.watch.used(barrier)
         """A shared address in words: ``full[1]``, ``buffer+16``."""
         name, plus, distance = self.memory.shared_place(address).partition("+")
         variable = self.memory.symbols.places.get(name)
@@ -328,7 +337,9 @@ class Barriers:
         return barrier
 
     def inval(self, cta: Cta, address: int) -> None:
-        self.find(cta, address, "mbarrier.inval")
+        barrier = self.find(cta, address, "mbarrier.inval")
+        if self.watch is not None:
+            self.watch.invalidated(barrier)
         del self.live[address]
         self.ended[address] = "has been invalidated"
 
@@ -343,6 +354,8 @@ class Barriers:
                     "end the barrier's life by mbarrier.inval before its memory is used otherwise",
                     barrier.history(),
                 )
+        if self.watch is not None:
+            self.watch.initialised(barrier)
 
 
 def barriers_of(machine: Machine, cta: Cta) -> Barriers:

@@ -201,6 +201,8 @@ def _saw(group: Group, barrier: Barrier) -> None:
     if group.machine.trace is not None:
         group.machine.event("seen", barrier.place, group.instruction.line)
 
+    if group.machine.watch is not None:
+        group.machine.watch.saw(group, barrier)
 
 def _waitable(group: Group, made: Form, address: int) -> Barrier:
     address = own(group, made, address)

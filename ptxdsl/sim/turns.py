@@ -34,6 +34,7 @@ class Turns:
         self.machine = machine
         self.run = machine.code.run
         self.quads = machine.launch_quads
+        self.watch = machine.watch
         self.polling = Polling(machine, self)
         self.changed = False  # by this turn, so that others may be ready now
 
@@ -89,6 +90,8 @@ class Turns:
         statistics.warp_instructions += issued - warp.issued
         statistics.thread_instructions += retired - warp.retired
         warp.issued, warp.retired = issued, retired
+        if self.watch is not None:
+            self.watch.ran(warp)
 
     # Host instructions
 
@@ -101,6 +104,8 @@ class Turns:
         group = WarpGroup(machine, warp, info.instruction, mask)
         machine.statistics.host_instructions += 1
         info.executed = True
+        if self.watch is not None:
+            self.watch.stands(group)
         try:
             wait = handler(group)
         except NotWhole:
@@ -115,6 +120,8 @@ class Turns:
             if group.polling is not None:
                 self.polling.looked(warp, group, site)
             else:
+                if self.watch is not None:
+                    self.watch.executed(group)
                 warp.changes += 1
                 machine.changes += 1
                 self.changed = True
@@ -233,6 +240,8 @@ class Turns:
         info = machine.sites[blocked.site]
         again = wait.then or info.handler
         assert again is not None
+        if self.watch is not None:
+            self.watch.stands(group)
         try:
             more = again(group)
         except AccessFault as fault:
@@ -242,6 +251,8 @@ class Turns:
         if more is not None:
             self._wait(warp, Blocked(HANDLER, group, blocked.site, wait=more))
             return
+        if self.watch is not None:
+            self.watch.executed(group)
         warp.release(blocked.mask, info.next_block)
         warp.changes += 1
         machine.changes += 1
