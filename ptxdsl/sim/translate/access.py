@@ -23,7 +23,7 @@ from ptxdsl.sim.layout import (
 )
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
-from ptxdsl.sim.translate.runtime_pointers import WRITE
+from ptxdsl.sim.translate.runtime_pointers import FENCE, WRITE
 from ptxdsl.sim.translate.special import broadcast
 
 TYPE_BITS = {
@@ -96,6 +96,14 @@ def pointers(e: LaneEmitter, access: Access, address: str, kind: int) -> str:
     return e.do(
         f"call {Lanes64} @rt.pointers_{access.space}(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} {address}, "
         f"i32 {how}, i32 {e.site})"
+    )
+
+
+def trace_fence(e: LaneEmitter, site: int) -> None:
+    """Appends a fence to the access log."""
+    e.run(
+        f"call void @rt.trace(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} zeroinitializer, i32 {FENCE}, i32 0, "
+        f"i32 {site})"
     )
 
 

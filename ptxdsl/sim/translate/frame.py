@@ -16,6 +16,7 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.layout import CTA, RANK_SHIFT, WARP, offset
 from ptxdsl.sim.program import COLLECTIVE, HOST, NO_EFFECT, Block, Program
+from ptxdsl.sim.translate.access import trace_fence
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter
 from ptxdsl.sim.translate.meetings import emit_collective
@@ -25,6 +26,7 @@ from ptxdsl.sim.translate.runtime_fields import own
 from ptxdsl.sim.translate.slots import Slot
 
 MAX_PART = 2000  # instructions
+FENCES = frozenset(("fence", "membar"))
 
 Operation = Callable[[LaneEmitter, Instruction], None]
 
@@ -367,6 +369,9 @@ class Frame:
             emit = self.operations.get(first)
             if emit is None:
                 if first in NO_EFFECT:
+                    if e.traced and first in FENCES:
+                        e.begin(instruction)
+                        trace_fence(e, site)
                     return
                 raise Unsupported("the simulator does not have this instruction")
             e.site, e.ahead = site, self.counted - site - 1

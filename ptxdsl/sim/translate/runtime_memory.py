@@ -54,6 +54,8 @@ write:
   {store("access_space", "%space.byte", "i8")}
   {store("access_first", "%first.byte", "i8")}
   {store("access_mask", "%mask", "i8")}
+  {load("group")}
+  {store("access_group", "%group")}
   {store("access_addresses", "%a", V)}
   br label %done
 done:
