@@ -31,7 +31,8 @@ def differences(case: Kernel, found: dict[int, np.ndarray], card: dict[int, np.n
             good = ours == theirs
         bad = np.flatnonzero(~good)
         if bad.size:
-            yield f"argument {i} at {bad[0]}: {ours[bad[0]]} != {theirs[bad[0]]} of the card ({bad.size} of {ours.size})"
+            first = f"{ours[bad[0]]} != {theirs[bad[0]]} of the card"
+            yield f"argument {i} at {bad[0]}: {first} ({bad.size} of {ours.size})"
 
 
 def agrees(row: Row, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

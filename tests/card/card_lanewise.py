@@ -8,7 +8,11 @@ import numpy as np
 from card_rows import GROUPS, Row
 
 LANES = 256  # elements of a row: one CTA of as many threads
-SIZES = {"b16": 2, "f16": 2, "bf16": 2, "b64": 8, "f64": 8}  # bytes; of all others 4
+# Bytes; of all others 4.
+SIZES = {
+    **dict.fromkeys(("b16", "f16", "bf16", "least16", "near16", "zero16"), 2),
+    **dict.fromkeys(("b64", "f64", "nan64", "least64"), 8),
+}
 
 _SPECIAL_32 = (
     0,
@@ -73,6 +77,29 @@ def _values(kind: str, rng: np.random.Generator) -> np.ndarray:
         return np.exp(rng.uniform(-40, 40, n)).astype(np.float32).view(np.uint32)
     if kind == "angle":
         return rng.uniform(-np.pi, np.pi, n).astype(np.float32).view(np.uint32)
+    if kind in ("least", "least64"):  # about the smallest normal float32
+        values = rng.choice([1.0, -1.0], n) * np.ldexp(
+            1 + rng.integers(-8, 9, n) * 2.0**-24, rng.integers(-128, -124, n)
+        )
+        return values.astype(np.float32).view(np.uint32) if kind == "least" else values.view(np.uint64)
+    if kind == "edge":  # the smallest normal number and its neighbours
+        return rng.choice(np.array([0x00800000, 0x80800000, 0x00800001, 0x80800001, 0x00800002], np.uint32), n)
+    if kind == "unit":
+        return rng.choice(np.array([*range(0x3F7FFFFA, 0x3F800003)], np.uint32), n)
+    if kind == "zero":
+        return rng.choice(np.array([0, 0x80000000], np.uint32), n)
+    if kind in ("least16", "near16", "zero16"):
+        scale = {"least16": rng.integers(-16, -12, n), "near16": 0, "zero16": -100}[kind]
+        values = rng.choice([1.0, -1.0], n) * np.ldexp(1 + rng.integers(-8, 9, n) * 2.0**-11, scale)
+        return values.astype(np.float16).view(np.uint16)
+    if kind in ("nan64", "nan32"):
+        high, payload = (0x7FF0 << 48, 51) if kind == "nan64" else (0x7F80 << 16, 22)
+        nans = rng.integers(1, 1 << payload, n, dtype=np.uint64) | np.uint64(high)
+        nans |= rng.integers(0, 2, n, dtype=np.uint64) << np.uint64(payload)
+        nans |= rng.integers(0, 2, n, dtype=np.uint64) << np.uint64(63 if kind == "nan64" else 31)
+        ordinary = rng.standard_normal(n)
+        numbers = ordinary.view(np.uint64) if kind == "nan64" else ordinary.astype(np.float32).view(np.uint32)
+        return np.where(rng.random(n) < 0.7, nans, numbers).astype(np.uint64 if kind == "nan64" else np.uint32)
     if kind == "f64":
         bits = rng.integers(0, 2**64, n, dtype=np.uint64)
         special = np.array(

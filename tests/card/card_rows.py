@@ -229,6 +229,22 @@ GROUPS["convert_float"] = rows(
     + "\nf32 | cvt.sat.f32.f32 %r, %a; | f32\nf32 | cvt.ftz.f32.f32 %r, %a; | f32\nbf16 | cvt.rn.bf16.f16 %r, %a; | f16"
 )  # fmt: skip
 
+GROUPS["flush"] = rows(  # results about the smallest normal number, and NaNs with payloads
+    each("f32 | mul.<r>.ftz.f32 %r, %a, %b; | near least", r=ROUNDINGS)
+    + "\n" + each("f32 | fma.<r>.ftz.f32 %r, %a, %b, %c; | near least zero", r=ROUNDINGS)
+    + "\nf32 | div.rn.ftz.f32 %r, %b, %a; | near least\nf32 | add.rn.ftz.f32 %r, %a, %b; | least least\nf32 | mul.rn.f32 %r, %a, %b; | near least"
+    + "\nf16 | mul.ftz.f16 %r, %a, %b; | least16 near16\nf16 | fma.rn.ftz.f16 %r, %a, %b, %c; | least16 near16 zero16"
+    + "\nf32 | cvt.ftz.f32.f32 %r, %a; | least\nf32 | cvt.rn.ftz.f32.f64 %r, %a; | least64"
+    + "\n" + each("f32 | mul.<r>.ftz.f32 %r, %a, %b; | edge unit", r=ROUNDINGS)
+    + "\n" + each("f32 | fma.<r>.ftz.f32 %r, %a, %b, %c; | edge unit zero", r=ROUNDINGS)
+    + "\n" + each("f64 | <op>.rn.f64 %r, %a, %b; | nan64 nan64", op=("add", "mul"))
+    + "\n" + each("f64 | <op>.f64 %r, %a, %b; | nan64 nan64", op=("min", "max"))
+    + "\nf64 | fma.rn.f64 %r, %a, %b, %c; | nan64 nan64 nan64\nf64 | div.rn.f64 %r, %a, %b; | nan64 nan64\nf64 | sqrt.rn.f64 %r, %a; | nan64"
+    + "\nf64 | neg.f64 %r, %a; | nan64\nf64 | abs.f64 %r, %a; | nan64\nf32 | cvt.rn.f32.f64 %r, %a; | nan64"
+    + "\n" + each("f32 | <op><m>.f32 %r, %a, %b; | nan32 nan32", op=("min", "max"), m=("", ".NaN", ".xorsign.abs", ".NaN.xorsign.abs"))
+    + "\nf64 | cvt.f64.f32 %r, %a; | nan32\nf16 | cvt.rn.f16.f32 %r, %a; | nan32\nbf16 | cvt.rn.bf16.f32 %r, %a; | nan32"
+)  # fmt: skip
+
 # The ISA's bounds (relative to the result; absolute where the ISA states an absolute error).
 GROUPS["approximate"] = [
     *rows("f32 | ex2.approx.ftz.f32 %r, %a; | moderate\nf32 | ex2.approx.f32 %r, %a; | moderate", (2**-22.0, 2**-126.0)),

@@ -69,14 +69,19 @@ def test_fma_of_any_floats(rows):
         assert not show("fma", operands, got, expected_f32("fma", operands, mode))
 
 
+# Of several NaNs the one that an H200 gives: the last in this order of the operands.
+NAN_ORDER = {"div": (1, 0), "fma": (0, 2, 1)}
+
+
 def expected_f64(operation, operands, rounding):
-    """An operand's payload, the last NaN's, made quiet; the NaN of an invalid operation."""
+    """An operand's payload, made quiet; the NaN of an invalid operation."""
     result = []
     for row in zip(*operands, strict=True):
         row = [int(c) for c in row]
         code = computed(operation, row, "f64", rounding)
         if code is None:
-            nans = [c for c in row if c & ~(1 << 63) > FORMATS["f64"].infinity]
+            ordered = [row[i] for i in NAN_ORDER.get(operation, range(len(row)))]
+            nans = [c for c in ordered if c & ~(1 << 63) > FORMATS["f64"].infinity]
             code = nans[-1] | QUIET if nans else 0xFFF8 << 48
         result.append(code)
     return np.array(result, np.uint64)
@@ -219,7 +224,7 @@ def test_signs(rng):
     a, b = tuples(interesting("f64", rng), 2, rng)
     sign = np.uint64(1 << 63)
     quiet = np.where(np.isnan(a.view(np.float64)), np.uint64(QUIET), np.uint64(0))
-    assert np.array_equal(one("abs.f64", a, result="b64"), a & ~sign | quiet)
+    assert np.array_equal(one("abs.f64", a, result="b64"), np.where(quiet, a | quiet, a & ~sign))
     assert np.array_equal(one("neg.f64", a, result="b64"), np.where(quiet, a | quiet, a ^ sign))
     assert np.array_equal(one("copysign.f64", a, b, result="b64"), a & sign | b & ~sign)
 

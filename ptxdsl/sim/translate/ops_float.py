@@ -41,6 +41,7 @@ class Arithmetic:
     exact: Function
     directed: Function
     summands: Callable[..., tuple[Lanes, Lanes]] | None = None
+    nan: tuple[int, ...] = (0, 1)  # of several f64 operands that are NaN the card gives the last in this order
 
 
 def _one(a: Lanes) -> Lanes:
@@ -79,6 +80,7 @@ ARITHMETIC: dict[str, Arithmetic] = {
         lambda a, b, c: sum_to_odd(a * b, c),
         lambda mode, a, b, c: fma_f64(mode, a, b, c),
         lambda a, b, c: (a * b, c),
+        (0, 2, 1),
     ),
     # A quotient or root of floats is no nearer to a float, if it is none, than 2**-48 of it: the double is as good.
     "div": Arithmetic(
@@ -86,6 +88,7 @@ ARITHMETIC: dict[str, Arithmetic] = {
         lambda a, b: a / b,
         lambda a, b: a / b,
         lambda mode, a, b: quotient_f64(mode, a, b),
+        nan=(1, 0),
     ),
     "rcp": Arithmetic(
         1,
@@ -114,8 +117,29 @@ def float_result(operation: Arithmetic, rounding: str, ftz: bool, sat: bool, val
         if rounding == "rm" and operation.summands is not None:
             result = cancelled(result, *operation.summands(*doubles))
     if ftz:
-        result = flush(result)
+        tiny = is_tiny(operation.exact(*(value.fpext() for value in values)), rounding)
+        result = tiny.choose(result.as_bits() & (1 << 31), result.as_bits()).as_float()
     return saturate(result) if sat else canonical(result)
+
+
+def is_tiny(exact: Lanes, rounding: str) -> Lanes:
+    """Whether the float that a double is rounded to is flushed: below the smallest normal one, if exponents had no end.
+
+    The double is exact or rounded to odd.
+    """
+    size = exact.abs()
+    if rounding == "rn":
+        return size.fcmp("olt", LEAST_F32 * (1 - 2.0**-25))
+    toward_zero = size.fcmp("olt", LEAST_F32)
+    if rounding == "rz":
+        return toward_zero
+    away = size.fcmp("ole", LEAST_F32 * (1 - 2.0**-24))
+    negative = exact.as_bits().icmp("slt", 0)
+    grows = negative if rounding == "rm" else negative.icmp("eq", 0)
+    return grows.choose(away, toward_zero)
+
+
+LEAST_F32 = 2.0**-126
 
 
 def double_result(operation: Arithmetic, rounding: str, values: Sequence[Lanes]) -> Lanes:
@@ -123,7 +147,7 @@ def double_result(operation: Arithmetic, rounding: str, values: Sequence[Lanes])
         result = operation.nearest(*values)
     else:
         result = operation.directed(rounding, *values)
-    return payload(result, *values)
+    return payload(result, *(values[i] for i in operation.nan[: len(values)]))
 
 
 def arithmetic(name: str) -> Operation:
@@ -217,18 +241,18 @@ def _modified_extreme(form: Form, values: list[Lanes], smaller: bool) -> Lanes:
 
 def absolute(form: Form) -> None:
     (a,) = form.sources(1)
-    _sign_changed(form, a, a.abs(), a.abs())
+    _sign_changed(form, a, a.abs())
 
 
 def negative(form: Form) -> None:
     (a,) = form.sources(1)
-    _sign_changed(form, a, -a, a)
+    _sign_changed(form, a, -a)
 
 
-def _sign_changed(form: Form, operand: Lanes, result: Lanes, nan: Lanes) -> None:
-    """The card does these by an addition, which makes NaNs quiet or canonical; the sign of an f64 one is kept."""
+def _sign_changed(form: Form, operand: Lanes, result: Lanes) -> None:
+    """The card does these by an addition: f32 NaNs become canonical, f64 ones quiet, and keep their sign."""
     if form.type == "f64":
-        form.result(operand.is_nan().choose(nan.as_bits() | QUIET_F64, result.as_bits()).as_float())
+        form.result(operand.is_nan().choose(operand.as_bits() | QUIET_F64, result.as_bits()).as_float())
     else:
         form.result(canonical(flush(result) if form.has("ftz") else result))
 

@@ -29,6 +29,11 @@ def kind_of(form: Form) -> str:
     return form.type.removesuffix("x2")
 
 
+# What a result is flushed below: the smallest normal number, less half of what an 11-bit number there is exact to. The
+# card rounds before it looks, as if exponents had no end.
+LEAST_F16 = 2.0**-14 * (1 - 2.0**-12)
+
+
 def flush_half(bits: Lanes, kind: str) -> Lanes:
     small = (bits & 0x7FFF).icmp("ult", 1 << FORMATS[kind].mantissa_bits)
     return small.choose(bits & 0x8000, bits)
@@ -65,7 +70,8 @@ def arithmetic(function: Callable[..., Lanes], arity: int) -> Operation:
             result = function(*(widen_half(value, kind) for value in values), kind)
             codes = encode(result, kind, relu=relu).trunc("i16")
             if ftz:
-                codes = flush_half(codes, kind)
+                tiny = result.abs().fcmp("olt", LEAST_F16)
+                codes = tiny.choose(codes & 0x8000, codes)
             return saturate_half(codes, kind) if sat else codes
 
         put(form, form.apart(compute, *(halves(value) for value in form.sources(arity))))
