@@ -5,10 +5,10 @@
 Needs a GPU with PyTorch, and nvcc or cc for the C loop. Every row launches a kernel of two pointers and a number that
 does nothing; what is measured is the host's time for a burst of launches, the device idle before. The rounds go through
 all rows in turn, and a row's figure is its best round: whatever else the machine does only adds. Goals: a prepared
-launch at most 0.8 µs over the C loop (cuLaunchKernel), a checked one with two PyTorch tensors at most 2 µs over it, both
-at most 0.4 of Triton's, the prepared one at most cuda.core's with raw pointers. With ``--start``: the time of a process
-that loads and launches a kernel that was compiled before, beside one that only makes a context; goal 0.35 s. Exits 1
-where a goal is missed, 2 where there is no GPU, no PyTorch or no C compiler.
+launch at most 0.8 µs over the C loop (cuLaunchKernel), a checked one with two PyTorch tensors at most 2 µs over it,
+both at most 0.4 of Triton's, the prepared one at most cuda.core's with raw pointers. With ``--start``: the time of a
+process that loads and launches a kernel that was compiled before, beside one that only makes a context; goal 0.35 s.
+Exits 1 where a goal is missed, 2 where there is no GPU, no PyTorch or no C compiler.
 """
 
 from __future__ import annotations

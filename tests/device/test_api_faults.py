@@ -1,4 +1,4 @@
-"""Faults and hangs on the card come back as themselves; forks, threads, contexts, leaks. Faults have their own process."""
+"""Faults and hangs on the card come back as themselves; forks, threads, contexts, leaks."""
 
 import subprocess
 import sys

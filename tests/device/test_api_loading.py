@@ -13,7 +13,7 @@ from intrinsics import nanosleep, warpgroup_reg_alloc, warpgroup_reg_dealloc
 
 @kernel(threads=256, max_registers=128)
 def share(res: Pointer[Int32, MutAnyOrigin]):
-    var flag = unsafe_stack_allocation[1, Int32, address_space=.SHARED, alignment=4]().unsafe_origin_cast[MutAnyOrigin]()
+    var flag = unsafe_stack_allocation[1, Int32, address_space=.SHARED, alignment=4]()
     if thread_idx.x == 0:
         flag[] = 0
     barrier()
