@@ -1432,4 +1432,11 @@ an mbarrier's memory was written over
 A barrier lived until the block's end in memory that has been used for something else. That is undefined: the hardware
 may keep state of a barrier until mbarrier.inval ends its life.
 """,
+    "W1195": """
+one named barrier, two groups of warps
+
+Some warps have met at a named barrier, and other warps at the same one, with the same thread count. In this run one
+group came after the other; when they come at once, the hardware counts whoever arrives first, and warps of different
+groups let one another pass. Give each role a barrier id of its own (1 to 15).
+""",
 }

@@ -41,9 +41,10 @@ def shared_names(kernels: Iterable[Kernel]) -> dict[str, SharedName]:
 
 
 def _roles(kernel: Kernel, made: Mapping[Value, Op]) -> dict[Op, dict[int, str]]:
-    """By allocation and byte offset the names of the pipelines' mbarriers; with the pipelines' own names where several
-    different ones share one."""
+    """By allocation and byte offset the names of the pipelines' mbarriers; with the pipelines' own names where an
+    mbarrier has several roles or producers."""
     said: dict[tuple[Op, int], dict[str, list[str]]] = {}
+    producers: dict[tuple[Op, int], set[str]] = {}
     for op in walk(kernel.body):
         if op.name != "pipe.new":
             continue
@@ -56,9 +57,11 @@ def _roles(kernel: Kernel, made: Mapping[Value, Op]) -> dict[Op, dict[int, str]]
                 assert place is not None
                 at = place[0], place[1] + number * _MBARRIER_BYTES
                 said.setdefault(at, {}).setdefault(text, []).append(op.attrs["pipeline"])
+                if op.attrs["producer"]:
+                    producers.setdefault(at, set()).add(op.attrs["pipeline"])
     found: dict[Op, dict[int, str]] = {}
     for (allocation, offset), texts in said.items():
-        if len(texts) == 1:
+        if len(texts) == 1 and len(producers.get((allocation, offset), ())) < 2:
             words = next(iter(texts))
         else:
             words = ", ".join(f"{text} of `{'`, `'.join(dict.fromkeys(names))}`" for text, names in texts.items())

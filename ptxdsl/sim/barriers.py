@@ -6,26 +6,33 @@ count threads. Without a thread count a barrier waits for all threads of the CTA
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxdsl.ptx.module import Instruction, Operand
 from ptxdsl.record import dataclass
 from ptxdsl.sim.cta import Cluster, Cta, Warp
-from ptxdsl.sim.faults import BARRIER_MISUSE, CLUSTER_MISUSE
-from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
+from ptxdsl.sim.faults import BARRIER_MISUSE, CLUSTER_MISUSE, SHARED_ID
+from ptxdsl.sim.host import EXIT_WARNINGS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import LANES
+from ptxdsl.sim.who import numbers_text
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine import Machine
 
 BARRIERS = 16  # of a CTA
+_MOST_PARTIES = 8  # that are remembered of a barrier
 _KEY = "barriers"
 
 
 class NamedBarrier:
     """One of a CTA's sixteen. arrived: threads of the generation under way; expected: its thread count, None for all.
 
-    warps: which lanes of which warps have arrived; result: of a ``.red``, by generation.
+    warps: which lanes of which warps have arrived; result: of a ``.red``, by generation. parties: who met in
+    generations with a thread count, and where the first of them arrived.
     """
 
     __slots__ = (
@@ -37,6 +44,7 @@ class NamedBarrier:
         "id",
         "latest",
         "origin",
+        "parties",
         "results",
         "votes",
         "warps",
@@ -48,6 +56,7 @@ class NamedBarrier:
         self.generation = 0
         self.latest = self.done_at = 0
         self.results: dict[int, list[bool]] = {}  # of the last generations, the votes
+        self.parties: dict[frozenset[Warp], Instruction] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -76,6 +85,8 @@ class NamedBarrier:
         self.votes += votes
         self.latest = max(self.latest, group.time)
         group.touch(self)
+        if group.machine.watch is not None:
+            group.machine.watch.comes(group, self, self.generation)
         if self.expected is not None and self.arrived > self.expected:
             raise group.fault(
                 BARRIER_MISUSE,
@@ -85,8 +96,6 @@ class NamedBarrier:
         self.complete()
 
     def satisfied(self) -> bool:
-        if group.machine.watch is not None:
-            group.machine.watch.comes(group, self, self.generation)
         if self.origin is None:
             return False
         if self.expected is None:
@@ -96,6 +105,8 @@ class NamedBarrier:
     def complete(self) -> None:
         """Begins the next generation if this one is complete."""
         if self.satisfied():
+            if self.expected is not None and self.origin is not None and len(self.parties) < _MOST_PARTIES:
+                self.parties.setdefault(frozenset(self.warps), self.origin)
             self.results[self.generation] = self.votes
             self.results.pop(self.generation - 4, None)
             self.generation += 1
@@ -173,6 +184,8 @@ def barrier(group: Group) -> Wait | None:
     def then(group: Group) -> None:
         named.complete()
         group.after(named.done_at)
+        if group.machine.watch is not None:
+            group.machine.watch.leaves(group, named, generation)
         if destination is not None:
             yes = named.results[generation]
             if made.operation == "popc":
@@ -184,8 +197,6 @@ def barrier(group: Group) -> Wait | None:
     if named.generation != generation:
         then(group)
         return None
-        if group.machine.watch is not None:
-            group.machine.watch.leaves(group, named, generation)
 
     def ready() -> bool:
         return named.generation != generation or named.satisfied()
@@ -194,6 +205,30 @@ def barrier(group: Group) -> Wait | None:
         return named.describe(made.name, group.machine.touches.get(named, {}))
 
     return Wait(ready, describe, then, at=lambda: named.done_at)
+
+
+def _shared_ids(machine: Machine, cta: Cta) -> Iterator[tuple[Fault, Instruction]]:
+    """Barriers with a thread count at which different warps have met at different times: two roles that use one id. At
+    another time they may pair up otherwise."""
+    named: list[NamedBarrier] = cta.states.get(_KEY, [])
+    for barrier in named:
+        (first, here), *others = barrier.parties.items() or [(frozenset(), None)]
+        other = next((warps for warps, _ in others if not warps & first), None)
+        if here is None or other is None:
+            continue
+        who, whom = (numbers_text("warp", sorted(w.index for w in warps)) for warps in (first, other))
+        yield (
+            Fault(
+                SHARED_ID,
+                f"{who} have met at barrier {barrier.id}, and so have {whom}: warps of both may pair up",
+                "give each role a barrier id of its own",
+                [(barrier.parties[other], f"{whom} met here")],
+            ),
+            here,
+        )
+
+
+EXIT_WARNINGS.append(_shared_ids)
 
 
 def _uniform(group: Group, operands: tuple[Operand, ...]) -> bool:
@@ -276,6 +311,8 @@ def cluster_arrive(group: Group) -> None:
         lanes[group.warp] = lanes.get(group.warp, 0) | group.mask
     barrier.latest = max(barrier.latest, group.time)
     group.touch(barrier)
+    if group.machine.watch is not None:
+        group.machine.watch.comes(group, barrier, barrier.generation)
     barrier.complete()
 
 
@@ -295,6 +332,8 @@ def cluster_wait(group: Group) -> Wait | None:
     def then(group: Group) -> None:
         barrier.complete()
         group.after(barrier.done_at)
+        if group.machine.watch is not None:
+            group.machine.watch.leaves(group, barrier, generation - 1)
         barrier.pending[warp] &= ~group.mask
 
     def ready() -> bool:
@@ -311,7 +350,3 @@ def _cluster_barrier(group: Group) -> ClusterBarrier:
         group.require_whole_warp()
     cluster = group.cta.cluster
     return group.machine.state(cluster, _KEY, lambda: ClusterBarrier(cluster))
-    if group.machine.watch is not None:
-        group.machine.watch.comes(group, barrier, barrier.generation)
-        if group.machine.watch is not None:
-            group.machine.watch.leaves(group, barrier, generation - 1)

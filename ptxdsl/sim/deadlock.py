@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_NOTES = 12
 MOST_UNREACHED = 3  # notes of arrivals that were never executed
 _MEETINGS = (WHOLE, GATHER)
+_OTHER_SIDE = {"producer_mbar": ".release", "consumer_mbar": ".commit"}  # methods that arrive there
 _BRINGS = ("mbarrier.arrive", "mbarrier.arrive_drop", "cp.async.mbarrier.arrive", "tcgen05.commit")
 
 
@@ -228,7 +229,8 @@ class Report:
             touched = {w: i for w, i in touched.items() if not any(w in s.by for s in key.ledger.shares.values())}
             when = f", not in phase {key.phase}"
         there: dict[tuple[Instruction, str], list[Entity]] = {}
-        for entity in self._missing(one):
+        # Of a cluster's only barrier it says nothing that somebody came to it at another time.
+        for entity in self._missing(one) if waits.what != "cluster barrier" else ():
             at = touched.get(entity) if isinstance(entity, Warp) else None
             if at is not None:
                 there.setdefault((at, self._now([entity], one)), []).append(entity)
@@ -238,7 +240,7 @@ class Report:
         if main and isinstance(key, Barrier):
             yield from self._elsewhere(one)
             if key.pending and (not touched or not self._alive(one)):
-                yield from self._unreached()
+                yield from self._unreached(key)
 
     def _shares(self, one: Waiting, barrier: Barrier) -> Iterable[Note]:
         """What has come in the phase under way, and where those are now who brought it."""
@@ -287,7 +289,7 @@ class Report:
         there, here = self.places.span(instruction), self.places.span(near)
         return f"in line {there.line}" if there.source is here.source else f"at {self.places.line_text(instruction)}"
 
-    def _unreached(self) -> Iterable[Note]:
+    def _unreached(self, barrier: Barrier) -> Iterable[Note]:
         """The source's arrivals that nobody has executed: the one that is missed may be among them."""
         executed: dict[tuple[int, int], bool] = {}
         spans = {}
@@ -295,6 +297,8 @@ class Report:
             if site.handler is None or not site.instruction.opcode.startswith(_BRINGS):
                 continue
             span = self.places.span(site.instruction)
+            if barrier.side and _OTHER_SIDE[barrier.side] in span.text:
+                continue
             place = (span.start, span.end)
             executed[place] = executed.get(place, False) or site.executed
             spans[place] = span

@@ -19,6 +19,7 @@ from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.ledger import Ledger, history
 from ptxdsl.sim.mbarrier_word import TOKEN_PHASE, pack, token
 from ptxdsl.sim.memory import CLUSTER_LIMIT, SHARED_SPACES
+from ptxdsl.sim.who import entities_text
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SIZE = 8
 COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
+_AGAIN = "waited for a phase again"  # a warp's state: the barrier, the phase, the wait
 _WORDS = ("b64", "u64", "s64")  # arrays of them are arrays of barriers, in messages
 
 
@@ -44,7 +46,8 @@ class Barrier:
 
     __slots__ = (
         "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger",
-        "name", "origin", "pending", "phase", "place", "seen", "table", "tx", "word",
+        "name", "origin", "pending", "phase", "place", "seen", "table", "tx", "waited",
+        "word",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +71,7 @@ class Barrier:
         self.word = 0
         self.ledger = Ledger()
         self.before: Ledger | None = None
+        self.waited: dict[tuple[Warp, int], int] = {}  # the last phase that lanes of a warp have seen complete
         self.initialiser: tuple[Warp, int] | None = None
         self.fenced = False
         self._store()
@@ -100,9 +104,13 @@ class Barrier:
         """``producer_mbar`` or ``consumer_mbar``, where it is one of a RolePipeline's."""
         return self.place.partition(" (")[2].partition(" of stage")[0].partition("[")[0]
 
-    def saw(self) -> None:
-        """A wait has found the phase before this one complete."""
-        self.seen = self.phase - 1
+    def saw(self, warp: Warp | None = None, lanes: int = 0, at: Instruction | None = None) -> None:
+        """A wait, of lanes of a warp, has found the phase before this one complete."""
+        self.seen = phase = self.phase - 1
+        if warp is not None and phase >= 0:
+            if self.waited.get((warp, lanes)) == phase:
+                warp.states[_AGAIN] = (self, phase, at)
+            self.waited[warp, lanes] = phase
 
     def state(self, parity: bool = True) -> str:
         """The phase under way in words."""
@@ -146,6 +154,8 @@ class Barrier:
         first = token(self.phase, self.pending)
         if expect:
             self._add(lanes * expect)
+        if self.table.watch is not None:
+            self.table.watch.arrives(self)
         self.pending -= total
         self._note(arrivals=total, expected=lanes * expect)
         if time > self.latest:
@@ -154,8 +164,6 @@ class Barrier:
             if not complete:
                 raise Fault("E1137", f"a .noComplete arrival completes phase {self.phase} of the mbarrier {self.place}")
             self._complete()
-        if self.table.watch is not None:
-            self.table.watch.arrives(self)
         self._store()
         return first
 
@@ -174,6 +182,8 @@ class Barrier:
         self._settle(time)
 
     def complete_tx(self, size: int, time: int = 0) -> None:
+        if self.table.watch is not None:
+            self.table.watch.arrives(self)
         self._add(-size)
         self._note(came=size)
         self._settle(time)
@@ -182,8 +192,6 @@ class Barrier:
         if time > self.latest:
             self.latest = time
         if not self.pending and not self.tx and self.expected:
-        if self.table.watch is not None:
-            self.table.watch.arrives(self)
             self._complete()
         self._store()
 
@@ -218,6 +226,8 @@ class Barrier:
         self.done_at = self.latest
         if self.table.observer is not None:
             self.table.observer(self)
+        if self.table.watch is not None:
+            self.table.watch.completed(self)
 
     def _store(self) -> None:
         self.word = self.cell[0] = pack(self.phase, self.pending, self.tx, self.expected)
@@ -226,8 +236,6 @@ class Barrier:
     def _too_many(self, lanes: int, count: int) -> None:
         total = lanes * count
         who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {total}"
-        if self.table.watch is not None:
-            self.table.watch.completed(self)
         if lanes > 1 and count > 1:
             who = f"{lanes} lanes arrive, each {count} times,"
         every = f"initialised with {_count(self.initial, 'arrival')} a phase"
@@ -248,8 +256,18 @@ class Barrier:
             f"an arrival in phase {self.phase} of the mbarrier {self.place}, though nobody has waited for phase "
             f"{self.phase - 1}, which is complete; it was initialised with {_count(self.initial, 'arrival')} a phase",
             "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
-            self.history(with_phase_before=True),
+            self.history(with_phase_before=True) + self._waited_again(),
         )
+
+    def _waited_again(self) -> list[tuple[Instruction, str]]:
+        """If whoever arrives has come here past a wait for a phase that it had waited for before."""
+        machine = self.table.machine
+        who = machine.current if machine is not None else None
+        if machine is None or not isinstance(who, Warp) or _AGAIN not in who.states:
+            return []
+        barrier, phase, at = who.states[_AGAIN]
+        name = entities_text([who], machine.cta_count == 1)
+        return [(at, f"{name} passed this wait on phase {phase} of {barrier.name}, for which it had waited before")]
 
 
 class Barriers:
@@ -267,6 +285,7 @@ class Barriers:
         self.memory = memory
         self.observer = observer
         self.machine = machine
+        self.watch = machine.watch if machine is not None else None
         self.live: dict[int, Barrier] = {}
         self.ended: dict[int, str] = {}
         self.fences: dict[Cta, Instruction] = {}  # the first fence.mbarrier_init of each CTA
@@ -284,8 +303,9 @@ class Barriers:
                 "something writes over the barrier; end its life by mbarrier.inval before its memory is used otherwise",
                 barrier.history(),
             )
+        if self.watch is not None:
+            self.watch.used(barrier)
         return barrier
-        self.watch = machine.watch if machine is not None else None
 
     def _absent(self, cta: Cta, address: int, operation: str) -> Fault:
         self.memory.view(cta, "shared::cluster", address, SIZE, write=True, align=SIZE)  # is it shared memory at all
@@ -303,8 +323,6 @@ class Barriers:
         )
 
     def place(self, cta: Cta, address: int) -> str:
-        if self.watch is not None:
-            self.watch.used(barrier)
         """A shared address in words: ``full[1]``, ``buffer+16``."""
         name, plus, distance = self.memory.shared_place(address).partition("+")
         variable = self.memory.symbols.places.get(name)
@@ -334,6 +352,8 @@ class Barriers:
         barrier = Barrier(self, address, place, memoryview(bytes).cast("Q"), count, origin)  # type: ignore[arg-type]
         self.live[address] = barrier
         self.ended.pop(address, None)
+        if self.watch is not None:
+            self.watch.initialised(barrier)
         return barrier
 
     def inval(self, cta: Cta, address: int) -> None:
@@ -354,8 +374,6 @@ class Barriers:
                     "end the barrier's life by mbarrier.inval before its memory is used otherwise",
                     barrier.history(),
                 )
-        if self.watch is not None:
-            self.watch.initialised(barrier)
 
 
 def barriers_of(machine: Machine, cta: Cta) -> Barriers:

@@ -184,25 +184,28 @@ def wait(group: Group) -> Wait | None:
         for address, what in zip(each(group, address_operand, "u64"), each(group, what_operand, kind), strict=True)
     ]
     found = np.zeros(LANES, np.bool_)
+    seen = set()
     for lane, (barrier, what) in zip(lane_numbers(group.mask), pairs, strict=True):
         if _complete(group, made, barrier, what):
-            _saw(group, barrier)
+            seen.add(barrier)
             found[lane] = True
     if not found.any():
         return _later(group, made, result, pairs)
+    for barrier in seen:
+        _saw(group, barrier)
     if result is not None:
         group.write(result, found, "pred")
     return None
 
 
 def _saw(group: Group, barrier: Barrier) -> None:
-    barrier.saw()
+    barrier.saw(group.warp, group.mask, group.instruction)
     group.after(barrier.done_at)
+    if group.machine.watch is not None:
+        group.machine.watch.saw(group, barrier)
     if group.machine.trace is not None:
         group.machine.event("seen", barrier.place, group.instruction.line)
 
-    if group.machine.watch is not None:
-        group.machine.watch.saw(group, barrier)
 
 def _waitable(group: Group, made: Form, address: int) -> Barrier:
     address = own(group, made, address)

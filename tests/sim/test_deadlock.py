@@ -123,10 +123,7 @@ def test_two_roles_that_wait_for_each_other_first() -> None:
 def test_nobody_has_come_and_nobody_is_left() -> None:
     found = only(ring(0, 1))
     assert found.message.endswith("no thread has come to it so far, and nobody is left who could: warp 0 has exited")
-    assert lines(found) == [
-        (13, "no thread has executed this arrival so far"),
-        (18, "no thread has executed this arrival so far"),
-    ]
+    assert lines(found) == [(13, "no thread has executed this arrival so far")]  # not the release in line 18
 
 
 @pytest.mark.parametrize("schedule", ["random:1", "random:2", "slow:warp0", "slow:warp1"])
