@@ -75,6 +75,7 @@ def store(group: Group) -> None:
     def write(time: int) -> None:
         for number, target in enumerate(targets):
             there = view(cta, space, target, size, write=True)
+            machine.accesses(cta, space, target, size, "write" if made.operation is None else "reduce")
             if made.operation is None:
                 there[...] = data[number]
             else:
@@ -110,3 +111,4 @@ def store_zeros(group: Group) -> None:
             raise group.fault("E1150", f"st.bulk of {size} bytes; the size must be a multiple of 8")
         barriers_of(group.machine, group.cta).spare(shared_address(space, target), size, "st.bulk")
         group.machine.memory.view(group.cta, space, target, size, write=True, align=8)[...] = 0
+        group.machine.accesses(group.cta, space, target, size, "write")

@@ -22,6 +22,7 @@ from ptxdsl.sim.mbarrier import Barriers, barriers_of, shared_address
 from ptxdsl.sim.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.timeline import copy_cycles
 from ptxdsl.sim.transfer import BULK, Transfer, groups_of, wait_for
+from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
@@ -91,9 +92,16 @@ def _out(group: Group, made: Form, lane: int, target: int, start: int, size: int
 
     def read() -> None:
         taken.append(view(cta, made.source, start, size, write=False).copy())
+        group.machine.accesses(cta, made.source, start, size, "read")
 
     def write(time: int) -> None:
         there, data = view(cta, made.destination, target, size, write=True), taken[0]
+        if mask == 0xFFFF:
+            how: How = "reduce" if made.operation is not None else "write"
+            group.machine.accesses(cta, made.destination, target, size, how)
+        else:
+            places = np.flatnonzero(np.tile(mask >> np.arange(16) & 1, size // 16))
+            group.machine.accesses(cta, made.destination, target + places, 1, "write")
         if made.operation is not None:
             there[...] = reduced(made.operation, made.type, there, data)
         elif mask == 0xFFFF:
@@ -120,6 +128,7 @@ def _into(group: Group, made: Form, target: int, start: int, size: int, barrier:
 
     def read() -> None:
         taken.append(view(cta, made.source, start, size, write=False).copy())
+        group.machine.accesses(cta, made.source, start, size, "read")
 
     def fill(there: Bytes) -> None:
         if made.operation is None:
@@ -127,7 +136,8 @@ def _into(group: Group, made: Form, target: int, start: int, size: int, barrier:
         else:
             there[...] = reduced(made.operation, made.type, there, taken[0])
 
-    start_into(group, "tma", made.name, made.destination, places, size, size, read, fill)
+    how: How = "reduce" if made.operation is not None else "write"
+    start_into(group, "tma", made.name, made.destination, places, size, size, read, fill, how)
 
 
 def start_into(
@@ -140,6 +150,7 @@ def start_into(
     told: int,
     read: Callable[[], None],
     fill: Callable[[Bytes], None],
+    how: How = "write",
 ) -> None:
     """Starts a copy into shared memory. places: (shared address, address of the mbarrier that is told of it). size:
     bytes there; told: bytes that the mbarriers are told. fill: writes them, once for each place."""
@@ -154,6 +165,7 @@ def start_into(
         for target, barrier in places:
             table.spare(target, size, name)
             fill(machine.memory.view(cta, space, target, size, write=True))
+            machine.accesses(cta, space, target, size, how)
             signal(table, cta, barrier, told, name, time)
 
     machine.start(Transfer(unit, group, read, write, copy_cycles(size * len(places)), f"{told} bytes"))

@@ -45,7 +45,8 @@ def copy(group: Group) -> None:
         some = [(row, int(count)) for row, count in enumerate(counts) if count]
         origin = None
     taken: list[Array] = []
-    view, cta = group.machine.memory.view, group.cta
+    machine, cta = group.machine, group.cta
+    view = machine.memory.view
 
     def part(row: int, count: int) -> npt.NDArray[np.uint8]:
         return view(cta, "global", int(sources[row]), count, write=False)
@@ -57,14 +58,17 @@ def copy(group: Group) -> None:
     def read() -> None:
         if origin is not None:
             taken.append(origin.get())
+            machine.accesses(cta, origin.space, sources, size, "read")
             return
         rows = np.zeros((len(targets), size), np.uint8)
         for row, count in some or ():
             rows[row, :count] = part(row, count)
+            machine.accesses(cta, "global", int(sources[row]), count, "read")
         taken.append(rows.view(_WORDS[size]))
 
     def write(time: int) -> None:
         destination.put(taken[0])
+        machine.accesses(cta, destination.space, targets, size, "write")
 
     transfer = Transfer("cp.async", group, read, write, copy_cycles(size * len(targets)), f"{size} bytes a lane")
     groups_of(group, CP_ASYNC).add(group.mask, transfer)

@@ -13,6 +13,8 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any, TypeVar
 
+import numpy.typing as npt
+
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
@@ -29,7 +31,7 @@ from ptxdsl.sim.schedule import Recorder, Schedule
 from ptxdsl.sim.stall import Stall
 from ptxdsl.sim.timeline import Trace
 from ptxdsl.sim.turns import Turns
-from ptxdsl.sim.watch import AccessLog, Watch
+from ptxdsl.sim.watch import AccessLog, How, Watch
 
 T = TypeVar("T")
 Dim3 = tuple[int, int, int]
@@ -165,6 +167,11 @@ class Machine:
         """Adds an event of the entity whose turn it is to the trace, if there is one."""
         if self.trace is not None and self.current is not None:
             self.trace.add(self.current.clock if time is None else time, self.current.name, kind, detail, line)
+
+    def accesses(self, cta: Cta, space: str, starts: int | npt.NDArray[Any], size: int, how: How) -> None:
+        """Tells the watch, if there is one (``Watch.touches``)."""
+        if self.watch is not None:
+            self.watch.touches(cta, space, starts, size, how)
 
     def print(self, text: str) -> None:
         """Adds to the output of the program."""

@@ -18,6 +18,7 @@ ROW_BYTES = 16
 
 def read_rows(group: Group, addresses: Array) -> Array:
     """(rows, 16) bytes at addresses (uint64), each aligned to 16. A fault names the first row that is at fault."""
+    group.machine.accesses(group.cta, _space(group.instruction.opcode), addresses, ROW_BYTES, "read")
     near = _near(group, addresses, write=False)
     if near is not None:
         table, index = near
@@ -27,6 +28,7 @@ def read_rows(group: Group, addresses: Array) -> Array:
 
 def write_rows(group: Group, addresses: Array, rows: Array) -> None:
     """Stores (rows, 16) bytes at addresses; where two rows have the same address the later one stays."""
+    group.machine.accesses(group.cta, _space(group.instruction.opcode), addresses, ROW_BYTES, "write")
     near = _near(group, addresses, write=True)
     if near is not None:
         table, index = near

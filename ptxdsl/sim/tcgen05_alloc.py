@@ -76,6 +76,7 @@ def alloc(group: Group) -> Wait | None:
         memory.reserve(first, columns, group.instruction)
         word = group.machine.memory.view(group.cta, space, address, 4, write=True, align=4)
         word.view(np.uint32)[0] = first
+        group.machine.accesses(group.cta, space, address, 4, "write")
 
     memory.may_allocate(columns)
     if len(ctas) == 2:

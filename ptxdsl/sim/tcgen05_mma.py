@@ -50,6 +50,7 @@ from ptxdsl.sim.tcgen05_matmul import multiply, scale_values, scaled, shared_mat
 from ptxdsl.sim.tcgen05_sync import Work, cta_group, ctas_of
 from ptxdsl.sim.tensor_memory import BAD_ADDRESS, Access, Region, column_of, lane_of, lanes_mask, tensor_memory
 from ptxdsl.sim.timeline import matrix_cycles
+from ptxdsl.sim.wgmma_descriptor import CHUNK
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
@@ -314,6 +315,8 @@ class Product(Work):
         place = tile(shared, rows, self.descriptor.k, shared_bits(BITS[type], self.packed), transposed)
         address = (cta.rank << RANK_SHIFT) + shared.address + place.offset
         memory = self.machine.memory.view(cta, "shared::cta", address, place.size, write=False)
+        if self.machine.watch is not None:
+            self.machine.accesses(cta, "shared::cta", address + CHUNK * place.chunks.reshape(-1), CHUNK, "read")
         return shared_matrix(memory, place, type, self.packed, transposed)
 
     def _b(self, cta: Cta) -> Array:

@@ -51,7 +51,8 @@ from ptxdsl.sim.tensor_memory import (
     tensor_memory,
 )
 from ptxdsl.sim.timeline import COPY_BYTES_PER_CYCLE
-from ptxdsl.sim.wgmma_descriptor import elements
+from ptxdsl.sim.watch import How
+from ptxdsl.sim.wgmma_descriptor import CHUNK, elements
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
@@ -173,6 +174,10 @@ def _place(group: Group, form: Form, address: Operand, split: int, writes: bool)
         memory.require(access.region, group.instruction.opcode)
         memory.check(access, memory.moving + memory.incomplete)
     memory.moving += accesses
+    if group.machine.watch is not None:
+        how: How = "write" if writes else "read"
+        for region in (access.region for access in accesses):
+            group.machine.watch.tensor(group.cta, region.lanes, region.first, region.end, how)
     return lane, column
 
 
@@ -297,6 +302,7 @@ class Copy(Work):
         for cta in self.ctas:
             address = (cta.rank << RANK_SHIFT) + self.source.address + place.offset
             memory = self.machine.memory.view(cta, "shared::cta", address, place.size, write=False)
+            self.machine.accesses(cta, "shared::cta", address + CHUNK * place.chunks.reshape(-1), CHUNK, "read")
             words = copied_words(memory, place, self.bits)
             target = tensor_memory(self.machine, cta).words[:, self.column : self.column + self.shape.columns]
             for copy in range(self.lanes.shape[1]):

@@ -24,6 +24,7 @@ from ptxdsl.sim.mbarrier import barriers_of, shared_address
 from ptxdsl.sim.tcgen05_form import misformed
 from ptxdsl.sim.tensor_memory import Access, TensorMemory, tensor_memory
 from ptxdsl.sim.waits import lanes_text
+from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta, Warp
@@ -50,6 +51,7 @@ class Work:
         self.cycles = cycles
         self.time = 0
         self.accesses: list[tuple[TensorMemory, Access]] = []
+        self.touched: list[tuple[Cta, Access]] = []  # the same, by CTA
         self.pipe = pipe_of(self.machine, self.cta)
 
     def touches(self, cta: Cta, access: Access) -> None:
@@ -57,6 +59,7 @@ class Work:
         memory = tensor_memory(self.machine, cta)
         memory.require(access.region, self.origin.opcode)
         self.accesses.append((memory, access))
+        self.touched.append((cta, access))
 
     def issue(self) -> None:
         """Raises Fault where what it touches is not waited for."""
@@ -73,6 +76,11 @@ class Work:
 
     def step(self) -> bool:
         self.carry_out()
+        if self.machine.watch is not None:
+            for cta, access in self.touched:
+                region = access.region
+                how: How = "write" if access.writes else "read"
+                self.machine.watch.tensor(cta, region.lanes, region.first, region.end, how)
         self.pipe.popleft()
         self.pipe.carried_out += [Carried(self.warp, self.threads, *touched) for touched in self.accesses]
         return True

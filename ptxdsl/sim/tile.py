@@ -156,6 +156,20 @@ def block_at(said: Description, at: Sequence[int], write: bool = False) -> Block
     return Block(start, size, tuple(shape[::-1]), tuple(strides[::-1]), tuple(inside[::-1]))
 
 
+def runs(said: Description, at: Sequence[int], write: bool = False) -> tuple[npt.NDArray[np.int64], int]:
+    """The bytes of global memory that a tile moves: addresses, and how many follow each."""
+    block = block_at(said, at, write)
+    if block is None:
+        return np.zeros(0, np.int64), 0
+    size, inner = tile_of(said).item, 0
+    if block.strides[-1] == size:
+        size, inner = size * block.shape[-1], 1
+    starts = np.array([block.start])
+    for count, stride in list(zip(block.shape, block.strides, strict=True))[: len(block.shape) - inner]:
+        starts = (starts[:, None] + np.arange(count) * stride).reshape(-1)
+    return starts, size
+
+
 def load(said: Description, at: Sequence[int], view: GlobalView) -> Array:
     """The rows of a tile as shared memory gets them, (rows, row bytes), from global memory. Gaps of packed types are
     zero."""

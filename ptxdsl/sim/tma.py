@@ -27,12 +27,14 @@ from ptxdsl.sim.tile import (
     check_start,
     load,
     put,
+    runs,
     store,
     take,
     tile_of,
 )
 from ptxdsl.sim.timeline import copy_cycles
 from ptxdsl.sim.transfer import BULK, Transfer, groups_of
+from ptxdsl.sim.watch import How
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -126,6 +128,7 @@ def _into(group: Group, made: Form, said: Description, at: list[int], target: in
 
     def read() -> None:
         rows = [load(part, place, look) for part, place in parts]
+        _tell(group, parts, "read")
         taken.append(rows[0] if len(rows) == 1 else np.concatenate(rows))
 
     def fill(there: Bytes) -> None:
@@ -153,9 +156,11 @@ def _out(group: Group, made: Form, lane: int, said: Description, at: list[int], 
 
     def read() -> None:
         taken.append(take(whole, memory.view(cta, "shared::cta", start, tile.size, write=False), start))
+        group.machine.accesses(cta, "shared::cta", start, tile.size, "read")
 
     def write(time: int) -> None:
         rows = len(taken[0]) // len(parts)
+        _tell(group, parts, "write" if reducing is None else "reduce")
         for number, (part, place) in enumerate(parts):
             store(part, place, taken[0][number * rows : (number + 1) * rows], change, reducing)
 
@@ -163,6 +168,16 @@ def _out(group: Group, made: Form, lane: int, said: Description, at: list[int], 
     transfer = Transfer("tma", group, read, write, copy_cycles(tile.size), what, leaves=True)
     groups_of(group, BULK).add(1 << lane, transfer)
     group.machine.start(transfer)
+
+
+def _tell(group: Group, parts: list[tuple[Description, list[int]]], how: How) -> None:
+    """Tells the watch of the global memory that a copy moves."""
+    if group.machine.watch is None:
+        return
+    for part, place in parts:
+        starts, size = runs(part, place, how != "read")
+        if size:
+            group.machine.accesses(group.cta, "global", starts, size, how)
 
 
 def _check_aligned(group: Group, made: Form, address: int) -> None:

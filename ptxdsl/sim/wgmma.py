@@ -25,7 +25,7 @@ from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.matrix_sparse import expand
 from ptxdsl.sim.mma import read_columns, registers_of, require_all_lanes
-from ptxdsl.sim.wgmma_descriptor import decode, elements, tile
+from ptxdsl.sim.wgmma_descriptor import CHUNK, decode, elements, tile
 from ptxdsl.sim.wgmma_form import Form, parse, unsupported
 from ptxdsl.sim.wgmma_hazards import Uses, touched_early
 
@@ -114,7 +114,10 @@ class Product:
             )
         place = tile(fields, *extent)
         address = self.warpgroup.shared_start + fields.address + place.offset
-        memory = self.warpgroup.machine.memory.view(self.cta, "shared", address, place.size, write=False)
+        machine = self.warpgroup.machine
+        memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
+        if machine.watch is not None:
+            machine.accesses(self.cta, "shared", address + CHUNK * place.chunks.reshape(-1), CHUNK, "read")
         return elements(place, memory)
 
     def missing(self) -> tuple[int, ...]:

@@ -225,6 +225,9 @@ def _memory(group: Group, transfer: Transfer, write: bool) -> Array:
         for line in range(transfer.lines):  # the first line that is at fault is to be named
             view(group.cta, transfer.space, address + line * stride, length, write=write, align=align)
         raise
+    if group.machine.watch is not None:
+        starts = address + stride * np.arange(transfer.lines)
+        group.machine.accesses(group.cta, transfer.space, starts, length, "write" if write else "read")
     return np.ndarray((transfer.lines, length), np.uint8, octets, strides=(stride, 1))
 
 

@@ -104,7 +104,7 @@ class Bench:
         self.states: dict[Any, Any] = {}
         self.agents: list[Any] = []
         self.eager = eager
-        self.trace = self.current = None
+        self.trace = self.current = self.watch = None
         self.cta_count = ctas
         self.last_registers: dict[str, Any] = {}
         cluster = Cluster()
@@ -120,6 +120,9 @@ class Bench:
         if key not in owner.states:
             owner.states[key] = factory()
         return owner.states[key]
+
+    def accesses(self, *told: Any) -> None:
+        pass
 
     def start(self, agent: Any) -> None:
         self.agents.append(agent)

@@ -102,8 +102,8 @@ def pointers(e: LaneEmitter, access: Access, address: str, kind: int) -> str:
 def trace_fence(e: LaneEmitter, site: int) -> None:
     """Appends a fence to the access log."""
     e.run(
-        f"call void @rt.trace(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} zeroinitializer, i32 {FENCE}, i32 0, "
-        f"i32 {site})"
+        f"call void @rt.trace(ptr %warp, i64 {e.index}, i8 {e.active()}, {Lanes64} zeroinitializer, i32 {FENCE}, "
+        f"i32 0, i32 {site})"
     )
 
 
