@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.record import dataclass, field
 from ptxdsl.sim.cta import AgentEntity, Warp
 from ptxdsl.sim.cycle import find_cycle
-from ptxdsl.sim.faults import DEADLOCK, DIVERGENT, Note
-from ptxdsl.sim.host import WaitsFor
+from ptxdsl.sim.faults import DEADLOCK, Note
 from ptxdsl.sim.ledger import origin_text, share_text
 from ptxdsl.sim.mbarrier import Barrier
-from ptxdsl.sim.waits import GATHER, POLL, WHOLE, Blocked, lanes_text
+from ptxdsl.sim.waiting import (
+    Alike,
+    Waiting,
+    alike_ones,
+    all_waiting,
+    divergent,
+    lack_text,
+    place,
+    short_name,
+    what_text,
+)
+from ptxdsl.sim.waits import GATHER, POLL, WHOLE, lanes_text
 from ptxdsl.sim.who import Entity, entities_text, plural
 
 if TYPE_CHECKING:
@@ -31,31 +40,12 @@ _OTHER_SIDE = {"producer_mbar": ".release", "consumer_mbar": ".commit"}  # metho
 _BRINGS = ("mbarrier.arrive", "mbarrier.arrive_drop", "cp.async.mbarrier.arrive", "tcgen05.commit")
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """One group or agent that waits. lanes: 0 of an agent."""
-
-    entity: Entity
-    lanes: int
-    instruction: Instruction
-    waits: WaitsFor
-    kind: str
-
-
-@dataclass(slots=True, eq=False)
-class Alike:
-    """Those that wait at one instruction for the same."""
-
-    first: Waiting
-    members: list[Waiting] = field(default_factory=list)
-
-
 def report(machine: Machine) -> Diagnostic:
     """The diagnostic: E1180 where lanes of a warp wait for one another at different places, else E1190."""
-    waiting = list(_waiting(machine))
+    waiting = list(all_waiting(machine))
     for warp in dict.fromkeys(w.entity for w in waiting if isinstance(w.entity, Warp)):
         if all(b.kind in _MEETINGS for b in warp.waits) and warp.waits:
-            return _divergent(machine, warp)
+            return divergent(machine, warp)
     kernel = machine.program.kernel.name
     if not waiting:  # lanes that neither run nor wait
         return Diagnostic(DEADLOCK, f"deadlock in kernel '{kernel}'")
@@ -75,7 +65,7 @@ class Report:
 
     def diagnostic(self) -> Diagnostic:
         # First those whose wait says most of the cause.
-        groups = sorted(_alike(self.waiting), key=self._rank)
+        groups = sorted(alike_ones(self.waiting), key=self._rank)
         main = groups[0]
         notes: list[Note] = []
         message = ""
@@ -84,10 +74,10 @@ class Report:
             known = self._key(first) in self.told
             words, about = ("", []) if known else (self._nobody(first), list(self._about(first, group is main)))
             if group is main:
-                message = f"{self._who(group)} for {_what(first)}{words}"
+                message = f"{self._who(group)} for {what_text(first)}{words}"
             else:
                 notes.append(
-                    (self.places.span(first.instruction), f"{self._who(group)} here for {_what(first)}{words}")
+                    (self.places.span(first.instruction), f"{self._who(group)} here for {what_text(first)}{words}")
                 )
             notes += about
         if len(notes) > MOST_NOTES:
@@ -110,7 +100,7 @@ class Report:
         few = len(group.members)  # the odd one out says more than the many that wait for him at a barrier
         return (
             isinstance(first.entity, AgentEntity), first.kind in (POLL, *_MEETINGS), consistent, only_symptom, few,
-            _place(first),
+            place(first),
         )  # fmt: skip
 
     def _alive(self, one: Waiting) -> bool:
@@ -142,7 +132,7 @@ class Report:
         edges: dict[Entity, list[tuple[Entity, str]]] = {}
         for one in self.waiting:
             edges.setdefault(one.entity, []).extend(
-                (server, _short(one.waits)) for server in self._missing(one) if server is not one.entity
+                (server, short_name(one.waits)) for server in self._missing(one) if server is not one.entity
             )
         return edges
 
@@ -205,7 +195,7 @@ class Report:
         waits = one.waits
         if waits.by is not None:
             missing = [entity for entity in self._missing(one) if entity is not one.entity]
-            return f"; {entities_text(missing, self.alone)} {_lack(missing, waits)}" if missing else ""
+            return f"; {entities_text(missing, self.alone)} {lack_text(missing, waits)}" if missing else ""
         if waits.key is None or self.machine.touches.get(waits.key):
             return ""
         if self._missing(one):
@@ -221,7 +211,7 @@ class Report:
             return
         self.told.add(key)
         touched = self.machine.touches.get(key, {})
-        name, when = _short(waits), ""
+        name, when = short_name(waits), ""
         if isinstance(key, Barrier):
             if key.ledger.shares:
                 yield self.places.span(key.origin), origin_text(key)
@@ -258,7 +248,7 @@ class Report:
             own = self.of_entity.get(entity)
             if own:
                 text = f"now {it} {waits} for " + " and ".join(
-                    dict.fromkeys(f"{_short(w.waits)} {self._line(w.instruction, one.instruction)}" for w in own)
+                    dict.fromkeys(f"{short_name(w.waits)} {self._line(w.instruction, one.instruction)}" for w in own)
                 )
             elif isinstance(entity, AgentEntity):
                 text = f"{it} {has} done that"
@@ -273,12 +263,12 @@ class Report:
         if self.machine.touches.get(one.waits.key):
             return
         there: dict[tuple[int, int], tuple[Instruction, list[Entity], list[str]]] = {}
-        for place, by in self._siblings(one):
+        for name, by in self._siblings(one):
             for entity, at in by.items():
                 span = self.places.span(at)
                 _, entities, names = there.setdefault((span.start, span.end), (at, [], []))
                 entities.append(entity)
-                names.append(place)
+                names.append(name)
         for at, entities, names in there.values():
             yield (
                 self.places.span(at),
@@ -299,10 +289,10 @@ class Report:
             span = self.places.span(site.instruction)
             if barrier.side and _OTHER_SIDE[barrier.side] in span.text:
                 continue
-            place = (span.start, span.end)
-            executed[place] = executed.get(place, False) or site.executed
-            spans[place] = span
-        unreached = [spans[place] for place, reached in executed.items() if not reached]
+            where = (span.start, span.end)
+            executed[where] = executed.get(where, False) or site.executed
+            spans[where] = span
+        unreached = [spans[where] for where, reached in executed.items() if not reached]
         for span in unreached[:MOST_UNREACHED]:
             yield span, "no thread has executed this arrival so far"
 
@@ -350,85 +340,3 @@ def _verdict(barrier: Barrier, exited: str) -> Iterable[str]:
             f"{barrier.name} got {got.came} bytes and expects {got.expected}: expect as many as the copies bring, in "
             "every CTA where they arrive"
         )
-
-
-def _place(one: Waiting) -> tuple[int, int]:
-    return one.entity.cta.linear, one.entity.index if isinstance(one.entity, Warp) else 0
-
-
-def _waiting(machine: Machine) -> Iterable[Waiting]:
-    for cluster in machine.resident.values():
-        for entity in cluster.blocked:
-            if isinstance(entity, AgentEntity):
-                yield Waiting(entity, 0, entity.agent.origin, entity.agent.describe(), "agent")
-                continue
-            for blocked in entity.waits:
-                yield Waiting(
-                    entity, blocked.mask, blocked.instruction, _describe(machine, entity, blocked), blocked.kind
-                )
-
-
-def _describe(machine: Machine, warp: Warp, blocked: Blocked) -> WaitsFor:
-    if blocked.wait is not None:
-        return blocked.wait.describe()
-    if blocked.kind == POLL:
-        return WaitsFor("memory", "", "a loop that reads the same again and again, and nobody writes any more")
-    if blocked.kind == GATHER:
-        missing = blocked.members & warp.live & ~blocked.mask
-        return WaitsFor("lanes", lanes_text(missing).partition(" ")[2], "named in its member mask", by=(warp,))
-    return WaitsFor(
-        "lanes", lanes_text(warp.live & ~blocked.mask).partition(" ")[2], "as it needs the whole warp", by=(warp,)
-    )
-
-
-def _divergent(machine: Machine, warp: Warp) -> Diagnostic:
-    first, *others = warp.waits
-    missing = (first.members & warp.live if first.kind == GATHER else warp.live) & ~first.mask
-    needs = f"names {lanes_text(first.members)}" if first.kind == GATHER else "needs all lanes of its warp"
-    notes = [
-        (machine.places.span(other.instruction), f"{lanes_text(other.mask)} wait at this '{other.instruction.opcode}'")
-        for other in others
-    ]
-    return machine.places.diagnostic(
-        DIVERGENT,
-        f"'{first.instruction.opcode}' {needs}, but {lanes_text(missing)} will never come",
-        first.instruction,
-        warp,
-        first.mask,
-        "let all lanes reach the same instruction: move it out of the branch",
-        tuple(notes),
-    )
-
-
-def _alike(waiting: list[Waiting]) -> list[Alike]:
-    groups: dict[object, Alike] = {}
-    for one in sorted(waiting, key=_place):
-        waits = one.waits
-        key = (one.instruction.line, waits.what, waits.place, waits.parity, waits.state, one.entity.unit)
-        groups.setdefault(key, Alike(one)).members.append(one)
-    return list(groups.values())
-
-
-def _name(waits: WaitsFor) -> str:
-    return f"{waits.what} {waits.place}".strip()
-
-
-def _short(waits: WaitsFor) -> str:
-    """The name that is good enough where the whole one stands nearby."""
-    return f"mbarrier {waits.key.name}" if isinstance(waits.key, Barrier) else _name(waits)
-
-
-def _lack(entities: Sequence[Entity], waits: WaitsFor) -> str:
-    """What those have not done who are waited for."""
-    if isinstance(entities[0], AgentEntity):
-        return "is not done"
-    has = "have" if plural(entities) else "has"
-    if all(isinstance(entity, Warp) and not entity.live for entity in entities):
-        return f"{has} exited"
-    return f"{has} given none back" if waits.what == "registers" else f"{has} not come"
-
-
-def _what(one: Waiting) -> str:
-    waits = one.waits
-    parity = f", parity {waits.parity}" if waits.parity is not None else ""
-    return _name(waits) + parity + (f": {waits.state}" if waits.state else "")

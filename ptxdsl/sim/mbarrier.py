@@ -17,9 +17,9 @@ from ptxdsl.sim.cta import Warp
 from ptxdsl.sim.host import Fault, WaitsFor
 from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.ledger import Ledger, history
+from ptxdsl.sim.mbarrier_faults import AGAIN, ahead, too_many
 from ptxdsl.sim.mbarrier_word import TOKEN_PHASE, pack, token
 from ptxdsl.sim.memory import CLUSTER_LIMIT, SHARED_SPACES
-from ptxdsl.sim.who import entities_text
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 SIZE = 8
 COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
-_AGAIN = "waited for a phase again"  # a warp's state: the barrier, the phase, the wait
 _WORDS = ("b64", "u64", "s64")  # arrays of them are arrays of barriers, in messages
 
 
@@ -109,7 +108,7 @@ class Barrier:
         self.seen = phase = self.phase - 1
         if warp is not None and phase >= 0:
             if self.waited.get((warp, lanes)) == phase:
-                warp.states[_AGAIN] = (self, phase, at)
+                warp.states[AGAIN] = (self, phase, at)
             self.waited[warp, lanes] = phase
 
     def state(self, parity: bool = True) -> str:
@@ -141,9 +140,9 @@ class Barrier:
             raise Fault("E1133", f"an arrival of {count} on the mbarrier {self.place}; a count is 1 to {COUNT_LIMIT}")
         total = lanes * count
         if self.seen + 1 < self.phase:
-            self._ahead(lanes, total)
+            raise ahead(self)
         if total > self.pending:
-            self._too_many(lanes, count)
+            raise too_many(self, lanes, count)
         if drop:
             if total > self.expected:
                 raise Fault(
@@ -232,42 +231,6 @@ class Barrier:
     def _store(self) -> None:
         self.word = self.cell[0] = pack(self.phase, self.pending, self.tx, self.expected)
         self.table.memory.host_writes += 1
-
-    def _too_many(self, lanes: int, count: int) -> None:
-        total = lanes * count
-        who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {total}"
-        if lanes > 1 and count > 1:
-            who = f"{lanes} lanes arrive, each {count} times,"
-        every = f"initialised with {_count(self.initial, 'arrival')} a phase"
-        if self.expected != self.initial:
-            every += f", {self.expected} after arrive_drop"
-        left = f"{self.pending} of {_count(self.expected, 'arrival')}" if self.pending else "no arrival"
-        raise Fault(
-            "E1134",
-            f"{who} on the mbarrier {self.place}, where {left} {'is' if self.pending < 2 else 'are'} pending in phase "
-            f"{self.phase} ({every})",
-            "let one lane arrive, or initialise the barrier with the number of arrivals a phase gets",
-            self.history(),
-        )
-
-    def _ahead(self, lanes: int, total: int) -> None:
-        raise Fault(
-            "E1134",
-            f"an arrival in phase {self.phase} of the mbarrier {self.place}, though nobody has waited for phase "
-            f"{self.phase - 1}, which is complete; it was initialised with {_count(self.initial, 'arrival')} a phase",
-            "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
-            self.history(with_phase_before=True) + self._waited_again(),
-        )
-
-    def _waited_again(self) -> list[tuple[Instruction, str]]:
-        """If whoever arrives has come here past a wait for a phase that it had waited for before."""
-        machine = self.table.machine
-        who = machine.current if machine is not None else None
-        if machine is None or not isinstance(who, Warp) or _AGAIN not in who.states:
-            return []
-        barrier, phase, at = who.states[_AGAIN]
-        name = entities_text([who], machine.cta_count == 1)
-        return [(at, f"{name} passed this wait on phase {phase} of {barrier.name}, for which it had waited before")]
 
 
 class Barriers:
