@@ -139,7 +139,7 @@ def _scalar(writer: _Writer, param: ScalarParam, name: str, value: Any) -> bool:
 def _pointer(writer: _Writer, param: PointerParam, name: str, value: Any) -> bool:
     kind = type(value)
     library = "torch" if hasattr(kind, "data_ptr") else kind.__module__.partition(".")[0]
-    if library not in LIBRARIES or param.dtype not in SCALARS:
+    if library not in LIBRARIES or param.dtype not in SCALARS or not hasattr(value, "dtype"):
         return False
     condition, address = LIBRARIES[library]
     dtype = value.dtype

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ptxdsl.cuda.arrays import Donated
 from ptxdsl.cuda.errors import launch_error
 
 DEFAULT = 0  # the legacy default stream
@@ -73,6 +74,8 @@ def library_of(arguments: Sequence[Any]) -> str | None:
     for value in arguments:
         if isinstance(value, Mapping):
             value = tuple(value.values())
+        if isinstance(value, Donated):
+            value = value.array
         if isinstance(value, tuple | list):
             found = library_of(value)
         else:
