@@ -39,7 +39,9 @@ class Expr:
     (value: its number), ``unknown`` (value: a number; may be another value in each thread and each time), ``load``
     (value: its name, args: the address; of memory that the kernel does not write), ``shuffle`` (args: a value, the lane
     of the warp that it is taken from), ``any`` and ``all`` (args: a truth value, over the warp), else an operation of
-    ``ARITHMETIC`` over args, as ``tir.py`` has it. bits: the width of the result, 1 for truth values.
+    ``ARITHMETIC`` over args, as ``tir.py`` has it; ``elected`` (whether the thread is the one that ``elect.sync``
+    chooses), ``test`` (args: a barrier's address, a parity: whether that phase is complete). bits: the width of the
+    result, 1 for truth values.
     """
 
     __slots__ = ("args", "bits", "op", "value")
@@ -98,6 +100,29 @@ def var(number: int, bits: int = 32) -> Expr:
 
 def unknown(number: int, bits: int = 32) -> Expr:
     return _made("unknown", number, (), bits)
+
+
+def load(name: str, address: Expr, bits: int) -> Expr:
+    """What lies at an address of the array ``name``, which nobody writes while the kernel runs."""
+    return _made("load", name, (address,), bits)
+
+
+def elected(bits: int = 1) -> Expr:
+    return _made("elected", None, (), bits)
+
+
+def test(barrier: Expr, parity: Expr) -> Expr:
+    return _made("test", None, (barrier, parity), 1)
+
+
+def shuffle(value: Expr, lane: Expr) -> Expr:
+    """The value that another lane of the warp has."""
+    return value if value.op in ("const", "uniform", "cta") else _made("shuffle", None, (value, lane), value.bits)
+
+
+def vote(op: str, value: Expr) -> Expr:
+    """op: ``any`` or ``all``, over the warp."""
+    return value if value.op in ("const", "uniform", "cta") else _made(op, None, (value,), 1)
 
 
 def apply(op: str, *args: Expr, bits: int = 32) -> Expr:
@@ -185,9 +210,9 @@ def compute(op: str, operands: list[int], bits: int, operand_bits: int) -> int:
 # ------------------------------------------------------------------------------------------------------ memory
 
 
-# Addresses are integers too, so that a pointer may go through any arithmetic: an array's ``base`` has a number of its own
-# in the bits from ARRAY_SHIFT up, and below them where the array may lie in 256 KiB of shared memory, the part of an
-# address that matrix descriptors keep. Shared memory of another CTA is at ``mapa`` of such an address and a rank.
+# Addresses are integers too, so that a pointer may go through any arithmetic: an array's ``base`` has a number of its
+# own in the bits from ARRAY_SHIFT up, and below them where the array may lie in 256 KiB of shared memory, the part of
+# an address that matrix descriptors keep. Shared memory of another CTA is at ``mapa`` of such an address and a rank.
 ARRAY_SHIFT = 20
 CTA_SHIFT = 40
 TENSOR = 1 << 39  # the base of tensor memory
@@ -319,6 +344,23 @@ class Unmodelled:
     why: str
 
 
+@dataclass(frozen=True)
+class Pipeline:
+    """A RolePipeline value where it is made: for messages. full, empty: addresses of its tables' first barriers.
+
+    full_subs, empty_subs: barriers a stage.
+    """
+
+    name: str
+    producer: bool
+    stages: int
+    full: Expr
+    empty: Expr
+    full_subs: int
+    empty_subs: int
+    span: Span
+
+
 Node = Seq | Op | Assign | Branch | Loop | Jump | Return | Unmodelled
 
 
@@ -337,6 +379,7 @@ class Kernel:
     threads: tuple[int, int, int] | None = None
     cluster: tuple[int, int, int] | None = None
     hint: tuple[int, int, int] | None = None
+    pipelines: tuple[Pipeline, ...] = ()
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -1,0 +1,244 @@
+"""Expressions in a plain form: what compilers write in many ways becomes one.
+
+Only laws of two's complement arithmetic are used, so that a plain expression has the value of the one that it replaces
+for all values of its leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxdsl.protocol import model
+from ptxdsl.protocol.model import ARITHMETIC, Expr, apply, const, wrap
+
+_OPPOSITE = {
+    "eq": "ne", "ne": "eq", "lt.s": "ge.s", "ge.s": "lt.s", "gt.s": "le.s", "le.s": "gt.s",
+    "lt.u": "ge.u", "ge.u": "lt.u", "gt.u": "le.u", "le.u": "gt.u",
+}  # fmt: skip
+_SWAPPED = {
+    "eq": "eq", "ne": "ne", "lt.s": "gt.s", "gt.s": "lt.s", "le.s": "ge.s", "ge.s": "le.s",
+    "lt.u": "gt.u", "gt.u": "lt.u", "le.u": "ge.u", "ge.u": "le.u",
+}  # fmt: skip
+_COMMUTE = frozenset(("add", "mul", "and", "or", "xor", "min.s", "min.u", "max.s", "max.u"))
+_NEUTRAL = {"add": 0, "sub": 0, "or": 0, "xor": 0, "shl": 0, "shr.s": 0, "shr.u": 0, "mul": 1, "and": -1}
+
+# The address bits of CTAs in a cluster that CUTLASS masks to reach the even CTA of a pair.
+PEER_MASK = -16777217  # 0xFEFFFFFF
+
+_cache: dict[tuple[str, int, tuple[int, ...]], tuple[tuple[Expr, ...], Expr]] = {}
+_CACHE_LIMIT = 200_000
+
+
+def plain(op: str, *args: Expr, bits: int = 32) -> Expr:
+    """An operation of ``ARITHMETIC`` as an expression."""
+    key = (op, bits, tuple(map(id, args)))
+    found = _cache.get(key)
+    if found is None:
+        if len(_cache) >= _CACHE_LIMIT:
+            _cache.clear()
+        found = _cache[key] = args, _plain(op, args, bits)  # the arguments are kept, so that their ids stay theirs
+    return found[1]
+
+
+def _plain(op: str, args: tuple[Expr, ...], bits: int) -> Expr:
+    if all(a.op == "const" for a in args):
+        return apply(op, *args, bits=bits)
+    if len(args) == 1:
+        return _unary(op, args[0], bits)
+    if op == "select":
+        return _select(*args, bits=bits)
+    a, b = args
+    if a.op == "const" and op in _COMMUTE:
+        a, b = b, a
+    if op in _OPPOSITE:
+        return _comparison(op, a, b)
+    if b.op == "const":
+        if b.value == _NEUTRAL.get(op):
+            return a
+        folded = _by_constant(op, a, b.value, bits)
+        if folded is not None:
+            return folded
+    if a is b:
+        if op in ("and", "or", "min.s", "min.u", "max.s", "max.u"):
+            return a
+        if op in ("sub", "xor"):
+            return const(0, bits)
+    if op == "add" and a.op == "add" and a.args[1].op == "const":
+        return plain("add", plain("add", a.args[0], b, bits=bits), a.args[1], bits=bits)
+    if op == "add" and b.op == "add" and b.args[1].op == "const":
+        return plain("add", plain("add", a, b.args[0], bits=bits), b.args[1], bits=bits)
+    if bits == 1 and op in ("and", "or") and a is plain("not", b, bits=1):
+        return const(int(op == "or"), 1)
+    return apply(op, a, b, bits=bits)
+
+
+def _unary(op: str, a: Expr, bits: int) -> Expr:
+    if op in ("ext.s", "ext.u", "trunc"):
+        return _cast(op, a, bits)
+    if op == "not":
+        if a.op == "not":
+            return a.args[0]
+        if a.op in _OPPOSITE:
+            return plain(_OPPOSITE[a.op], *a.args, bits=1)
+    return apply(op, a, bits=bits)
+
+
+def _cast(op: str, a: Expr, bits: int) -> Expr:
+    if a.bits == bits:
+        return a
+    if a.op in ("ext.s", "ext.u"):
+        inner = a.args[0]
+        if op == "trunc":
+            return inner if inner.bits == bits else plain("trunc" if inner.bits > bits else a.op, inner, bits=bits)
+        if a.op == "ext.u" or op == "ext.s":
+            return plain(a.op, inner, bits=bits)
+    if op == "trunc":
+        if a.op == "trunc":
+            return plain("trunc", a.args[0], bits=bits)
+        if a.op in ("add", "sub", "mul", "and", "or", "xor"):
+            return plain(a.op, *(plain("trunc", arg, bits=bits) for arg in a.args), bits=bits)
+    return apply(op, a, bits=bits)
+
+
+def _select(condition: Expr, a: Expr, b: Expr, *, bits: int) -> Expr:
+    if condition.op == "const":
+        return a if condition.value else b
+    if a is b:
+        return a
+    if condition.op == "not":
+        return plain("select", condition.args[0], b, a, bits=bits)
+    if a.op == b.op == "const" and bits == 1:
+        return condition if a.value else plain("not", condition, bits=1)
+    if a.op == b.op == "const" and {a.value, b.value} == {0, 1}:
+        return plain("ext.u", condition if a.value else plain("not", condition, bits=1), bits=bits)
+    return apply("select", condition, a, b, bits=bits)
+
+
+def _comparison(op: str, a: Expr, b: Expr) -> Expr:
+    if a.op == "const":
+        a, b, op = b, a, _SWAPPED[op]
+    if a is b:
+        return const(int(op[:2] in ("eq", "le", "ge")), 1)
+    if b.op != "const":
+        return apply(op, a, b, bits=1)
+    value, bits = b.value, b.bits
+    if a.op == "ext.u" and a.args[0].bits == 1 and op in ("eq", "ne") and value in (0, 1):
+        return a.args[0] if (op == "eq") == bool(value) else plain("not", a.args[0], bits=1)
+    if a.op == "add" and a.args[1].op == "const" and op in ("eq", "ne"):
+        return plain(op, a.args[0], const(wrap(value - a.args[1].value, bits), bits), bits=1)
+    if a.op in ("ext.u", "ext.s") and op in ("eq", "ne"):
+        inner = a.args[0]
+        if inner.bits < bits and plain(a.op, const(wrap(value, inner.bits), inner.bits), bits=bits).value == value:
+            return plain(op, inner, const(wrap(value, inner.bits), inner.bits), bits=1)
+    # One way to write a bound: x < c, x >= c.
+    if op in ("le.s", "gt.s") and value < (1 << (bits - 1)) - 1:
+        return plain("lt.s" if op == "le.s" else "ge.s", a, const(value + 1, bits), bits=1)
+    if op in ("le.u", "gt.u") and value != -1:
+        return plain("lt.u" if op == "le.u" else "ge.u", a, const(wrap(value + 1, bits), bits), bits=1)
+    if op in ("lt.u", "ge.u") and value == 1:
+        return plain("eq" if op == "lt.u" else "ne", a, const(0, bits), bits=1)
+    return apply(op, a, b, bits=1)
+
+
+def _by_constant(op: str, a: Expr, value: int, bits: int) -> Expr | None:
+    """a op value, where that is simpler."""
+    if op == "sub":
+        return plain("add", a, const(wrap(-value, bits), bits), bits=bits)
+    if op == "shl" and 0 <= value < bits - 1:
+        return plain("mul", a, const(1 << value, bits), bits=bits)
+    if op == "add" and a.op == "add" and a.args[1].op == "const":
+        return plain("add", a.args[0], const(wrap(a.args[1].value + value, bits), bits), bits=bits)
+    if op == "mul":
+        if value == 0:
+            return const(0, bits)
+        if a.op == "mul" and a.args[1].op == "const":
+            return plain("mul", a.args[0], const(wrap(a.args[1].value * value, bits), bits), bits=bits)
+        if a.op == "add" and a.args[1].op == "const":
+            scaled = plain("mul", a.args[0], const(value, bits), bits=bits)
+            return plain("add", scaled, const(wrap(a.args[1].value * value, bits), bits), bits=bits)
+    if op == "and":
+        if value == 0:
+            return const(0, bits)
+        if a.op == "and" and a.args[1].op == "const":
+            return plain("and", a.args[0], const(a.args[1].value & value, bits), bits=bits)
+    if op == "xor" and a.op == "xor" and a.args[1].op == "const":
+        return plain("xor", a.args[0], const(a.args[1].value ^ value, bits), bits=bits)
+    if op == "xor" and bits == 1:
+        return plain("not", a, bits=1)
+    if op in ("and", "or") and bits == 1:
+        return (a if value else const(0, 1)) if op == "and" else (const(1, 1) if value else a)
+    return None
+
+
+def same_width(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """Two operands of one type; an address of the cluster's shared memory is 64 bits wide, wherever it is kept."""
+    if a.bits < b.bits:
+        a = plain("ext.s", a, bits=b.bits)
+    elif b.bits < a.bits:
+        b = plain("ext.s", b, bits=a.bits)
+    return a, b
+
+
+def mentions(expr: Expr, kinds: frozenset[str]) -> bool:
+    """Whether one of its leaves, or what is not arithmetic, is of these kinds."""
+    seen: set[int] = set()
+    work = [expr]
+    while work:
+        at = work.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        if at.op in kinds:
+            return True
+        work.extend(at.args)
+    return False
+
+
+def size(expr: Expr, limit: int) -> int:
+    """How many nodes it has as a tree, counted up to a limit."""
+    count = 0
+    work = [expr]
+    while work and count < limit:
+        count += 1
+        work.extend(work.pop().args)
+    return count
+
+
+def substitute(expr: Expr, of: Callable[[Expr], Expr | None], known: dict[Expr, Expr]) -> Expr:
+    """The expression with other leaves: of gives the new one, or None. known: results, to be shared between calls."""
+    work = [expr]
+    while work:
+        at = work[-1]
+        if at in known:
+            work.pop()
+            continue
+        new = of(at)
+        if new is not None:
+            known[at] = new
+            work.pop()
+            continue
+        missing = [arg for arg in at.args if arg not in known]
+        if missing:
+            work.extend(missing)
+            continue
+        work.pop()
+        args = tuple(known[arg] for arg in at.args)
+        if all(a is b for a, b in zip(args, at.args, strict=True)):
+            known[at] = at
+        elif at.op in ARITHMETIC:
+            known[at] = plain(at.op, *args, bits=at.bits)
+        else:
+            known[at] = _rebuilt(at, args)
+    return known[expr]
+
+
+def _rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    if expr.op in ("any", "all"):
+        return model.vote(expr.op, *args)
+    if expr.op == "shuffle":
+        return model.shuffle(*args)
+    if expr.op == "load":
+        return model.load(expr.value, args[0], expr.bits)
+    if expr.op == "test":
+        return model.test(*args)
+    raise AssertionError(expr.op)

@@ -1,0 +1,289 @@
+"""TIR to the protocol model: a slice of the kernel.
+
+Operations that the model has (``tir_operations.py``) are kept, with the control flow around them and all that decides
+whether and how often it comes to them: what their operands are made of, conditions, trip counts, jumps. One walk finds
+who makes what; from the operations kept, needs are followed backwards until nothing new turns up; a second walk writes
+the program down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ptxdsl.protocol import model
+from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
+from ptxdsl.protocol.tir_integers import Integers
+from ptxdsl.protocol.tir_operations import Operations, is_protocol, needs, writes_global
+from ptxdsl.tir import Block, Kernel, Op, Value
+
+_CONTROL = frozenset({"if", "for", "loop", "scope"})
+_LOOPS = frozenset({"for", "loop", "scope"})
+
+# A line of the comment at a file's head that says how its kernel is launched.
+_HINT = re.compile(r"^#.*\bblock (\d+)\b", re.MULTILINE)
+_HEAD = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*")
+
+
+def kernel_model(kernel: Kernel) -> model.Kernel:
+    """The protocol of one kernel, before its rings are unrolled."""
+    return _Slice(kernel).model()
+
+
+class _Slice:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.made: dict[Value, Op] = {}
+        self.place: dict[Value, tuple[Op, int]] = {}  # of what control flow hands over: whose it is, which one
+        self.parent: dict[Op, Op | None] = {}
+        self.block_of: dict[Op, int] = {}  # which block of the parent an operation is in
+        self.jumps: dict[Op, list[Op]] = {}  # to a loop, for or scope: the operations that go there
+        self.kept: set[Op] = set()
+        self.variable_count = 0
+        self.labels: dict[Op, int] = {}
+        self.arrays: list[Array] = []
+        self.bases: dict[Op, int] = {}
+        written: set[Value] = set()
+        self.seeds: list[Op] = []
+        self.last = kernel.body.ops[-1] if kernel.body.ops else None
+        self.survey(kernel.body, None, 0, written)
+        params = dict(zip(kernel.params, self.param_names(), strict=True))
+        self.integers = Integers(self.made, params, self.bases, frozenset())
+        roots = {self.integers.root(pointer) for pointer in written}
+        self.integers.written = frozenset(root for root in roots if isinstance(root, str))
+        self.operations = Operations(self.integers, self.arrays)
+        self.demand()
+
+    def param_names(self) -> Iterator[str]:
+        for number, param in enumerate(self.kernel.params):
+            yield f"{param.name or 'parameter'}#{number}"
+
+    # -------------------------------------------------------------------------------------------------- the survey
+
+    def survey(self, block: Block, parent: Op | None, index: int, written: set[Value]) -> None:
+        made, parents = self.made, self.parent
+        for op in block.ops:
+            name = op.name
+            for result in op.results:
+                made[result] = op
+            if name in _CONTROL:
+                parents[op] = parent
+                self.block_of[op] = index
+                for i, result in enumerate(op.results):
+                    self.place[result] = op, i
+                for i, inner in enumerate(op.blocks):
+                    for j, param in enumerate(inner.params):
+                        self.place[param] = op, j
+                    self.survey(inner, op, i, written)
+            elif name in ("repeat", "leave", "return", "yield"):
+                parents[op] = parent
+                if name == "return":
+                    if op is not self.last:
+                        self.seeds.append(op)
+                elif name != "yield":
+                    self.jumps.setdefault(op.attrs["target"], []).append(op)
+            elif name in ("shared.alloc", "shared.dynamic"):
+                self.allocate(op)
+            elif is_protocol(op):
+                parents[op] = parent
+                self.seeds.append(op)
+                if writes_global(op):
+                    written.add(op.operands[0])
+            elif name == "store" or writes_global(op):
+                written.add(op.operands[0])
+
+    def allocate(self, op: Op) -> None:
+        dynamic = op.name == "shared.dynamic"
+        if dynamic:
+            for other, base in self.bases.items():
+                if other.name == "shared.dynamic":  # the same memory, wherever it is spoken of
+                    self.bases[op] = base
+                    return
+        end = 0
+        if self.arrays:
+            before = self.arrays[-1]
+            end = (before.base & ((1 << ARRAY_SHIFT) - 1)) + (before.bytes or 0)
+        align = int(op.attrs.get("align", 16))
+        base = ((len(self.arrays) + 1) << ARRAY_SHIFT) + -(-end // align) * align
+        name = "dynamic shared memory" if dynamic else str(op.attrs["name"])
+        size = None if dynamic else int(op.attrs["bytes"])
+        self.arrays.append(Array(name, base, size, int(op.attrs.get("element", 0)), op.span))
+        self.bases[op] = base
+
+    # --------------------------------------------------------------------------------------------------- the needs
+
+    def demand(self) -> None:
+        values: list[Value] = []
+        for op in self.seeds:
+            self.keep(op, values)
+            values.extend(needs(op))
+        seen: set[Value] = set()
+        variables = self.integers.variables
+        while values:
+            value = values.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            place = self.place.get(value)
+            if place is None:
+                op = self.made.get(value)
+                if op is not None:
+                    values.extend(self.integers.inputs(value, op))
+                continue
+            owner, number = place
+            if value not in variables:
+                self.number(owner, value, number)
+            self.keep_all(owner, values)
+            values.extend(self.sources(owner, value, number))
+
+    def number(self, owner: Op, value: Value, number: int) -> None:
+        """Gives a value of control flow its variable; what a ``for`` carries and its result share one."""
+        variables = self.integers.variables
+        fresh = self.fresh()
+        variables[value] = fresh
+        if owner.name == "for":
+            params = owner.blocks[0].params
+            if value in owner.results:
+                variables[params[number + 1]] = fresh
+            elif number > 0:
+                variables[owner.results[number - 1]] = fresh
+
+    def fresh(self) -> int:
+        self.variable_count += 1
+        return self.variable_count - 1
+
+    def sources(self, owner: Op, value: Value, number: int) -> Iterator[Value]:
+        """The values that become this one."""
+        jumps = self.jumps.get(owner, ())
+        is_result = owner in self.parent and value in owner.results
+        if owner.name == "if":
+            for block in owner.blocks:
+                end = block.terminator
+                if end is not None and end.name == "yield":
+                    yield end.operands[number]
+            return
+        if owner.name == "for":
+            yield from owner.operands[:2]
+            if number == 0 and not is_result:
+                return
+            carried = number if is_result else number - 1
+            yield owner.operands[2 + carried]
+            yield from (jump.operands[carried] for jump in jumps)
+            return
+        end = owner.blocks[0].terminator
+        if is_result:
+            yield from (jump.operands[number] for jump in jumps if jump.name == "leave")
+            if owner.name == "scope" and end is not None and end.name == "yield":
+                yield end.operands[number]
+        else:
+            yield owner.operands[number]
+            yield from (jump.operands[number] for jump in jumps if jump.name == "repeat")
+
+    def keep(self, op: Op, values: list[Value]) -> None:
+        """Keeps what is around an operation, and what it takes to come there."""
+        parent = self.parent.get(op)
+        if parent is not None:
+            self.keep_all(parent, values)
+
+    def keep_all(self, op: Op, values: list[Value]) -> None:
+        """Keeps an operation of control flow with all that leaves it early."""
+        pending: list[Op | None] = [op]
+        while pending:
+            next_op = pending.pop()
+            if next_op is None or next_op in self.kept:
+                continue
+            self.kept.add(next_op)
+            if next_op.name == "if":
+                values.append(next_op.operands[0])
+            elif next_op.name == "for":
+                values.extend(next_op.operands[:2])
+            pending.extend(self.parent[jump] for jump in self.jumps.get(next_op, ()))
+            pending.append(self.parent[next_op])
+
+    # ------------------------------------------------------------------------------------------------- the program
+
+    def model(self) -> model.Kernel:
+        program = self.seq(self.kernel.body)
+        signature = self.kernel.signature
+        return model.Kernel(
+            self.kernel.name,
+            self.kernel.span,
+            program,
+            tuple(self.arrays),
+            self.variable_count,
+            signature.threads,
+            signature.cluster,
+            self.hint(),
+            tuple(self.operations.pipelines),
+        )
+
+    def hint(self) -> tuple[int, int, int] | None:
+        head = _HEAD.match(self.kernel.span.source.text)
+        found = _HINT.search(head[0]) if head else None
+        return (int(found[1]), 1, 1) if found else None
+
+    def seq(self, block: Block) -> Seq:
+        nodes: list[Node] = []
+        for op in block.ops:
+            if op.name in _CONTROL:
+                if op in self.kept:
+                    nodes.extend(self.control(op))
+            elif op.name in ("repeat", "leave"):
+                nodes.extend(self.jump(op))
+            elif op.name == "return":
+                nodes.append(Return(op.span))
+            elif is_protocol(op):
+                nodes.extend(self.operations.nodes(op))
+        return Seq(tuple(nodes))
+
+    def assign(self, targets: list[Value], values: list[Value]) -> Iterator[Node]:
+        variables, of = self.integers.variables, self.integers.of
+        pairs = [(variables[t], of(v)) for t, v in zip(targets, values, strict=True) if t in variables]
+        pairs = [(t, e) for t, e in pairs if not (e.op == "var" and e.value == t)]
+        if pairs:
+            yield Assign(tuple(t for t, _ in pairs), tuple(e for _, e in pairs))
+
+    def control(self, op: Op) -> Iterator[Node]:
+        if op.name == "if":
+            yield from self.branch(op)
+            return
+        label = self.labels[op] = len(self.labels)
+        params = op.blocks[0].params
+        if op.name == "for":
+            yield from self.assign(params[1:], op.operands[2:])
+            of, variables = self.integers.of, self.integers.variables
+            if params[0] not in variables:
+                variables[params[0]] = self.fresh()
+            start, stop = (of(v) for v in op.operands[:2])
+            span = Range(variables[params[0]], start, stop, int(op.attrs["step"]), bool(op.attrs["signed"]))
+            yield Loop(self.seq(op.blocks[0]), op.span, span, label=label)
+            return
+        if op.name == "loop":
+            yield from self.assign(params, op.operands)
+        body = self.seq(op.blocks[0])
+        end = op.blocks[0].terminator
+        if op.name == "scope" and end is not None and end.name == "yield":
+            body = Seq((*body.nodes, *self.assign(op.results, end.operands)))
+        yield Loop(body, op.span, None, op.name == "scope", label)
+
+    def branch(self, op: Op) -> Iterator[Node]:
+        arms = []
+        for block in op.blocks:
+            arm = self.seq(block)
+            end = block.terminator
+            if end is not None and end.name == "yield":
+                arm = Seq((*arm.nodes, *self.assign(op.results, end.operands)))
+            arms.append(arm)
+        condition = self.integers.of(op.operands[0])
+        if any(arm.nodes for arm in arms):
+            yield Branch(condition, arms[0], arms[1], op.span)
+
+    def jump(self, op: Op) -> Iterator[Node]:
+        target = op.attrs["target"]
+        if target not in self.kept:
+            return
+        if target.name == "for":
+            yield from self.assign(target.blocks[0].params[1:], op.operands)
+        else:
+            yield from self.assign(target.blocks[0].params if op.name == "repeat" else target.results, op.operands)
+        yield Jump(self.labels[target], op.name == "repeat")

@@ -1,0 +1,230 @@
+"""Operations of TIR as operations of the model: which are protocol, what they need, what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxdsl.effects import Effect, Kind
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.protocol import model
+from ptxdsl.protocol.model import Array, Branch, Expr, Node, Pipeline, Place, Return, Seq, Unmodelled, apply, const
+from ptxdsl.protocol.tir_integers import Integers, plus
+from ptxdsl.record import replace
+from ptxdsl.tir import Const, Op, Value
+
+_BARRIER_BYTES = 8
+
+# Memory that rows touch: name → places as (operand, width), width an operand (``$2``), bytes, or an attribute's name.
+# What is not here and touches shared memory is unmodelled.
+_Touch = tuple[tuple[int, int | str], ...]
+_READS: dict[str, _Touch] = {
+    "cp_async_bulk_s2s": ((1, "$2"),),
+    "cp_async_bulk_s2g": ((1, "$2"),),
+    "cp_async_bulk_s2g_hint": ((1, "$2"),),
+    "cp_reduce_async_bulk_s2g": ((1, "$2"),),
+    "ld_cluster_b32": ((0, 4),),
+    "ld_cluster_b64": ((0, 8),),
+}
+_WRITES: dict[str, _Touch] = {
+    "cp_async_bulk_g2s": ((0, "$2"),),
+    "cp_async_bulk_g2s_hint": ((0, "$2"),),
+    "cp_async_bulk_g2s_multicast": ((0, "$2"),),
+    "cp_async_bulk_s2s": ((0, "$2"),),
+    "cp_async_ca": ((0, "bytes"),),
+    "cp_async_ca_fill": ((0, "bytes"),),
+    "cp_async_cg": ((0, 16),),
+    "cp_async_cg_fill": ((0, 16),),
+    "st_async_b32": ((0, 4),),
+    "st_async_b64": ((0, 8),),
+    "st_cluster_b32": ((0, 4),),
+    "st_cluster_b64": ((0, 8),),
+}
+# The operands that are the mask of a multicast, and the rank of the CTA whose barrier it is.
+_MASKS = {"cp_async_bulk_g2s_multicast": 4, "tcgen05_commit_multicast": 1}
+_RANKS = {"mbarrier_arrive_cluster": 2, "mbarrier_arrive_expect_tx_cluster": 2}
+# Bytes that complete on the barrier where no operand says it.
+_BYTES = {"st_async_b32": 4, "st_async_b64": 8}
+
+# Rows of these kinds are no protocol, whatever memory they touch.
+_NOTHING = frozenset({Kind.PURE, Kind.REGISTERS, Kind.GRID})
+_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
+_SHARED = frozenset({"shared", "cluster"})
+
+_PIPE_WAIT = Effect(Kind.BAR_WAIT, "shared", scope="cta", barrier=0, convergent=True)
+_PIPE_ARRIVE = Effect(Kind.BAR_ARRIVE, "shared", scope="cta", barrier=0)
+_PIPE_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier")
+_PIPES = {"pipe.wait": _PIPE_WAIT, "pipe.arrive": _PIPE_ARRIVE, "pipe.commit_mma": _PIPE_COMMIT}
+_READ, _WRITE = Effect(Kind.READ, "shared"), Effect(Kind.WRITE, "shared")
+
+
+def is_protocol(op: Op) -> bool:
+    """Whether the model has this operation (control flow apart)."""
+    name = op.name
+    if name in ("load", "store"):
+        return op.operands[0].ty.name in ("ptr.shared", "ptr.generic", "ptr.cluster")
+    row = ROWS.get(name)
+    if row is None:
+        return name in _PIPES or name == "pipe.new" or (name == "asm" and bool(op.attrs.get("side_effects", True)))
+    what = row.effect
+    if what.kind in _NOTHING:
+        return False
+    if what.kind is Kind.TRAP:
+        return name == "exit_thread"
+    if what.kind is Kind.ATOMIC:
+        return str(op.attrs.get("space", "")) in ("", ".shared", ".shared::cta", ".shared::cluster")
+    return what.kind not in _ACCESSES or what.space in _SHARED
+
+
+def writes_global(op: Op) -> bool:
+    """Whether an operation writes through its first operand (what loads see must not change)."""
+    if op.name == "store":
+        return True
+    row = ROWS.get(op.name)
+    if row is None:
+        return False
+    kind = row.effect.kind
+    return kind in (Kind.WRITE, Kind.ATOMIC) or (kind is Kind.ASYNC_COPY and row.effect.space == "global")
+
+
+def needs(op: Op) -> Sequence[Value]:
+    """The operands that matter to the model."""
+    name = op.name
+    if name in ("load", "store"):
+        return op.operands[:1]
+    row = ROWS.get(name)
+    if row is None:
+        return op.operands if name in _PIPES or name in ("pipe.new", "asm") else ()
+    what = row.effect
+    wanted = {what.barrier, what.bytes, _MASKS.get(name), _RANKS.get(name)}
+    if what.count is not None and what.kind is not Kind.BAR_EXPECT:
+        wanted.add(what.count)
+    if what.kind is Kind.BAR_WAIT or what.kind is Kind.BAR_TEST:
+        wanted.add(1)
+    if what.kind is Kind.ATOMIC:
+        wanted.add(0)
+    for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
+        wanted.add(operand)
+        if isinstance(width, str) and width.startswith("$"):
+            wanted.add(int(width[1:]))
+    return [op.operands[i] for i in wanted if i is not None and i < len(op.operands)]
+
+
+class Operations:
+    def __init__(self, integers: Integers, arrays: list[Array]) -> None:
+        self.integers = integers
+        self.arrays = arrays
+        self.pipelines: list[Pipeline] = []
+
+    def nodes(self, op: Op) -> list[Node]:
+        name = op.name
+        if name in ("load", "store"):
+            return self._access(op)
+        if name in _PIPES:
+            return [self._pipe(op)]
+        if name == "pipe.new":
+            self._new(op)
+            return []
+        if name == "asm":
+            from ptxdsl.protocol.tir_assembly import assembly  # for kernels that have some
+
+            return assembly(op, self.integers)
+        if name == "exit_thread":
+            return [Return(op.span)]
+        what = ROWS[name].effect
+        if what.kind is Kind.ATOMIC:
+            return self._atomic(op, what)
+        return [self._row(op, what)]
+
+    def _access(self, op: Op) -> list[Node]:
+        pointer = op.operands[0]
+        root = self.integers.root(pointer)
+        if pointer.ty.name == "ptr.generic" and not isinstance(root, Op):
+            return []  # global memory, or as good as: what is not derived from a shared array is not of the protocol
+        ty = op.results[0].ty if op.name == "load" else op.operands[1].ty
+        place = Place(self.integers.of(pointer), ty.bytes)
+        if op.name == "load":
+            return [model.Op(_READ, name=op.name, span=op.span, reads=(place,))]
+        return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,))]
+
+    def _atomic(self, op: Op, what: Effect) -> list[Node]:
+        if not op.attrs.get("space") and not isinstance(self.integers.root(op.operands[0]), Op):
+            return []
+        ty = op.results[0].ty if op.results else op.operands[1].ty
+        place = (Place(self.integers.of(op.operands[0]), ty.bytes),)
+        return [model.Op(replace(what, space="shared"), op.name, op.span, writes=place, reads=place)]
+
+    def _pipe(self, op: Op) -> Node:
+        attrs, of = op.attrs, self.integers.of
+        index = apply("ext.u", of(op.operands[1]), bits=64)
+        scale = _BARRIER_BYTES * int(attrs["subs"])
+        offset = plus(of(op.operands[0]), _BARRIER_BYTES * int(attrs["sub"]))
+        scaled = apply("mul", index, const(scale, 64), bits=64)
+        address = plus(offset, scaled.value) if scaled.op == "const" else apply("add", scaled, offset, bits=64)
+        made = model.Op(
+            _PIPES[op.name],
+            op.name,
+            op.span,
+            barrier=Place(address, _BARRIER_BYTES),
+            parity=of(op.operands[2]) if op.name == "pipe.wait" else None,
+            pipeline=str(attrs["pipeline"]),
+            method=str(attrs["method"]),
+            elected=op.name == "pipe.commit_mma" and len(op.operands) < 3,
+        )
+        if op.name != "pipe.commit_mma" or made.elected:
+            return made
+        chosen = apply("ne", of(op.operands[2]), const(0), bits=1)
+        return Branch(chosen, Seq((made,)), Seq(()), op.span)
+
+    def _new(self, op: Op) -> None:
+        attrs = op.attrs
+        full, empty = (self.integers.of(v) for v in op.operands)
+        subs = int(attrs.get("full_subs", 1)), int(attrs.get("empty_subs", 1))
+        name, stages = str(attrs["pipeline"]), int(attrs["stages"])
+        self.pipelines.append(Pipeline(name, bool(attrs["producer"]), stages, full, empty, *subs, op.span))
+
+    def _row(self, op: Op, what: Effect) -> Node:
+        name, of, operands = op.name, self.integers.of, op.operands
+        touched = what.space in _SHARED and what.kind in _ACCESSES | {Kind.ASYNC_COPY}
+        if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
+            return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")
+
+        def operand(index: int | None) -> Expr | None:
+            return None if index is None or index >= len(operands) else of(operands[index])
+
+        named = what.kind in (Kind.NAMED_SYNC, Kind.NAMED_ARRIVE)
+        barrier = None if named else operand(what.barrier)
+        if barrier is not None and name in _RANKS:
+            barrier = apply("mapa", barrier, of(operands[_RANKS[name]]), bits=64)
+        count = operand(what.count) if what.kind is not Kind.BAR_EXPECT else None
+        for attribute in ("num_threads", "n"):
+            if attribute in op.attrs:
+                count = const(int(op.attrs[attribute]))
+        size = const(_BYTES[name]) if name in _BYTES else operand(what.bytes)
+        is_wait = what.kind in (Kind.BAR_WAIT, Kind.BAR_TEST)
+        return model.Op(
+            what,
+            name,
+            op.span,
+            barrier=None if barrier is None else Place(barrier, _BARRIER_BYTES),
+            parity=operand(1) if is_wait else None,
+            count=count,
+            bytes=size,
+            id=operand(what.barrier) if named else None,
+            mask=operand(_MASKS.get(name)),
+            writes=self._places(op, _WRITES.get(name, ())),
+            reads=self._places(op, _READS.get(name, ())),
+        )
+
+    def _places(self, op: Op, touch: _Touch) -> tuple[Place, ...]:
+        found = []
+        for operand, width in touch:
+            size: int | Expr
+            if isinstance(width, int):
+                size = width
+            elif width.startswith("$"):
+                value = op.operands[int(width[1:])]
+                size = int(value.value) if isinstance(value, Const) else self.integers.of(value)
+            else:
+                size = int(op.attrs[width])
+            found.append(Place(self.integers.of(op.operands[operand]), size))
+        return tuple(found)
