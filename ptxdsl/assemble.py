@@ -6,15 +6,17 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, Severity, error
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    import subprocess
 
 TIMEOUT = 120  # seconds; ptxas takes well under one for a kernel of a thousand lines
 
@@ -74,6 +76,8 @@ def _packaged(name: str) -> str | None:
 
 
 def _run(command: Sequence[str], tool: str) -> subprocess.CompletedProcess[bytes]:
+    import subprocess  # where machine code does not come from the cache
+
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
@@ -101,6 +105,8 @@ def understand(code: int, words: str, cubin: bytes, ptx: str, line_map: Sequence
 
 def run_ptxas(ptx: str, options: Options) -> tuple[int, str, bytes]:
     """ptxas's exit status, its words, and the cubin (empty where it failed). Raises E0803 and E0804."""
+    import tempfile
+
     tool = find_tool("ptxas")
     with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
         source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
@@ -194,6 +200,8 @@ def parse_resources(words: str) -> dict[str, Resources]:
 
 def disassemble(cubin: bytes) -> str:
     """The SASS of a cubin, as ``nvdisasm -c`` lists it. Raises E0803 (no nvdisasm) or E0805 (it failed)."""
+    import tempfile
+
     tool = find_tool("nvdisasm")
     with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
         path = os.path.join(folder, "kernel.cubin")
