@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.constant_texts import constants as constant_texts
-from ptxdsl.cuda.arrays import view
+from ptxdsl.cuda.arrays import device_of
 from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import DriverError, LaunchError, forked, launch_error
@@ -312,9 +312,9 @@ def _first_ordinal(arguments: Sequence[Any]) -> int | None:
     """The device of the first array, for a thread that has no current context yet."""
     for value in arguments:
         try:
-            array = view(value)
-        except (TypeError, AttributeError, KeyError):  # said properly when the arguments are checked
+            ordinal = device_of(value)
+        except Exception:  # whatever a library raises: said properly when the arguments are checked
             continue
-        if array is not None and array.ordinal is not None:
-            return array.ordinal
+        if ordinal is not None:
+            return ordinal
     return None

@@ -36,6 +36,8 @@ class ArrayView:
         return prod(self.shape) * self.itemsize
 
 
+_CUDA = 2  # DLPack's number
+
 # the interface's type strings, for libraries whose arrays have no dtype of their own
 TYPESTRS = {
     "b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
@@ -83,6 +85,19 @@ def view(value: Any, stream: Callable[[], int] = _default_stream) -> ArrayView |
         return ArrayView(0, str(value.dtype), value.itemsize, tuple(value.shape), True, False, None, "numpy", host=True)
     if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
         return _exported(value, stream, immutable=False)
+    return None
+
+
+def device_of(value: Any) -> int | None:
+    """The device that an array says it lies on, without looking further into it; None where it does not say."""
+    value = value.array if type(value) is Donated else value
+    kind = type(value)
+    if hasattr(kind, "data_ptr") and hasattr(kind, "get_device"):
+        ordinal = value.get_device()
+        return ordinal if isinstance(ordinal, int) and ordinal >= 0 else None
+    if hasattr(kind, "__dlpack_device__"):
+        device_type, ordinal = value.__dlpack_device__()
+        return int(ordinal) if device_type == _CUDA else None
     return None
 
 

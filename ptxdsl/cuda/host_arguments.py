@@ -45,7 +45,12 @@ class HostPacker(Packer):
     def _tensor_map(self, path: str, value: Any) -> Any:
         from ptxdsl.sim.tensor_map import TensorMap
 
-        return value if isinstance(value, TensorMap) else super()._tensor_map(path, value)
+        if not isinstance(value, TensorMap):
+            return super()._tensor_map(path, value)
+        if getattr(value, "data", None) is not None:
+            where = "is a TensorMap on an array in device memory, out of the simulator's reach"
+            raise self._error("E0905", path, where, "make it on a NumPy array, or launch with target='gpu'")
+        return value
 
 
 def host_memory(value: Any) -> npt.NDArray[Any] | None:

@@ -1,4 +1,4 @@
-"""Kernels and machine code on disk: found again, void where anything that was read has changed, safe among processes."""
+"""Kernels and machine code on disk: found again, void where what was read has changed, safe among processes."""
 
 import os
 import stat

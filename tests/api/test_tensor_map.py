@@ -1,0 +1,100 @@
+"""ptxdsl.TensorMap on arrays of the device and of the host. What the 128 bytes mean is tested in tests/sim."""
+
+import numpy as np
+import pytest
+from played_driver import DeviceArray
+
+import ptxdsl
+from ptxdsl import LaunchError, TensorMap
+from ptxdsl.cuda.arguments import Packer
+from ptxdsl.cuda.host_arguments import HostPacker
+from ptxdsl.cuda.host_copies import Copies
+from ptxdsl.signature import KernelSignature, TensorMapParam
+from ptxdsl.sim import tensor_map
+
+MAP = KernelSignature("k", (TensorMapParam("m"),))
+
+
+def refusal(call):
+    with pytest.raises(LaunchError) as caught:
+        call()
+    found = caught.value.diagnostics[0]
+    return found.code, found.message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "typestr", "name"),
+    [("float32", "<f4", "f32"), ("int32", "<i4", "s32"), ("uint8", "|u1", "u8"), ("float64", "<f8", "f64"),
+     ("bool", "|b1", "u8")],
+)  # fmt: skip
+def test_a_map_on_the_device_has_the_arrays_address(dtype, typestr, name):
+    array = DeviceArray(0x7F00_0000_1000, typestr, (64, 128))
+    made = TensorMap(array, (8, 16), swizzle="64B" if dtype == "float32" else "none", l2_promotion="128B")
+    said = tensor_map.decode(made.data)
+    assert (said.data_type, said.address, said.dims, said.box) == (name, 0x7F00_0000_1000, (128, 64), (16, 8))
+    assert said.strides == (128 * np.dtype(dtype).itemsize,)
+    host = TensorMap(np.zeros((64, 128), dtype), (8, 16), swizzle=said.swizzle, l2_promotion="128B")
+    assert host.encode(0x7F00_0000_1000) == made.data and host.data is None
+    assert Packer(MAP, {}).leaves([made])[0] == [made.data]
+
+
+def test_tensors(tensor):
+    made = TensorMap(tensor(0x4000, "bfloat16", (64, 64)), (16, 64), swizzle="128B")
+    said = tensor_map.decode(made.data)
+    assert (said.data_type, said.strides, said.swizzle) == ("bf16", (128,), "128B")
+    strided = DeviceArray(0x4000, "<f4", (16, 16), strides=(1024, 4))
+    assert tensor_map.decode(TensorMap(strided, (4, 4)).data).strides == (1024,)
+    part = TensorMap(DeviceArray(0x4000, "<u2", (4096,)), (8, 64), shape=(32, 128), strides=(256, 2), data_type="bf16")
+    assert tensor_map.decode(part.data).dims == (128, 32)
+
+
+Array = DeviceArray
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: TensorMap(Array(0x4004, "<f4", (16, 16)), (4, 4)), "the address 0x4004 is not a multiple of 16"),
+        (lambda: TensorMap(Array(0x4000, "<f4", (16, 15)), (4, 4)), "stride 0 is 60 bytes; it must be a multiple"),
+        (lambda: TensorMap(Array(0x4000, "<f4", (300, 16)), (257, 4)), "the box has 257 elements in dimension 1"),
+        (lambda: TensorMap(Array(0x4000, "<f4", (16, 16)), (4,)), "has 2 box sizes, not 1"),
+        (lambda: TensorMap(Array(0x4000, "<f4", (16, 16)), (4, 3)), "a row of the box has 12 bytes"),
+        (lambda: TensorMap(Array(0x4000, "<c8", (16, 16)), (4, 4)), "has no element type of a tensor map"),
+        (lambda: TensorMap(Array(0x4000, "<f4", (16, 16), (4, 64)), (4, 4)), "innermost dimension of a tensor map"),
+        (lambda: TensorMap(Array(0x4000, ">f4", (16, 16)), (4, 4)), "its elements are big-endian (>f4)"),
+        (lambda: TensorMap([1, 2], (4, 4)), "a tensor map is made on an array, got list"),
+        (lambda: TensorMap(None, (4, 4)), "a tensor map is made on an array, got NoneType"),
+        (lambda: TensorMap(Array(0x4000, "<f4", (16, 16)), (4, 4), swizzle="256B"), "swizzle='256B' of a tensor map"),
+        (lambda: TensorMap(Array(0x4000, "<i4", (16, 16)), (4, 4), fill="nan"), "s32 cannot be filled with NaN"),
+    ],
+)  # fmt: skip
+def test_maps_that_cannot_be(call, message):
+    code, found = refusal(call)
+    assert code == "E0920" and message in found
+
+
+def test_a_map_of_the_other_place():
+    host = TensorMap(np.zeros((16, 16), np.float32), (4, 4))
+    assert refusal(lambda: Packer(MAP, {}).leaves([host])) == (
+        "E0905", "argument 'm' of kernel 'k' is a TensorMap on an array in host memory"
+    )  # fmt: skip
+    device = TensorMap(DeviceArray(0x4000, "<f4", (16, 16)), (4, 4))
+    assert refusal(lambda: HostPacker(MAP, {}).bind([device])) == (
+        "E0905", "argument 'm' of kernel 'k' is a TensorMap on an array in device memory, out of the simulator's reach"
+    )  # fmt: skip
+    assert HostPacker(MAP, {}).bind([host]) == [host]
+    assert refusal(lambda: Packer(MAP, {}).leaves([3])) == (
+        "E0904", "argument 'm' of kernel 'k' is a TensorMap; got int 3"
+    )  # fmt: skip
+
+
+def test_a_map_for_a_replay(driver):
+    values = np.arange(256, dtype=np.float32)
+    driver.memory = {0x4000: values.tobytes()}
+    array = DeviceArray(0x4000, "<f4", (16, 16))
+    made = TensorMap(array, (4, 4), swizzle="none", fill="nan")
+    copies = Copies(driver, [ptxdsl.cuda.arrays.view(array)])
+    again = copies.map_of(made)
+    assert again.data is None and np.array_equal(again.array, values.reshape(16, 16))
+    assert (again.description.box, again.description.fill) == ((4, 4), "nan")
+    assert copies.map_of(made.data) is None  # bytes do not say where their array is
