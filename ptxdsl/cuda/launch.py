@@ -166,7 +166,10 @@ class LoadedKernel:
         """Makes a quick way for arguments of these classes, which were just accepted."""
         if len(self.quick) >= _MOST_QUICK:
             return
-        writer = write(self.packer, arguments, self.device.ordinal)
+        try:
+            writer = write(self.packer, arguments, self.device.ordinal)
+        except Exception:  # of a library's object that is like no other: the launch has been made, and stays so
+            return
         if writer is None or (key := tuple(writer.key)) in self._keys:
             return
         ordinal, current_device = self.device.ordinal, self.driver.current_device
