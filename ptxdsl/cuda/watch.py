@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
 
 if TYPE_CHECKING:
+    from ptxdsl.cuda.assertions import Assertion
     from ptxdsl.sim.launch import Report
 
 REPLAY_BYTES = 256 << 20  # of arrays that a watched launch copies
@@ -43,8 +45,17 @@ def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[A
         raise launch_error("E0915", f"{plan} cannot be waited for while its stream is being captured into a graph")
     wait(plan, handle, timeout, "what was launched before", None)
     again = keep(kernel, plan, arguments, packed.arrays)
-    kernel.submit(plan, handle, packed)
-    wait(plan, handle, timeout, str(plan), again)
+    from ptxdsl.cuda.assertions import failed_assertion, listening
+
+    try:
+        with listening() as output:
+            kernel.submit(plan, handle, packed)
+            wait(plan, handle, timeout, str(plan), again)
+    except DeviceError as problem:
+        assertion = failed_assertion(output.text, kernel.compiled)
+        if assertion is None:
+            raise
+        raise _asserted(problem, assertion, plan, again) from None
 
 
 def wait(
@@ -90,6 +101,15 @@ def _failed(failure: DriverError, what: str, again: Simulate | None) -> DeviceEr
         Diagnostic("E0916", f"{what} failed: {failure.words}", help=lost + _offer(again)),
         again,
     )
+
+
+def _asserted(problem: DeviceError, assertion: Assertion, plan: Plan, again: Simulate | None) -> DeviceError:
+    """The same with what the driver printed of an assertion."""
+    more = f", in {assertion.threads} threads" if assertion.threads > 1 else ""
+    message = f'{plan} failed: its debug_assert "{assertion.words}" does not hold{more}'
+    result = re.search(r" \(CUDA_ERROR_\w+\)$", problem.diagnostics[0].message)
+    message += result[0] if result else ""
+    return DeviceError(Diagnostic("E0916", message, assertion.span, help=problem.diagnostics[0].help), again)
 
 
 def _offer(again: Simulate | None) -> str:

@@ -1,5 +1,7 @@
 """Launches with a time limit: faults and hangs are those of the kernel, and are replayed in the simulator."""
 
+import os
+
 import numpy as np
 import pytest
 from played_driver import Tensor
@@ -28,6 +30,12 @@ def hang(two: Two):
         bar[].init(2)
         _ = bar[].arrive()
         bar[].wait(0)
+
+
+@kernel
+def checked(p: Pointer[Float32, MutAnyOrigin], n: Int32):
+    debug_assert(n > 0, "n is positive")
+    p[] = 1
 """
 
 
@@ -70,6 +78,33 @@ def test_a_fault_is_the_kernels_own_and_is_replayed(module, driver, tensor):
     report = problem.replay()
     assert report.status == "fault"
     assert "p[unsafe_offset=i] = q[unsafe_offset=0] + 1" in report.render()
+
+
+PRINTED = """\
+watched.pdsl:24: checked: block: [0,0,0], thread: [3,0,0] Assertion `n is positive` failed.
+watched.pdsl:24: checked: block: [0,0,0], thread: [4,0,0] Assertion `n is positive` failed.
+"""
+
+
+def test_what_the_driver_prints_of_an_assertion_is_shown_at_its_line(module, driver, tensor, capfd):
+    driver.memory = {0x40: bytes(32)}
+    real = driver.launch_ex
+
+    def fail(*given):
+        os.write(2, PRINTED.encode())
+        driver.fails["reached"] = ("CUDA_ERROR_ASSERT", "")
+        return real(*given)
+
+    driver.launch_ex = fail
+    problem = problem_of(lambda: module.checked[1, 32](tensor(0x40), -1, timeout=5))
+    (found,) = problem.diagnostics
+    assert (found.code, found.message) == (
+        "E0916",
+        "kernel 'checked' (grid (1, 1, 1), block (32, 1, 1)) failed: its debug_assert \"n is positive\" does not hold, "
+        "in 2 threads (CUDA_ERROR_ASSERT)",
+    )
+    assert str(found.span) == "watched.pdsl:24:5" and problem.replayable
+    assert capfd.readouterr().err == PRINTED  # it still is where it would have been
 
 
 def test_a_replay_has_the_arrays_of_before(module, driver, tensor):

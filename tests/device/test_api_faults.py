@@ -78,8 +78,9 @@ def test_a_failed_assertion_is_one(run_program):
 def k(n: Int32):
     debug_assert(n > 0, "n is positive")
 """
-    said = run_program(text, WATCHED.format(launch="kernel[1, 32](-1, timeout=20)"), stderr=None)
-    assert "CUDA_ERROR_ASSERT" in said
+    said = run_program(text, WATCHED.format(launch="kernel[1, 32](-1, timeout=20)"))
+    assert 'its debug_assert "n is positive" does not hold, in 32 threads (CUDA_ERROR_ASSERT)' in said
+    assert "faulty.pdsl:4:5" in said
     assert "n is positive" in said.partition("replayed: fault")[2]
 
 
