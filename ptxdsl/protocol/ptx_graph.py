@@ -63,8 +63,8 @@ def blocks_of(flat: Flat) -> list[Block]:
     open = True  # whether the last block may be appended to
     for item in flat.body:
         if isinstance(item, Label):
-            if not open or blocks[-1].items or len(blocks) == 1:
-                blocks.append(Block(line=item.line))
+            # A block of its own for every label: of a polling loop at the head of another one, both have one.
+            blocks.append(Block(line=item.line))
             open = True
             labels[item.name] = len(blocks) - 1
             continue

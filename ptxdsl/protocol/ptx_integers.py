@@ -76,7 +76,7 @@ def result(instruction: Instruction, read: Read) -> list[Expr | None]:
     first, *rest = instruction.opcode.split(".")
     letter, bits = type_of(instruction.opcode)
     operands = instruction.operands[1:]
-    handler = _HANDLERS.get(first)
+    handler = HANDLERS.get(first)
     if handler is None or not bits:
         return [None]
     found = handler(rest, letter, bits, operands, read)
@@ -317,7 +317,7 @@ def _shuffle(rest: list[str], letter: str, bits: int, operands: tuple[Operand, .
     return [model.shuffle(value, plain("select", inside, source, lane)), inside]
 
 
-_HANDLERS: dict[str, Callable[..., Found]] = {
+HANDLERS: dict[str, Callable[..., Found]] = {
     "mov": _move,
     **{op: _arithmetic(op) for op in ("add", "sub", "and", "or", "xor", "div", "rem", "min", "max")},
     "mul": _product,

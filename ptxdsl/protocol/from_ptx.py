@@ -1,0 +1,161 @@
+"""PTX to the protocol model: what barriers, shared memory and the integers behind them are, found again in the text.
+
+    calls inlined → blocks → polling loops as waits → values of registers → structured program → tidy
+
+It takes any kernel, of whatever compiler. What it cannot model, an ``Unmodelled`` says at the PTX line.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.diagnostics import CompileError
+from ptxdsl.protocol import ptx_operations
+from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Kernel, Seq, Unmodelled
+from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
+from ptxdsl.protocol.ptx_operations import Operations, is_protocol, needs, written_root
+from ptxdsl.protocol.ptx_structure import Structure, TooDeep
+from ptxdsl.protocol.ptx_values import Values
+from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
+from ptxdsl.protocol.tidy import tidy
+from ptxdsl.ptx.module import Function, Module, Variable
+from ptxdsl.sim.call_parameters import promote
+from ptxdsl.sim.inline import Flat, Inliner, line_span
+from ptxdsl.sim.liveness import reads_and_writes
+from ptxdsl.source import Span
+
+DYNAMIC = "dynamic shared memory"
+
+
+def kernel_models(module: Module) -> tuple[Kernel, ...]:
+    """The protocol of each kernel of a module, in the order of the text."""
+    return tuple(kernel_model(module, function) for function in module.kernels.values())
+
+
+def kernel_model(module: Module, function: Function) -> Kernel:
+    """The protocol of one kernel. Never fails: what it cannot do is in the model."""
+    reader = _Reader(module, function)
+    try:
+        return reader.model()
+    except CompileError as problem:
+        found = problem.diagnostics[0]
+        return reader.nothing(found.span, found.message)
+    except Irreducible as problem:
+        line = reader.lines[problem.block]
+        return reader.nothing(reader.span_of(line), "the control flow here enters a loop at two places")
+    except TooDeep:
+        return reader.nothing(None, "the control flow is nested too deeply")
+
+
+class _Reader:
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.function = function
+        self.inliner = Inliner(module, function)
+        self.source = self.inliner.flat.source
+        self.lines: list[int] = []
+        self.arrays: list[Array] = []
+
+    def span_of(self, line: int) -> Span:
+        return line_span(self.source, line) or Span(self.source, 0, 0)
+
+    def nothing(self, span: Span | None, why: str) -> Kernel:
+        """The kernel without a program."""
+        at = span or self.span_of(self.function.line)
+        return self.kernel(Seq((Unmodelled(at, why),)), 0)
+
+    def kernel(self, program: Seq, variables: int) -> Kernel:
+        function = self.function
+        return Kernel(
+            function.name,
+            self.span_of(function.line),
+            program,
+            tuple(self.arrays),
+            variables,
+            _shape(function.reqntid),
+            _shape(function.reqnctapercluster),
+            _shape(function.maxntid),
+        )
+
+    def model(self) -> Kernel:
+        flat = self.inliner.run()
+        promote(flat)
+        graph = self.graph(flat)
+        symbols = self.allocate(flat)
+        values = self.values(flat, graph, symbols)
+        operations = Operations(values, self.arrays, self.span_of)
+        self.forget_loads(graph, values)
+        program = tidy(Structure(graph, values, operations, self.span_of).program())
+        return self.kernel(program, values.variables)
+
+    def graph(self, flat: Flat) -> Graph:
+        blocks = blocks_of(flat)
+        self.lines = [block.line for block in blocks]
+        graph = Graph(blocks)
+        changed = True
+        while changed:
+            changed = contract_waits(graph.blocks, graph)
+            if changed:
+                graph = Graph(graph.blocks)
+            if merge_first_tests(graph.blocks, graph):
+                graph = Graph(graph.blocks)
+                changed = True
+        return graph
+
+    def allocate(self, flat: Flat) -> dict[str, int]:
+        """Addresses for the shared variables; all dynamic ones are the same memory."""
+        symbols: dict[str, int] = {}
+        end = 0
+        dynamic: list[Variable] = []
+        for variable in flat.variables.values():
+            if variable.space != "shared":
+                continue
+            if variable.size is None or variable.linkage == "extern":
+                dynamic.append(variable)
+                continue
+            symbols[variable.name] = self.array(variable.name, end, variable.align, variable.size, variable.line)
+            end = (symbols[variable.name] & ((1 << ARRAY_SHIFT) - 1)) + variable.size
+        if dynamic:
+            align = max(variable.align for variable in dynamic)
+            base = self.array(DYNAMIC, end, align, None, dynamic[0].line)
+            symbols.update((variable.name, base) for variable in dynamic)
+        return symbols
+
+    def array(self, name: str, end: int, align: int, size: int | None, line: int) -> int:
+        base = ((len(self.arrays) + 1) << ARRAY_SHIFT) + -(-end // max(align, 1)) * max(align, 1)
+        self.arrays.append(Array(name, base, size, 0, self.span_of(line)))
+        return base
+
+    def values(self, flat: Flat, graph: Graph, symbols: dict[str, int]) -> Values:
+        wanted: set[str] = set()
+        quiet = []
+        for block in graph.blocks:
+            protocol = [item for item in block.items if is_protocol(item)]
+            quiet.append(not protocol)
+            for item in protocol:
+                wanted |= needs(item)
+            if block.end is not None:
+                wanted.update(reads_and_writes(block.end)[0])
+        parameters = {p.name: f"{p.name}#{number}" for number, p in enumerate(self.function.parameters)}
+        values = Values(graph, flat.registers, symbols, parameters, wanted | self.stored(graph), quiet)
+        values.run()
+        return values
+
+    def stored(self, graph: Graph) -> set[str]:
+        """The registers of addresses that are written: loads from there are unknown."""
+        return {name for block in graph.blocks for item in block.items for name in ptx_operations.written(item)}
+
+    def forget_loads(self, graph: Graph, values: Values) -> None:
+        written: set[str | None] = set()
+        for number, block in enumerate(graph.blocks):
+            for index, item in enumerate(block.items):
+                values.look(number, index)
+                root = written_root(item, values)
+                if not isinstance(root, bool):
+                    written.add(root)
+        values.forget_loads(frozenset(written))
+
+
+def _shape(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:
+    if numbers is None:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z

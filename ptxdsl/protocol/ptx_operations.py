@@ -1,0 +1,294 @@
+"""Instructions of PTX as operations of the model: which are protocol, which registers they need, what they become.
+
+Source: PTX ISA, "Parallel Synchronization and Communication Instructions", "Data Movement and Conversion Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ptxdsl.effects import Effect, Kind
+from ptxdsl.protocol import model
+from ptxdsl.protocol.algebra import plain
+from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Branch, Expr, Node, Place, Return, Seq, Unmodelled, const
+from ptxdsl.protocol.ptx_graph import Item, Wait
+from ptxdsl.protocol.ptx_integers import type_of
+from ptxdsl.protocol.ptx_values import Values, root_of
+from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Register, Vector
+from ptxdsl.ptx.opcodes import effect, sources
+from ptxdsl.record import replace
+from ptxdsl.sim.liveness import register_names
+from ptxdsl.source import Span
+
+_BARRIER_BYTES = 8
+_ADDRESS_BITS = 64
+
+_NOTHING = frozenset((Kind.PURE, Kind.REGISTERS, Kind.GRID))
+_ACCESSES = frozenset((Kind.READ, Kind.WRITE, Kind.ATOMIC))
+_SHARED = frozenset(("shared", "cluster"))
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+# Functions that nobody's synchronisation depends on, and those that do not come back.
+_HARMLESS_CALLS = frozenset(("call.vprintf", "call.malloc", "call.free"))
+_LAST_CALLS = frozenset(("call.__assertfail", "call.__assert_fail"))
+_MATRIX_ROW = 16
+_QUERY_BYTES = 16  # of what clusterlaunchcontrol.try_cancel writes
+
+# Accesses by the operand that is the address (of all operands) and the bytes (None: as the type says).
+_READS = {"ldmatrix": (1, _MATRIX_ROW)}
+_WRITES = {"stmatrix": (0, _MATRIX_ROW), "tcgen05.alloc": (0, 4), "tensormap.replace": (0, 128)}
+
+
+def is_protocol(item: Item) -> bool:
+    """Whether the model may have this; a generic access turns out to be none where its address is known."""
+    if isinstance(item, Wait):
+        return True
+    what = effect(item)
+    if item.opcode.startswith("call."):
+        return item.opcode not in _HARMLESS_CALLS
+    if what.kind in _NOTHING:
+        return False
+    if what.kind is Kind.TRAP:
+        return item.opcode == "trap"
+    if what.kind in _ACCESSES:
+        return _is_access(item) and what.space in (None, *_SHARED, "tensor")
+    return True
+
+
+def _is_access(item: Instruction) -> bool:
+    """Whether it touches memory that threads share (clocks and prefetches do not)."""
+    first = item.opcode.partition(".")[0]
+    return first in ("ld", "st", "atom", "red", "ldmatrix", "stmatrix", "wmma", "tcgen05", "st.bulk", "tensormap")
+
+
+def needs(item: Item) -> set[str]:
+    """The registers that matter to the model."""
+    instruction = item.test if isinstance(item, Wait) else item
+    operands: Iterable[Operand] = instruction.operands
+    if not isinstance(item, Wait) and effect(instruction).kind in _ACCESSES:
+        operands = [operand for operand in operands if isinstance(operand, Address)]
+    names = {name for operand in operands if not isinstance(operand, Vector) for name in register_names(operand)}
+    if instruction.guard is not None:
+        names.add(instruction.guard[0].name)
+    return names
+
+
+def _writes_global(item: Item) -> bool:
+    if isinstance(item, Wait):
+        return False
+    what = effect(item)
+    writes = what.kind in (Kind.WRITE, Kind.ATOMIC) or (what.kind is Kind.ASYNC_COPY and what.space == "global")
+    return writes and what.space in (None, "global") and not item.opcode.startswith(("ld.", "call."))
+
+
+def written(item: Item) -> list[str]:
+    """The registers of the address of global memory that an item may write."""
+    if isinstance(item, Wait) or not _writes_global(item):
+        return []
+    return [name for operand in item.operands if isinstance(operand, Address) for name in register_names(operand)]
+
+
+def written_root(item: Item, values: Values) -> str | bool | None:
+    """The parameter through which an item writes global memory; None: it cannot be seen; False: it does not write."""
+    if isinstance(item, Wait) or not _writes_global(item):
+        return False
+    address = next((operand for operand in item.operands if isinstance(operand, Address)), None)
+    if address is None:
+        return None
+    found = values.address(address, _ADDRESS_BITS)
+    root = root_of(found, values.roots)
+    return False if root is None and is_shared(found, values) else root
+
+
+def is_shared(address: Expr, values: Values) -> bool:
+    """Whether an address is made of a shared variable's."""
+    numbers = {base >> ARRAY_SHIFT for base in values.symbols.values()}
+    work, seen = [address], set()
+    while work:
+        at = work.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        if at.op == "const" and at.value >> ARRAY_SHIFT in numbers:
+            return True
+        if at.op == "var":
+            work.extend(values.starts.get(at, ()))
+        work.extend(at.args)
+    return False
+
+
+class Operations:
+    """arrays: of the model. span_of: of a line of the PTX text."""
+
+    def __init__(self, values: Values, arrays: list[Array], span_of: Callable[[int], Span]) -> None:
+        self.values = values
+        self.arrays = arrays
+        self.span_of = span_of
+
+    def nodes(self, number: int, index: int, item: Item) -> list[Node]:
+        """What an item of a block is in the model."""
+        if not is_protocol(item):
+            return []
+        self.values.look(number, index)
+        if isinstance(item, Wait):
+            return [self._wait(item)]
+        made = list(self._made(item))
+        if item.guard is None or not made:
+            return made
+        condition = self.values.guard(item, self.values.at[number, index])
+        return [Branch(condition, Seq(tuple(made)), Seq(()), self.span_of(item.line))]
+
+    def _wait(self, wait: Wait) -> Node:
+        test = wait.test
+        what = replace(effect(test), kind=Kind.BAR_WAIT, convergent=True)
+        return self._barrier_op(test, what)
+
+    def _made(self, item: Instruction) -> Iterator[Node]:
+        opcode, span = item.opcode, self.span_of(item.line)
+        what = effect(item)
+        if opcode.startswith("call."):
+            name = opcode.removeprefix("call.")
+            yield Return(span) if opcode in _LAST_CALLS else Unmodelled(span, f"what `{name}` does is not known")
+        elif what.kind is Kind.TRAP:
+            yield Return(span)
+        elif opcode.startswith("mbarrier.arrive_drop"):
+            yield Unmodelled(span, "`mbarrier.arrive_drop` changes how many arrivals a phase takes")
+        elif what.kind in (Kind.NAMED_SYNC, Kind.NAMED_ARRIVE):
+            # The predicate of a reduction comes last; a second operand before it is the number of threads.
+            operands = [operand for operand in sources(item) if not _is_predicate(operand, self.values)]
+            count = self.values.read(operands[1], 32) if len(operands) > 1 else None
+            yield model.Op(what, opcode, span, count=count, id=self.values.read(operands[0], 32))
+        elif what.kind is Kind.WAIT_GROUP or (what.kind is Kind.COMMIT and what.barrier is None):
+            number = next((operand.value for operand in sources(item) if isinstance(operand, Immediate)), None)
+            yield model.Op(what, opcode, span, count=None if number is None else const(number))
+        elif what.kind in _ACCESSES:
+            yield from self._access(item, what, span)
+        elif what.kind is Kind.ASYNC_COPY:
+            yield self._copy(item, what, span)
+        elif what.kind is Kind.ASYNC_MMA:
+            yield self._matrix(item, what, span)
+        elif what.barrier is not None:
+            yield self._barrier_op(item, what)
+        else:
+            yield model.Op(what, opcode, span)
+
+    def _place(self, operand: Operand, width: int | Expr | None) -> Place:
+        address = self.values.address(operand)
+        return Place(plain("ext.u", address, bits=_ADDRESS_BITS), width)
+
+    def _barrier_op(self, item: Instruction, what: Effect) -> Node:
+        """An operation on an mbarrier; effects count operands without the destinations."""
+        span, operands = self.span_of(item.line), sources(item)
+        assert what.barrier is not None
+
+        def operand(position: int | None) -> Expr | None:
+            taken = None if position is None or position >= len(operands) else operands[position]
+            return self.values.read(taken, 32) if isinstance(taken, Register | Immediate) else None
+
+        parity = None
+        if what.kind in (Kind.BAR_WAIT, Kind.BAR_TEST):
+            if "parity" not in item.opcode:
+                return Unmodelled(span, "a wait for the phase of an arrival's state, not for a parity")
+            parity = operand(1)
+        mask = operand(len(operands) - 1) if "multicast::cluster" in item.opcode else None
+        return model.Op(
+            what,
+            item.opcode,
+            span,
+            barrier=self._place(operands[what.barrier], _BARRIER_BYTES),
+            parity=parity,
+            count=operand(what.count) if what.kind is not Kind.BAR_EXPECT else None,
+            bytes=operand(what.bytes),
+            mask=mask,
+        )
+
+    # ------------------------------------------------------------------------------------------------------ memory
+
+    def _access(self, item: Instruction, what: Effect, span: Span) -> Iterator[Node]:
+        first = item.opcode.partition(".")[0]
+        if what.space == "tensor":
+            yield model.Op(what, item.opcode, span)
+            return
+        key = first if first in ("ldmatrix", "stmatrix") else ".".join(item.parts[:2])
+        known = _READS.get(key) or _WRITES.get(key)
+        position, width = known if known is not None else (0, None)
+        if known is None:
+            position = next((i for i, operand in enumerate(item.operands) if isinstance(operand, Address)), 0)
+            width = None if first == "wmma" else _bytes_of(item)
+        size: int | Expr | None = width
+        if item.opcode.startswith("st.bulk"):
+            size = self.values.read(item.operands[1], 32)
+        place = self._place(item.operands[position], size)
+        if what.space is None:
+            assert place.address is not None
+            if not is_shared(place.address, self.values):
+                return  # what is not derived from a shared variable is not of the protocol
+            what = replace(what, space="shared")
+        reads = what.kind is Kind.READ or (what.kind is Kind.ATOMIC and first != "st")
+        writes = what.kind is Kind.WRITE or (what.kind is Kind.ATOMIC and first != "ld")
+        yield model.Op(what, item.opcode, span, writes=(place,) * writes, reads=(place,) * reads)
+
+    def _copy(self, item: Instruction, what: Effect, span: Span) -> Node:
+        """Asynchronous copies: cp.async, bulk and tensor copies, st.async, try_cancel."""
+        opcode, operands, parts = item.opcode, item.operands, item.parts
+        size: Expr | None = None
+        width: int | Expr | None = None
+        writes: tuple[Place, ...] = ()
+        reads: tuple[Place, ...] = ()
+        barrier = None
+        if opcode.startswith("cp.async.bulk") or opcode.startswith("cp.reduce.async.bulk"):
+            if what.bytes is not None:
+                size = self.values.read(operands[what.bytes], 32)
+                width = size.value if size.op == "const" else size
+            if what.completes_on == "mbarrier":
+                writes = (self._place(operands[0], width),)
+            if what.space == "global" or parts.count("shared::cta") or "shared" in parts:
+                source = next((o for o in operands[1:2] if isinstance(o, Address)), None)
+                if source is not None:
+                    reads = (self._place(source, width),)
+            if what.completes_on == "mbarrier" and "global" in parts:
+                reads = ()
+        elif opcode.startswith("cp.async"):
+            count = operands[2] if len(operands) > 2 else None
+            writes = (self._place(operands[0], count.value if isinstance(count, Immediate) else None),)
+        elif opcode.startswith("clusterlaunchcontrol"):
+            size = const(_QUERY_BYTES)
+            writes = (self._place(operands[0], _QUERY_BYTES),)
+        elif opcode.startswith(("st.async", "red.async")):
+            width = _bytes_of(item)
+            size = None if width is None else const(width)
+            writes = (self._place(operands[0], width),)
+        else:  # tcgen05.cp and .shift: tensor memory
+            return model.Op(what, opcode, span, reads=(Place(None, None),) if "cp" in parts else ())
+        if what.barrier is not None:
+            barrier = self._place(operands[what.barrier], _BARRIER_BYTES)
+        mask = None
+        if "multicast::cluster" in parts and what.barrier is not None:
+            after = [o for o in operands[what.barrier + 1 :] if isinstance(o, Register | Immediate)]
+            mask = self.values.read(after[0], 16) if after else None
+        return model.Op(what, opcode, span, barrier=barrier, bytes=size, mask=mask, writes=writes, reads=reads)
+
+    def _matrix(self, item: Instruction, what: Effect, span: Span) -> Node:
+        """wgmma and tcgen05.mma: what they read of shared memory, their descriptors say."""
+        reads = []
+        for operand in sources(item):
+            if isinstance(operand, Register) and self.values.registers.get(operand.name) in ("b64", "u64", "s64"):
+                reads.append(self._described(operand))
+        return model.Op(what, item.opcode, span, reads=tuple(reads))
+
+    def _described(self, descriptor: Operand) -> Place:
+        """The shared memory that a matrix descriptor names: bits 0 to 13 are the address in units of 16 bytes."""
+        value = plain("and", self.values.read(descriptor, 64), const(0x3FFF, 64), bits=64)
+        return Place(plain("mul", value, const(16, 64), bits=64), None)
+
+
+def _is_predicate(operand: Operand, values: Values) -> bool:
+    return not isinstance(operand, Register | Immediate) or (
+        isinstance(operand, Register) and values.registers.get(operand.name) == "pred"
+    )
+
+
+def _bytes_of(item: Instruction) -> int | None:
+    """What each thread touches."""
+    bits = type_of(item.opcode)[1]
+    count = next((_VECTORS[part] for part in item.parts if part in _VECTORS), 1)
+    return bits // 8 * count if bits else None
