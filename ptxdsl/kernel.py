@@ -73,7 +73,7 @@ class Kernel:
         try:
             known = self._launchers.get(shape)
             # True and 1.0 equal 1 and are none: only the very kinds of number that were checked before
-            if known is not None and (known.given is shape or _plain(shape)):
+            if known is not None and (known._given is shape or _plain(shape)):
                 return known
         except TypeError:  # a list
             pass
@@ -94,6 +94,7 @@ class Kernel:
         return made
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        """Raises LaunchError E0908: a launch has a grid and a block, ``kernel[grid, block](arguments…)``."""
         raise launch_error(
             "E0908", f"kernel '{self.name}' needs a grid and a block", help=f"write {self.name}[grid, block](…)"
         )
@@ -193,11 +194,11 @@ class Kernel:
 class Launcher:
     """A kernel with its launch shape; calling it launches."""
 
-    __slots__ = ("_last", "block", "given", "grid", "kernel")
+    __slots__ = ("_given", "_last", "block", "grid", "kernel")
 
     def __init__(self, kernel: Kernel, given: tuple[Any, Any]) -> None:
         self.kernel = kernel
-        self.given = given
+        self._given = given
         self.grid = dimensions(given[0], "grid")
         self.block = dimensions(given[1], "block")
         # the keywords of the last launch and its plan, in one value: threads may launch at the same time
