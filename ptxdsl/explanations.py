@@ -1381,6 +1381,101 @@ a recorded schedule that does not fit
 A recorded schedule names the warp or the asynchronous operation of every turn. It can be replayed for the same PTX, the
 same launch and the same arguments; here it names one that cannot move at that turn.
 """,
+    "E1201": """
+missing arrive
+
+A wait on an mbarrier is never satisfied, because arrivals that the phase needs are not made: on a path, in a trip, or
+at all. The notes show the wait and where the barrier gets its other arrivals. Arrive on every path, once a phase.
+""",
+    "E1202": """
+wrong arrival count
+
+An mbarrier gets more or fewer arrivals a phase than it was initialised with. Every lane that executes `arrive`,
+`commit` or `release` counts: 32 of a warp, 128 of a warpgroup, one where a single lane is elected. With too few the
+phase never completes, with too many it completes early.
+""",
+    "E1203": """
+wrong parity
+
+A wait can be satisfied by another phase than the one that is meant, or miss it. A fresh barrier lets a wait for parity
+1 pass and a wait for parity 0 wait for its first phase; the parity changes once in a turn of the ring.
+""",
+    "E1204": """
+byte mismatch
+
+The bytes that `expect_bytes` announces on an mbarrier are not those that the copies to it bring, on some path or in
+some block. With too few bytes coming the phase never completes, with too many it completes before they are there.
+""",
+    "E1205": """
+use before init is visible
+
+An mbarrier may be used before its initialisation is known to whoever uses it. Between `init` and the first use there
+must be a barrier of the block, or of the cluster where another block uses it; and `fence_mbarrier_init()` by the thread
+that initialises, where copies, tensor cores or another block use it.
+""",
+    "E1206": """
+re-init or inval while live
+
+An mbarrier is initialised again, invalidated, or its memory used for something else while others may still use it. End
+its life once, by `inval`, after a barrier that everybody who uses it has passed.
+""",
+    "E1207": """
+slot read before full
+
+Shared or tensor memory is read, and nothing orders that read after the write that fills it: no wait, one on another
+barrier or phase, or a commit that comes before the write. The notes show the write.
+""",
+    "E1208": """
+slot overwritten before release
+
+Shared or tensor memory is written, and nothing orders that write after an earlier read of it, or after another write:
+the stage is not acquired, or it was released before it was read. The notes show the other access.
+""",
+    "E1209": """
+missing proxy fence
+
+Bulk and tensor copies, wgmma and tcgen05 see memory through the async proxy. What threads have written with plain
+stores is visible to them only after `fence_proxy_async()`, by the threads that wrote and before the barrier that hands
+it on; and before an asynchronous write overwrites what threads have read, those threads execute it too. (What
+asynchronous work has written or read is in order once its completion has been waited for.)
+""",
+    "E1210": """
+undrained wgmma, bulk or cp.async read
+
+An asynchronous operation that reads a slot has been issued, and the slot is released or overwritten before the
+operation is known to have read it. Wait first: `wgmma_wait_group`, `cp_async_bulk_wait_group`, `cp_async_wait_group`;
+of tcgen05, let `tcgen05.commit` arrive on the barrier that gives the slot back.
+""",
+    "E1211": """
+stale stage index
+
+A slot is accessed by another index than that of the barrier which guards it: one taken before or after `step()`, or
+counted on its own. Take index, barrier and phase from the same state.
+""",
+    "E1212": """
+cyclic wait
+
+Some roles wait for one another in a circle, each for what the next one does only after its own wait. The notes show the
+circle.
+""",
+    "E1213": """
+exit with work in flight
+
+Threads of a block exit while asynchronous work of theirs is under way, or while another block of the cluster may still
+access their shared memory or arrive on their barriers. The memory may belong to another block by then. Wait for the
+work, and put a cluster barrier before the exit where others reach into the block.
+""",
+    "E1214": """
+divergent collective
+
+An instruction that all threads of a warp, warpgroup or block execute together stands where only some of them come by.
+""",
+    "E1215": """
+data race
+
+Two threads access the same memory, at least one of them writes, and nothing orders the two: no barrier of the block or
+cluster, no mbarrier, no flag with release and acquire. The notes show the other access.
+""",
     "W0802": """
 a warning of ptxas
 
