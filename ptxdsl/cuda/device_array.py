@@ -29,7 +29,7 @@ class DeviceArray:
         self.shape = tuple(image.shape) if host.ndim else ()
         self.storage = image.dtype
         self._driver: CudaDriver = current_driver()
-        self.ordinal = self._driver.context(None)[1].ordinal
+        self.ordinal = _guarded(self._driver.context, None)[1].ordinal
         self.address = 0
         if image.nbytes:
             self.address = _guarded(self._driver.allocate, image.nbytes)

@@ -291,14 +291,15 @@ class CudaDriver:
             self._call("cuStreamSynchronize", stream)
 
     def is_capturing(self, stream: int) -> bool:
-        """Whether launches on a stream are being captured into a graph."""
-        return self._int_behind("cuStreamIsCapturing", stream) != 0
-
-    def _int_behind(self, name: str, *arguments: Any) -> int:
-        """A call whose last parameter receives an int."""
+        """Whether launches on a stream are being captured into a graph, or would disturb a capture on another one."""
         value = c_int()
-        self._call(name, *arguments, byref(value))
-        return value.value
+        try:
+            self._call("cuStreamIsCapturing", stream, byref(value))
+        except DriverError as failure:
+            if failure.result == "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT":  # the default stream, while another is captured
+                return True
+            raise
+        return value.value != 0
 
     def record(self, stream: int) -> int:
         """A new event behind all work of a stream so far; end it with ``forget``."""

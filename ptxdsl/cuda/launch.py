@@ -156,11 +156,17 @@ class LoadedKernel:
         failure = DriverError("cuLaunchKernelEx", self.driver.error_name(status))
         raise self._failed(failure, str(plan), plan) from None
 
+    def make_current(self) -> None:
+        """Gives a thread without a context that of the kernel's device. Raises LaunchError."""
+        try:
+            self.driver.context(self.device.ordinal)
+        except DriverError as failure:
+            raise self._failed(failure, f"kernel '{self.signature.name}'") from None
+
     def _wait(self, plan: Plan, stream: int) -> None:
         from ptxdsl.cuda.watch import wait
 
-        if not self.driver.is_capturing(stream):
-            wait(plan, stream, None)
+        wait(plan, stream, None)
 
     def _remember(self, arguments: Sequence[Any]) -> None:
         """Makes a quick way for arguments of these classes, which were just accepted."""

@@ -72,7 +72,7 @@ class Prepared:
     def _again(self, config: Any, status: int) -> None:
         """A thread without a context gets the device's; whatever else the driver says is an error."""
         if status == INVALID_CONTEXT and self._kernel.driver.current_device() is None:
-            self._kernel.driver.context(self._ordinal)
+            self._kernel.make_current()
             status = self._launch(config, self._function, self._parameters, None)
         if status:
             self._kernel.refused(self._plan, status)

@@ -41,10 +41,13 @@ def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[A
     """Launches and waits for the end. Raises DeviceError: E0915 for a kernel that has not ended in time, E0916 for one
     that failed; LaunchError E0915 while the stream is being captured."""
     handle, packed = kernel.pack(stream, arguments)
-    if kernel.driver.is_capturing(handle):
+    if _is_captured(plan, handle):
         raise launch_error("E0915", f"{plan} cannot be waited for while its stream is being captured into a graph")
     wait(plan, handle, timeout, "what was launched before", None)
-    again = keep(kernel, plan, arguments, packed.arrays)
+    try:
+        again = keep(kernel, plan, arguments, packed.arrays)
+    except DriverError as failure:
+        raise launch_error("E0912", f"the arrays of {plan} cannot be copied: {failure.words}") from None
     from ptxdsl.cuda.assertions import failed_assertion, listening
 
     try:
@@ -61,14 +64,16 @@ def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[A
 def wait(
     plan: Plan, stream: int, timeout: float | None, what: str | None = None, again: Simulate | None = None
 ) -> None:
-    """Waits until a stream has come so far. Raises DeviceError as ``watched`` does.
+    """Waits until a stream has come so far; without a time limit not for what is being captured. Raises DeviceError as
+    ``watched`` does.
 
     what: that which runs, as messages call it. again: how to replay it.
     """
     driver = plan.kernel.driver
     try:
         if timeout is None:
-            driver.synchronise(stream)
+            if not driver.is_capturing(stream):
+                driver.synchronise(stream)
             return
         event = driver.record(stream)
         deadline, pause = time.monotonic() + timeout, 1e-5
@@ -81,6 +86,13 @@ def wait(
         driver.forget(event)
     except DriverError as failure:
         raise _failed(failure, what or str(plan), again) from None
+
+
+def _is_captured(plan: Plan, stream: int) -> bool:
+    try:
+        return plan.kernel.driver.is_capturing(stream)
+    except DriverError as failure:
+        raise _failed(failure, "what was launched before", None) from None
 
 
 def _hangs(what: str, timeout: float, again: Simulate | None) -> DeviceError:

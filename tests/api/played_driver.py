@@ -78,12 +78,15 @@ class FakeDriver:
         return 8
 
     def pointer_device(self, address):
+        self._fail("pointer")
         return self.owners.get(address)
 
     def copy_out(self, host, device, size):
+        self._fail("copy")
         ctypes.memmove(host, self.memory[device], size)
 
     def is_capturing(self, stream):
+        self._fail("capturing")
         return self.capturing
 
     def record(self, stream):

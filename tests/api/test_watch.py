@@ -161,6 +161,31 @@ def test_a_capture_cannot_be_waited_for(module, driver, tensor):
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        ("copy", "E0912", "the arrays of kernel 'write' (grid (1, 1, 1), block (32, 1, 1)) cannot be copied"),
+        ("capturing", "E0916", "what was launched before failed"),
+        ("context", "E0912", "there is no CUDA context to launch in"),
+        ("reached", "E0916", "what was launched before failed"),
+    ],
+)
+def test_whatever_the_driver_refuses_is_an_error_of_ours(module, driver, tensor, call, code, words):
+    driver.memory = {0x40: bytes(32), 0x80: bytes(32)}
+    driver.fails[call] = ("CUDA_ERROR_ILLEGAL_ADDRESS", "")
+    problem = problem_of(lambda: module.write[1, 32](tensor(0x40), tensor(0x80), 1, timeout=1))
+    found = problem.diagnostics[0]
+    assert found.code == code and found.message.startswith(words)
+
+
+def test_the_driver_may_refuse_to_say_where_an_array_lies(module, driver, array):
+    driver.fails["pointer"] = ("CUDA_ERROR_INVALID_CONTEXT", "")
+    problem = problem_of(lambda: module.write[1, 32](array(0x40), array(0x80), 1))
+    assert problem.diagnostics[0].message == (
+        "the launch of kernel 'write' failed: the CUDA context of this thread is not valid (CUDA_ERROR_INVALID_CONTEXT)"
+    )
+
+
 def test_a_donated_array_is_waited_for(module, driver, tensor):
     module.write[1, 32](Donated(tensor(0x40)), tensor(0x80), 1)
     assert driver.waited == [0x77]
