@@ -9,7 +9,9 @@ target feature it needs. Placeholders:
 
 ``llvm("ret @name(types and operands)")`` calls an LLVM intrinsic; ``asm("ptx")`` is inline assembly whose outputs come
 first as ``$r0 $r1 …``; operand constraints follow from the operands' types, and an address known at compile time is
-printed in place (``[buf+8]``). A boolean result of ``asm`` is an i32 in PTX (``selp``) and an i1 outside.
+printed in place (``[buf+8]``). A boolean result of ``asm`` is an i32 in PTX (``selp``) and an i1 outside. ``$r*`` is
+the list of all results, ``$2*`` that of the operands from ``$2`` on. ``tied``: the operands from this one on are the
+results before the instruction, in the same registers.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ class Row:
     text: str
     effect: Effect
     feature: str | None = None  # a key of targets.FEATURES; None: every target
+    tied: int | None = None
 
 
 def llvm(text: str, effect: Effect = PURE, feature: str | None = None) -> Row:
     return Row("llvm", text, effect, feature)
 
 
-def asm(text: str, effect: Effect = PURE, feature: str | None = None) -> Row:
-    return Row("asm", text, effect, feature)
+def asm(text: str, effect: Effect = PURE, feature: str | None = None, tied: int | None = None) -> Row:
+    return Row("asm", text, effect, feature, tied)
 
 
 def _sreg(name: str, low: int | None = None, high: int | None = None, feature: str | None = None) -> Row:
@@ -63,6 +66,15 @@ _BULK_PEER = Effect(
     Kind.ASYNC_COPY, "cluster", proxy="async", scope="cluster", barrier=3, bytes=2, completes_on="mbarrier"
 )
 _BULK_OUT = Effect(Kind.ASYNC_COPY, "global", proxy="async", bytes=2, completes_on="bulk-group")
+_TENSOR_IN = Effect(Kind.ASYNC_COPY, "shared", proxy="async", scope="cluster", barrier=2, completes_on="mbarrier")
+_TENSOR_MULTICAST = Effect(
+    Kind.ASYNC_COPY, "cluster", proxy="async", scope="cluster", barrier=2, completes_on="mbarrier"
+)
+_TENSOR_OUT = Effect(Kind.ASYNC_COPY, "global", proxy="async", completes_on="bulk-group")
+_WGMMA = Effect(Kind.ASYNC_MMA, "shared", proxy="async", completes_on="wgmma-group", convergent=True)
+_WGMMA_WAIT = Effect(Kind.WAIT_GROUP, proxy="async", completes_on="wgmma-group", convergent=True)
+_LDMATRIX = Effect(Kind.READ, "shared", convergent=True)
+_STMATRIX = Effect(Kind.WRITE, "shared", convergent=True)
 _MMA_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier")
 
 
@@ -406,6 +418,72 @@ MEMORY: dict[str, Row] = {
     ),
 }
 
+# Tensor copies (TMA): {rank} dimensions, as many coordinates, the innermost first. PTX ISA, "Tensor Copies".
+_TENSOR_LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+_TENSOR_STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
+_TENSOR_REDUCE = "cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{op}.tile.bulk_group"
+
+TENSOR_COPIES: dict[str, Row] = {
+    "tensor_load": asm(f"{_TENSOR_LOAD} [$0], [$1, {{$3*}}], [$2];", _TENSOR_IN, "tma"),
+    "tensor_load_hint": asm(f"{_TENSOR_LOAD}.L2::cache_hint [$0], [$1, {{$4*}}], [$2], $3;", _TENSOR_IN, "tma"),
+    "tensor_load_multicast": asm(
+        f"{_TENSOR_LOAD}.multicast::cluster [$0], [$1, {{$4*}}], [$2], $3;", _TENSOR_MULTICAST, "tma.multicast"
+    ),
+    "tensor_load_multicast_hint": asm(
+        f"{_TENSOR_LOAD}.multicast::cluster.L2::cache_hint [$0], [$1, {{$5*}}], [$2], $3, $4;",
+        _TENSOR_MULTICAST,
+        "tma.multicast",
+    ),
+    "tensor_store": asm(f"{_TENSOR_STORE} [$0, {{$2*}}], [$1];", _TENSOR_OUT, "tma"),
+    "tensor_store_hint": asm(f"{_TENSOR_STORE}.L2::cache_hint [$0, {{$3*}}], [$1], $2;", _TENSOR_OUT, "tma"),
+    "tensor_reduce": asm(f"{_TENSOR_REDUCE} [$0, {{$2*}}], [$1];", _TENSOR_OUT, "tma"),
+    "tensor_reduce_hint": asm(f"{_TENSOR_REDUCE}.L2::cache_hint [$0, {{$3*}}], [$1], $2;", _TENSOR_OUT, "tma"),
+    "tensor_prefetch": asm(
+        "cp.async.bulk.prefetch.tensor.{rank}d.L2.global.tile [$0, {$1*}];", Effect(Kind.READ, "global"), "tma"
+    ),
+    "tensormap_prefetch": asm("prefetch.tensormap [$0];", Effect(Kind.READ), "tma"),
+}
+
+# Matrix products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+# {types} are those of D, A and B, with what follows them; {tail} is the signs and majornesses after scale-d.
+_WGMMA_OF = (
+    "{.reg .pred p; setp.ne.b32 p, $%d, 0; wgmma.mma_async%s.sync.aligned.m64n{n}k{k}.{types} {$r*}, %s, p{tail};}"
+)
+_FRAGMENT = "{$0, $1, $2, $3}"
+
+WARPGROUP: dict[str, Row] = {
+    "wgmma_shared": asm(_WGMMA_OF % (2, "", "$0, $1"), _WGMMA, "wgmma", tied=3),
+    "wgmma_registers": asm(_WGMMA_OF % (5, "", f"{_FRAGMENT}, $4"), _WGMMA, "wgmma", tied=6),
+    # signed by unsigned bytes, which came later
+    "wgmma_mixed_shared": asm(_WGMMA_OF % (2, "", "$0, $1"), _WGMMA, "wgmma.mixed", tied=3),
+    "wgmma_mixed_registers": asm(_WGMMA_OF % (5, "", f"{_FRAGMENT}, $4"), _WGMMA, "wgmma.mixed", tied=6),
+    "wgmma_sparse_shared": asm(_WGMMA_OF % (3, ".sp", "$0, $1, $2, {selector}"), _WGMMA, "wgmma.sparse", tied=4),
+    "wgmma_sparse_registers": asm(
+        _WGMMA_OF % (6, ".sp", f"{_FRAGMENT}, $4, $5, {{selector}}"), _WGMMA, "wgmma.sparse", tied=7
+    ),
+    "wgmma_fence_aligned": asm(
+        "wgmma.fence.sync.aligned;", Effect(Kind.FENCE, proxy="async", convergent=True), "wgmma"
+    ),
+    "wgmma_commit_group_sync": asm(
+        "wgmma.commit_group.sync.aligned;",
+        Effect(Kind.COMMIT, proxy="async", completes_on="wgmma-group", convergent=True),
+        "wgmma",
+    ),
+    "wgmma_wait_group": asm("wgmma.wait_group.sync.aligned {n};", _WGMMA_WAIT, "wgmma"),
+    # the same, after which the registers are what the products made of them
+    "wgmma_wait_group_of": asm("wgmma.wait_group.sync.aligned {n};", _WGMMA_WAIT, "wgmma", tied=0),
+    "stmatrix_x1": asm("stmatrix.sync.aligned.m8n8.x1{trans}.shared.b16 [$0], {$1};", _STMATRIX, "stmatrix"),
+    "stmatrix_x2": asm("stmatrix.sync.aligned.m8n8.x2{trans}.shared.b16 [$0], {$1, $2};", _STMATRIX, "stmatrix"),
+    "stmatrix_x4": asm(
+        "stmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 [$0], {$1, $2, $3, $4};", _STMATRIX, "stmatrix"
+    ),
+    "ldmatrix_x1": asm("ldmatrix.sync.aligned.m8n8.x1{trans}.shared.b16 {$r0}, [$0];", _LDMATRIX, "ldmatrix"),
+    "ldmatrix_x2": asm("ldmatrix.sync.aligned.m8n8.x2{trans}.shared.b16 {$r0, $r1}, [$0];", _LDMATRIX, "ldmatrix"),
+    "ldmatrix_x4": asm(
+        "ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {$r0, $r1, $r2, $r3}, [$0];", _LDMATRIX, "ldmatrix"
+    ),
+}
+
 # Atomics: {sem} relaxed, acquire, release or acq_rel; {scope} cta, cluster, gpu or sys; {space} with its dot, or empty
 # for a generic address.
 ATOMICS: dict[str, Row] = {
@@ -484,6 +562,8 @@ ROWS: dict[str, Row] = {
     **WARP,
     **MBARRIER,
     **MEMORY,
+    **TENSOR_COPIES,
+    **WARPGROUP,
     **ATOMICS,
     **BITS,
     **FLOATS,

@@ -119,7 +119,10 @@ class AddressOperand:
     ty: Ty
 
 
-_PLACE = re.compile(r"\[\$(?P<address>\d+)(?:\+(?P<offset>\d+))?\]|\$r(?P<result>\d+)|\$(?P<operand>\d+)|\$\$")
+_PLACE = re.compile(
+    r"\[\$(?P<address>\d+)(?:\+(?P<offset>\d+))?\]|(?P<results>\$r\*)|\$(?P<rest>\d+)\*|\$r(?P<result>\d+)"
+    r"|\$(?P<operand>\d+)|\$\$"
+)
 
 
 def emit_asm(
@@ -128,8 +131,13 @@ def emit_asm(
     operands: Sequence[Value | AddressOperand],
     results: Sequence[Value],
     effects: AsmEffects,
+    tied: int | None = None,
 ) -> None:
-    """``template``: PTX with ``$0 $1 …`` for operands and ``$r0 …`` for results; several registers print in braces."""
+    """``template``: PTX with ``$0 $1 …`` for operands and ``$r0 …`` for results; several registers print in braces.
+
+    ``$r*`` and ``$2*`` are all results, and the operands from a number on, without braces. ``tied``: the operands from
+    this number on share the registers of the results, which are as many.
+    """
     outputs = [(index, register) for index, result in enumerate(results) for register in registers(result.ty)]
     inputs: list[tuple[str, str]] = []  # constraint, typed operand
     numbers: dict[tuple[int, bool], list[int]] = {}  # (operand, taken as a bare root) -> positions
@@ -176,6 +184,11 @@ def emit_asm(
     def place(match: re.Match[str]) -> str:
         if match["address"] is not None and operand_type(int(match["address"])).is_pointer:
             return address_text(int(match["address"]), int(match["offset"] or 0))
+        if match["results"] is not None:
+            return ", ".join(f"${number}" for number in range(len(outputs)))
+        if match["rest"] is not None:
+            indices = range(int(match["rest"]), len(operands))
+            return ", ".join(f"${number}" for index in indices for number in operand_numbers(index, None))
         if match["result"] is not None:
             return _list([n for n, (index, _) in enumerate(outputs) if index == int(match["result"])])
         if match["address"] is not None:  # an address held in an integer
@@ -189,9 +202,19 @@ def emit_asm(
         return operands[index].ty
 
     text = _PLACE.sub(place, template)
+    if tied is not None:
+        values = [operand for operand in operands[tied:] if isinstance(operand, Value)]
+        texts = [part for value in values for part in _to_registers(b, value)]
+        types = [register.type for value in values for register in registers(value.ty)]
+        if types != [register.type for _, register in outputs]:
+            raise AssertionError("tied operands and results differ in their registers")
+        inputs += [
+            (str(number), f"{type} {text}") for number, (type, text) in enumerate(zip(types, texts, strict=True))
+        ]
     constraints = [f"={register.letter}" for _, register in outputs] + [constraint for constraint, _ in inputs]
-    types = [register.type for _, register in outputs]
-    parts = asm_call(b, types, text, constraints, [typed for _, typed in inputs], effects)
+    parts = asm_call(
+        b, [register.type for _, register in outputs], text, constraints, [typed for _, typed in inputs], effects
+    )
     for index, result in enumerate(results):
         own = [part for part, (owner, _) in zip(parts, outputs, strict=True) if owner == index]
         b.set(result, _from_registers(b, result.ty, own))

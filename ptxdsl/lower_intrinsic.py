@@ -40,7 +40,7 @@ def asm_effects(effect: Effect, results: Sequence[Value]) -> AsmEffects:
 def lower_row(b: Builder, op: Op, row: Row) -> None:
     text = fill_in(row.text, op)
     if row.lowering == "asm":
-        emit_asm(b, text, op.operands, op.results, asm_effects(row.effect, op.results))
+        emit_asm(b, text, op.operands, op.results, asm_effects(row.effect, op.results), row.tied)
     else:
         _intrinsic_call(b, op, text)
 

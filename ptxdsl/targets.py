@@ -128,6 +128,8 @@ FEATURES: dict[str, Feature] = {
     "tma.gather4": Feature(_TCGEN05, (8, 6), "tensor copies of gathered rows (tile::gather4)"),
     "setmaxnreg": Feature(_SPECIFIC, (8, 0), "moving registers between warps (setmaxnreg)", plural=False),
     "wgmma": Feature(_exactly("sm_90a"), (8, 0), "warpgroup matrix multiply (wgmma)", plural=False),
+    "wgmma.mixed": Feature(_exactly("sm_90a"), (8, 4), "products of signed by unsigned bytes (wgmma)"),
+    "wgmma.sparse": Feature(_exactly("sm_90a"), (8, 4), "products of sparse matrices (wgmma.mma_async.sp)"),
     "tcgen05": Feature(_TCGEN05, (8, 6), "fifth-generation tensor cores (tcgen05)"),
     "mma.m16n8k16": Feature(_ALL, (7, 0), "warp matrix multiply (mma.sync.m16n8k16)", plural=False),
     "ldmatrix": Feature(_ALL, (7, 0), "ldmatrix", plural=False),

@@ -260,6 +260,8 @@ class Arguments(Operators):
                     defaults.append((argument.type, argument.default))
                 continue
             if given.place is None:
+                if isinstance(given.node, ast.ListExpr):
+                    self.infer_length(binding, argument.type, len(given.node.items))
                 continue
             if given.is_literal:
                 late.append((argument.type, given))

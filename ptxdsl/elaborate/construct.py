@@ -25,7 +25,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.statements import Statements
-from ptxdsl.elaborate.values import const
+from ptxdsl.elaborate.values import const, is_comptime, key_of
 from ptxdsl.source import Span
 from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
@@ -50,6 +50,8 @@ class Construct(Statements):
                 return self._struct(t, args, span)
             case TupleType():
                 return TupleValue(tuple(self.materialize(a.value, a.span) for a in args))
+            case types.STRING:
+                return self._text(args, span)
         raise self.fail("E0332", f"a value of type {t} cannot be made like this", span)
 
     def _construct_generic(self, generic: GenericType, args: list[Given], span: Span) -> RValue:
@@ -62,6 +64,19 @@ class Construct(Statements):
         if generic.decl in ("SIMD", "Scalar") and args:
             return self._inferred_simd(generic, args, span)
         return self.construct(self.instantiate(generic, span), args, span)
+
+    def _text(self, args: list[Given], span: Span) -> RValue:
+        """``String(x)``: how a value known at compile time is written, for messages."""
+        value = args[0].value if len(args) == 1 and args[0].name is None else None
+        match value:
+            case Literal() | Runtime() if is_comptime(value):
+                return Comptime(types.STRING, str(key_of(value)[1]))
+            case Comptime(type=types.STRING | types.DTYPE | types.ANY_TYPE):
+                return Comptime(types.STRING, str(value.value))
+        raise self.fail(
+            "E0332", "a string is made of one value that is known at compile time", span,
+            help="strings exist at compile time; print(…) writes run-time values",
+        )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------- scalars and vectors
 

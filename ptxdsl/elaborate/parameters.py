@@ -202,6 +202,13 @@ class Parameters(Convert):
             if name in given:
                 self._infer_value(binding, argument.value, given[name])
 
+    def infer_length(self, binding: Binding, pattern: ast.Expr, length: int) -> None:
+        """Binds the size of an ``Array[Int32, n]`` that a list is given for; the elements adapt to their type."""
+        if isinstance(pattern, ast.Subscript) and self._generic_base(pattern.value, binding) == "Array":
+            sizes = [a.value for i, a in enumerate(pattern.args) if a.name == "size" or (a.name is None and i == 1)]
+            for size in sizes:
+                self._infer_value(binding, size, const(types.INT, length))
+
     def _generic_base(self, node: ast.Expr, binding: Binding) -> StructDecl | str | None:
         if not isinstance(node, ast.Name | ast.Attribute):
             return None

@@ -22,6 +22,8 @@ SNIPPETS = {
     " [s], [%l1, {%r1, %r2, %r3, %r4, %r5}], [s];",
     "setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 64;",
     "wgmma": "wgmma.fence.sync.aligned;",
+    "wgmma.mixed": "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {%r1,%r2,%r3,%r4}, %l1, %l2, %p1;",
+    "wgmma.sparse": "wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.s8.u8 {%r1,%r2,%r3,%r4}, %l1, %l2, %r5, 0, %p1;",
     "tcgen05": "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [s];",
     "mma.m16n8k16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4},"
     " {%r5,%r6}, {%f1,%f2,%f3,%f4};",

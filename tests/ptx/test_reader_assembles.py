@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from ptxdsl.source import Source
 
 HERE = Path(__file__).parent
 SAMPLES = sorted((HERE.parents[1] / "samples").glob("*.pdsl"))
-FOREIGN = sorted((HERE / "data").glob("*.ptx"))
 
 # Debug information, pragmas, parameter attributes and the linkage of functions are not kept in a module.
 _NOT_KEPT = (
@@ -46,17 +46,23 @@ def same_code(text: str, folder: Path, ptxas: str) -> None:
     assert listing(ptx_text(module), module.target, folder, ptxas) == listing(text, module.target, folder, ptxas)
 
 
-@pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.stem)
-def test_text_of_other_compilers(path: Path, tmp_path: Path, ptxas: str) -> None:
-    same_code(path.read_text(encoding="utf-8"), tmp_path, ptxas)
+def test_every_kind_of_statement(tmp_path: Path, ptxas: str) -> None:
+    same_code((HERE / "data" / "every_statement.ptx").read_text(encoding="utf-8"), tmp_path, ptxas)
+
+
+@pytest.mark.parametrize("options", ["-arch=sm_80 -lineinfo", "-arch=sm_90a -G"])
+def test_text_of_another_compiler(options: str, nvcc: Callable[..., str], tmp_path: Path, ptxas: str) -> None:
+    same_code(nvcc(HERE / "data" / "foreign.cu", *options.split()), tmp_path, ptxas)
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_our_own(path: Path, arch: str, tmp_path: Path, ptxas: str) -> None:
     source = Source(path.name, path.read_text(encoding="utf-8"))
-    if "commit_mma" in source.text and arch == "sm_90a":
-        pytest.skip("tcgen05 needs sm_100a")
+    targets = re.search(r"^# targets: (.*)$", source.text, re.MULTILINE)
+    assert targets is not None
+    if arch not in targets[1].split(", "):
+        pytest.skip(f"{path.name} is for {targets[1]}")
     compiled = compile_source(source, options=Options(arch=arch))
     assert not isinstance(compiled, str)
     same_code(compiled.ptx, tmp_path, ptxas)

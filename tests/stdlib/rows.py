@@ -25,6 +25,23 @@ INTEGERS = ("int32", "uint32", "uint64")
 FORMS = ("b16", "b32", "b64", "v2_b32", "v4_b32")
 PRIORITIES = (".L1::evict_first", ".L1::evict_last", ".L1::evict_unchanged", ".L1::no_allocate")
 MOVED = ("uint16", "float32", "int64")
+# a shape and combination of types of wgmma each, with the elements of D that a thread has
+WGMMA = [
+    {"n": 8, "k": 16, "types": "f32.bf16.bf16", "tail": ", 1, 1, 0, 1", "E": "float32", "N": 4},
+    {"n": 256, "k": 16, "types": "f32.f16.f16", "tail": ", -1, 1, 0, 0", "E": "float32", "N": 128},
+    {"n": 24, "k": 16, "types": "f16.f16.f16", "tail": ", 1, -1, 0, 0", "E": "uint32", "N": 6},
+    {"n": 64, "k": 8, "types": "f32.tf32.tf32", "tail": ", 1, 1", "E": "float32", "N": 32},
+    {"n": 128, "k": 32, "types": "f32.e4m3.e5m2", "tail": ", 1, 1", "E": "float32", "N": 64},
+    {"n": 32, "k": 32, "types": "s32.s8.s8.satfinite", "tail": "", "E": "int32", "N": 16},
+    {"n": 16, "k": 256, "types": "s32.b1.b1.and.popc", "tail": "", "E": "int32", "N": 8},
+]
+MIXED = [{"n": 16, "k": 32, "types": "s32.s8.u8", "tail": "", "E": "int32", "N": 8}]
+# of 16 and 32 bits, one of two threads has the metadata
+SPARSE = [
+    {**variant, "k": 2 * variant["k"], "selector": int(variant["k"] < 32)}
+    for variant in [*WGMMA, *MIXED]
+    if ".b1." not in variant["types"]
+]
 
 
 def _each(variants: list[dict[str, Any]], **choices: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -77,6 +94,22 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "st_atomic": _each(ATOMIC[:1], T=_dtypes(*MOVED), sem=("relaxed", "release")),
     "ld_volatile": _each([{"space": ".global", "A": "GLOBAL"}, {"space": ".shared", "A": "SHARED"}], T=_dtypes(*MOVED)),
     "lop3_row": [{"lut": 0xE8}],
+    **{
+        f"tensor_{name}": _each([{}], rank=(1, 2, 3, 4, 5))
+        for name in ("load", "load_hint", "load_multicast", "load_multicast_hint", "store", "store_hint", "prefetch")
+    },
+    "tensor_reduce": _each([{}], rank=(1, 5), op=("add", "min", "max", "inc", "dec", "and", "or", "xor")),
+    "tensor_reduce_hint": _each([{}], rank=(2,), op=("add",)),
+    "wgmma_shared": WGMMA,
+    # A in registers has no majorness
+    "wgmma_registers": [{**v, "tail": v["tail"][: -len(", 0")] if v["k"] == 16 else v["tail"]} for v in WGMMA],
+    "wgmma_mixed_shared": MIXED,
+    "wgmma_mixed_registers": MIXED,
+    "wgmma_sparse_shared": SPARSE,
+    "wgmma_sparse_registers": [{**v, "tail": v["tail"][: -len(", 0")] if v["k"] == 32 else v["tail"]} for v in SPARSE],
+    "wgmma_wait_group": _each([{}], n=(0, 7)),
+    "wgmma_wait_group_of": [{"n": 0, "E": "float32", "N": 128}],
+    **{f"{name}matrix_x{count}": _each([{}], trans=("", ".trans")) for name in ("st", "ld") for count in (1, 2, 4)},
 }  # fmt: skip
 
 
@@ -105,7 +138,7 @@ def uses() -> Iterator[Use]:
     for name, node in declarations().items():
         for attrs in VARIANTS.get(name, [{}]):
             declared = {p.name for p in node.params}
-            assert declared - {"U"} <= set(attrs) | {"T"}, f"{name}: no values for {declared - set(attrs)}"
+            assert declared - {"U"} <= set(attrs) | {"T", "n"}, f"{name}: no values for {declared - set(attrs)}"
             results = () if node.returns is None else _types(node.returns, attrs)
             yield Use(name, attrs, tuple(t for a in node.args for t in _types(a.type, attrs)), results)
 
@@ -118,8 +151,12 @@ def _types(node: ast.Expr | None, attrs: Mapping[str, Any]) -> tuple[Ty, ...]:
             return (ptr("cluster"),)
         case ast.Name(id=name) if name in SCALAR_NAMES:
             return (DTYPES[SCALAR_NAMES[name]].ty,)
+        case ast.Name(id="TensorMap"):
+            return (ptr("generic"),)
         case ast.Subscript(value=ast.Name(id="Scalar")):
             return (attrs["T"].ty,)
+        case ast.Subscript(value=ast.Name(id="Array"), args=(element, size)):
+            return _array(element.value, size.value, attrs)
         case ast.Subscript(value=ast.Name(id="Tuple"), args=args):
             return tuple(t for a in args for t in _types(a.value, attrs))
         case ast.Subscript(value=ast.Name(id="Pointer"), args=args):
@@ -127,6 +164,14 @@ def _types(node: ast.Expr | None, attrs: Mapping[str, Any]) -> tuple[Ty, ...]:
             name = space.name if isinstance(space, ast.Attribute) else attrs["A"]
             return (ptr(SPACES[name]),)
     raise AssertionError(f"a row with a type that this test does not know: {node}")
+
+
+def _array(element: ast.Expr, size: ast.Expr, attrs: Mapping[str, Any]) -> tuple[Ty, ...]:
+    """``Array[E, N]`` as the attributes say; the coordinates of a tensor are as many as its rank."""
+    assert isinstance(element, ast.Name)
+    name = attrs.get(element.id, element.id)
+    length = size.value if isinstance(size, ast.IntLiteral) else attrs["N"] if size.id == "N" else attrs["rank"]
+    return (DTYPES[SCALAR_NAMES.get(name, name)].ty,) * length
 
 
 def kernel(number: int, use: Use, span: Span) -> Kernel:
