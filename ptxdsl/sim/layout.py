@@ -53,9 +53,9 @@ LAUNCH = np.dtype(
 LOG = np.dtype([("count", "u8"), ("capacity", "u8"), ("entries", "u8")], align=True)
 
 # A load, store or atomic operation of up to eight neighbouring lanes, before it is checked. bytes: of one lane. kind: 0
-# a load, 1 a store, 3 an atomic operation, 4 a fence (``membar``, ``fence`` but those of proxies; without addresses).
-# space: of the instruction, as in SPACES. mask: which of the lanes from ``first`` on; addresses: theirs, as the
-# instruction has them. group: all lanes that run together there.
+# a load, 1 a store, 3 an atomic operation, 4 a fence (``membar``, ``fence`` but those of proxies; without addresses), 8
+# a warp collective at which the lanes of ``group`` meet. space: of the instruction, as in SPACES. mask: which of the
+# lanes from ``first`` on; addresses: theirs, as the instruction has them. group: all lanes that run together there.
 ACCESS = np.dtype(
     [
         ("warp", "u8"),  # host address of WARP

@@ -315,6 +315,8 @@ class Turns:
                 union |= b.mask
             if blocked.members & warp.live & ~union:
                 continue
+            if self.watch is not None and info.warp_barrier:
+                self.watch.joined(warp, union)
             for b in there:
                 warp.waits.remove(b)
                 warp.release(b.mask, self.machine.sites[b.site].next_block if info.warp_barrier else None)

@@ -37,6 +37,9 @@ class Watch:
     def ran(self, warp: Warp) -> None:
         """Compiled code of a warp has come back."""
 
+    def joined(self, warp: Warp, mask: int) -> None:
+        """Lanes that stood at different ``bar.warp.sync`` have met. (Those at the same one: see the access log.)"""
+
     def stands(self, group: Group) -> None:
         """A group is about to execute its host instruction, or to finish it after a wait."""
 

@@ -23,6 +23,8 @@ def emit_collective(frame: Frame, k: int, instruction: Instruction, site: int) -
     given = [*what.results, *what.sources]
     if what.members is not None:
         given.append((what.members, "b32"))
+    if not all(isinstance(operand, Register | Sink) for operand, _ in what.results):
+        raise Unsupported("a result goes to a register")
     rows: dict[int, int] = {}  # by place in `given`: the byte offset of a source that lies in no slot
     for i, (operand, _) in enumerate(given):
         if i >= len(what.results) and not _in_memory(frame, operand):
@@ -54,6 +56,8 @@ def emit_collective(frame: Frame, k: int, instruction: Instruction, site: int) -
         frame.check_faults(k)
         run(f"ret i32 {DISPATCH}")
         frame.label(f"run{k}")
+    if what.members is not None and frame.e.traced:
+        run(f"call void @rt.trace_join(ptr %warp, i32 {executing}, i32 {site})")
     if what.function == "set":
         pointers.append(f"i32 {executing}")
     if what.function is not None:

@@ -10,7 +10,19 @@ import re
 from ptxdsl.sim.layout import ACCESS, WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.runtime_fields import load, store
-from ptxdsl.sim.translate.runtime_pointers import V, splat
+from ptxdsl.sim.translate.runtime_pointers import JOIN, V, splat
+
+
+def _trace_join() -> str:
+    """Lanes %t meet at a warp collective."""
+    return f"""
+define void @rt.trace_join(ptr %warp, i32 %t, i32 %site) {{
+  {load("group")}
+  {store("group", "%t")}
+  call void @rt.trace(ptr %warp, i64 0, i8 1, {V} zeroinitializer, i32 {JOIN}, i32 0, i32 %site)
+  {store("group", "%group")}
+  ret void
+}}"""
 
 
 def _trace() -> str:
@@ -174,6 +186,8 @@ def text(name: str) -> str | None:
     """The IR of a function of this file."""
     if name == "trace":
         return _trace()
+    if name == "trace_join":
+        return _trace_join()
     match = _ACCESS.fullmatch(name)
     if match is None:
         return None

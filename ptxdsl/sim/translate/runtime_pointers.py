@@ -29,7 +29,7 @@ from ptxdsl.sim.translate.runtime_fields import load, store
 # In `how`, above the bytes of one lane's access. An atomic operation counts as a write when it has changed something.
 WRITE = 1 << 16
 ATOMIC = 1 << 17
-FENCE = 1 << 18  # in the access log alone
+FENCE, JOIN = 1 << 18, 1 << 19  # in the access log alone
 
 _LANES = ", ".join(f"i64 {i}" for i in range(WIDTH))
 DUMMY = offset(WARP, "wide") + 768  # 256 bytes

@@ -1,0 +1,263 @@
+"""Who accesses memory: the lanes of warps that run together, and asynchronous work.
+
+Lanes of a warp that stand before the same instruction go on as one *strand*. Where they part each strand has a clock of
+its own; where they meet again it is one strand once more, that knows what all of them knew. (Lanes that run together
+are taken to be ordered as the simulator ordered them. The ISA promises that only after ``bar.warp.sync``.)
+
+Asynchronous work begins with what its thread knew when it was issued, and is known to others only by the ways in which
+it tells of its end. Units that do their work in order (wgmma of a warpgroup, tcgen05 and cp.async of a warp) are one
+actor each. Copies are one actor each while they are under way; later ones take the component of an earlier one that
+their thread knows to be over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ptxdsl.check.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, Clock, Domain
+from ptxdsl.record import dataclass, field
+
+if TYPE_CHECKING:
+    from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.cta import Cta, Warp
+
+_MOST_IN_FLIGHT = 512  # copies of one kind in a CTA that nobody has waited for; more share components
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Whose a component is, for reports. warp: of a strand its number, None of asynchronous work of a unit."""
+
+    cta: tuple[int, int, int]
+    linear: int
+    warp: int | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A wait that a strand has passed: on what, which phase of it, where; time: the strand's after it. again: the same
+    phase had let it pass before."""
+
+    time: int
+    name: str
+    phase: int
+    instruction: Instruction
+    again: bool
+
+
+class Actor:
+    """clock: what it knows; its own component is its time. proxy: rows of the clock that count for its accesses to
+    shared and to global memory."""
+
+    __slots__ = ("clock", "component", "domain", "number", "rows")
+
+    def __init__(self, domain: Domain, component: int, clock: Clock, asynchronous: bool) -> None:
+        self.domain = domain
+        self.component = component
+        self.number = domain.number << SHIFT | component
+        self.clock = clock
+        self.rows = (ASYNC_SHARED, ASYNC_GLOBAL) if asynchronous else (GENERIC, GENERIC)
+
+    @property
+    def time(self) -> int:
+        return int(self.clock.own[GENERIC, self.component])
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.rows[0] != GENERIC
+
+
+class Strand(Actor):
+    """Lanes of a warp. fenced: what it knew at its last fence; seen: what it read from and has not fenced since."""
+
+    __slots__ = ("fenced", "mask", "seen", "warp")
+
+    def __init__(self, domain: Domain, component: int, clock: Clock, warp: Warp, mask: int) -> None:
+        super().__init__(domain, component, clock, False)
+        self.warp = warp
+        self.mask = mask
+        self.fenced: Clock | None = None
+        self.seen: Clock | None = None
+
+    def tick(self) -> None:
+        """What comes now is not part of what has been released."""
+        self.clock.own[GENERIC, self.component] += 1
+
+    def know(self, component: int, time: int) -> None:
+        """Asynchronous work is over; its end is known to all proxies."""
+        own = self.clock.own
+        if component >= own.shape[1]:
+            self.clock.fit(self.domain.capacity)
+            own = self.clock.own
+        for row in range(len(own)):
+            if own[row, component] < time:
+                own[row, component] = time
+
+    def fence(self, *rows: int) -> None:
+        """Other proxies will see what the generic one sees."""
+        own = self.clock.own
+        for row in rows:
+            own[row] = own[[row, GENERIC]].max(axis=0)
+        self.tick()
+
+    def fence_all(self) -> None:
+        self.fence(ASYNC_SHARED, ASYNC_GLOBAL, INIT)
+
+
+class WarpLanes:
+    """A warp's strands."""
+
+    def __init__(self, domain: Domain, warp: Warp) -> None:
+        self.domain = domain
+        self.warp = warp
+        self.components: dict[int, int] = {}  # by the lowest lane of a strand
+        clock = domain.clock()
+        first = Strand(domain, self._component(warp.live), clock, warp, warp.live)
+        clock.fit(domain.capacity)
+        first.tick()
+        self.strands = [first]
+
+    def _component(self, mask: int) -> int:
+        lane = (mask & -mask).bit_length() - 1
+        component = self.components.get(lane)
+        if component is None:
+            cta = self.warp.cta
+            who = Who(cta.id, cta.linear, self.warp.index, "warp")
+            component = self.components[lane] = self.domain.component(who)
+        return component
+
+    def of(self, mask: int) -> Strand:
+        """The strand of these lanes, which run together."""
+        for strand in self.strands:
+            if strand.mask == mask:
+                return strand
+        return self._regrouped(mask)
+
+    def _regrouped(self, mask: int) -> Strand:
+        inside, outside = [], []
+        for strand in self.strands:
+            if not strand.mask & mask:
+                outside.append(strand)
+                continue
+            if strand.mask & ~mask:
+                # In whose component the others go on depends on where its lowest lane is.
+                outside.append(self._made(strand.mask & ~mask, [strand]))
+            inside.append(strand)
+        found = self._made(mask, inside)
+        for strand in (found, *outside):
+            strand.tick()
+        self.strands = [found, *outside]
+        return found
+
+    def _made(self, mask: int, of: list[Strand]) -> Strand:
+        component = self._component(mask)
+        if of:
+            clock = of[0].clock.copy()
+            for other in of[1:]:
+                clock.join(other.clock)
+        else:  # lanes that were not there before: never
+            clock = self.domain.clock()
+        clock.fit(self.domain.capacity)
+        made = Strand(self.domain, component, clock, self.warp, mask)
+        for strand in of:
+            for name in ("fenced", "seen"):
+                theirs = getattr(strand, name)
+                if theirs is not None:
+                    mine = getattr(made, name)
+                    if mine is None:
+                        setattr(made, name, theirs.copy())
+                    else:
+                        mine.join(theirs)
+        return made
+
+    def all(self) -> Clock:
+        """What its lanes know together."""
+        clock = self.strands[0].clock.copy()
+        for strand in self.strands[1:]:
+            clock.join(strand.clock)
+        return clock
+
+
+class Work(Actor):
+    """One asynchronous operation. end: the time of its component when it is over. issuer, issued: the strand's number
+    and its time when it was issued. writer: of a copy out of shared memory, whose writes may be known later than its
+    reads, the half that writes.
+    """
+
+    __slots__ = ("cta", "end", "instruction", "issued", "issuer", "site", "unit", "writer")
+
+    def __init__(
+        self, unit: Unit, component: int, end: int, clock: Clock, issuer: Strand, instruction: Instruction, site: int
+    ) -> None:
+        super().__init__(unit.domain, component, clock, unit.asynchronous)
+        self.unit = unit
+        self.cta = unit.cta
+        self.issuer = issuer.number
+        self.issued = issuer.time
+        self.instruction = instruction
+        self.site = site
+        self.end = end
+        self.writer: Work | None = None
+        clock.fit(unit.domain.capacity)
+        clock.own[:, component] = end
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """What does asynchronous work of one kind in a CTA. free: components that are in use no more, with their last
+    times, oldest first. last: of a unit that does its work in order, its only component and the time of the last."""
+
+    domain: Domain
+    cta: Cta
+    name: str
+    asynchronous: bool
+    free: list[tuple[int, int]] = field(default_factory=list)
+    made: int = 0
+    last: tuple[int, int] | None = None
+
+    def in_order(self) -> tuple[int, int]:
+        """The component and the next time."""
+        component, time = self.last or (self._component(), 0)
+        self.last = component, time + 1
+        return self.last
+
+    def any_order(self, clock: Clock) -> tuple[int, int]:
+        """A component whose earlier owners are known to a clock to be done, and its next time."""
+        own = clock.own
+        for index, (component, last) in enumerate(self.free):
+            if component < own.shape[1] and own[GENERIC, component] >= last:
+                del self.free[index]
+                return component, last + 1
+            if index > 8 and self.made < _MOST_IN_FLIGHT:
+                break
+        if self.made >= _MOST_IN_FLIGHT and self.free:
+            component, last = self.free.pop(0)
+            return component, last + 1
+        self.made += 1
+        return self._component(), 1
+
+    def _component(self) -> int:
+        return self.domain.component(Who(self.cta.id, self.cta.linear, None, self.name))
+
+
+class Groups:
+    """The groups of asynchronous work of one kind that a warp's lanes have committed, as if they were one lane's: what
+    a wait of some of them covers is taken to be over for those of the others too."""
+
+    def __init__(self) -> None:
+        self.open: list[Work] = []
+        self.committed: deque[list[Work]] = deque()
+        self.numbers: deque[int] = deque()  # of wgmma-groups, the last product of each
+
+    def commit(self) -> None:
+        self.committed.append(self.open)
+        self.open = []
+
+    def waited(self, keep: int) -> list[Work]:
+        """What is over once only the ``keep`` newest groups may be under way."""
+        found: list[Work] = []
+        while len(self.committed) > keep:
+            found += self.committed.popleft()
+        return found

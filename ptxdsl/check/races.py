@@ -1,0 +1,336 @@
+"""What the trace check has found: pairs of accesses in words, once for each pair of instructions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ptxdsl.check import classes
+from ptxdsl.check.actors import Actor, Passed, Strand, Who, Work
+from ptxdsl.check.clocks import GENERIC, MOST_COMPONENTS, SHIFT, Domain
+from ptxdsl.check.shadow import Before, Cells
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.record import dataclass
+from ptxdsl.sim.layout import RANK_SHIFT
+
+if TYPE_CHECKING:
+    from ptxdsl.check.accesses import Spaces
+    from ptxdsl.check.site_kinds import Sites
+    from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.cta import Cta
+    from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.mbarrier import Barrier
+
+_KEPT = 128  # waits and pieces of asynchronous work that are remembered, of each component
+_MOST = 50  # findings of one run
+
+HELP = {
+    classes.READ_BEFORE_FULL: "wait for the barrier that the one who fills it arrives on, with the stage's own phase",
+    classes.OVERWRITTEN: "write only after a wait for the barrier on which all who use the memory arrive when they are "
+    "done with it",
+    classes.DATA_RACE: "put a barrier between the two, or use atomic operations or a flag with release and acquire",
+}
+
+
+@dataclass(frozen=True)
+class Race:
+    """A finding. kind: one of ``classes``. now, before: the instructions, in the order in which the run executed them.
+
+    place: the memory in words. stage, trip: where the access comes after a wait on an element of an array of barriers,
+    its index and the number of that wait's phase, both from 0. times: how often the pair was met, beside the first.
+    """
+
+    kind: str
+    diagnostic: Diagnostic
+    now: Instruction
+    before: Instruction
+    place: str
+    stage: int | None
+    trip: int | None
+
+
+class Races:
+    """Collects findings."""
+
+    def __init__(self, machine: Machine, sites: Sites) -> None:
+        self.machine = machine
+        self.sites = sites
+        self.domains: list[Domain] = []
+        self.found: list[Race] = []
+        self.cut = 0  # findings beyond the limit
+        self._known: set[tuple[object, ...]] = set()
+        self._passed: dict[int, deque[Passed]] = {}
+        self._works: dict[int, deque[tuple[int, int, int, Instruction]]] = {}
+
+    # What is remembered for words
+
+    def passed(self, strand: Strand, wait: Passed) -> None:
+        self._passed.setdefault(strand.number, deque(maxlen=_KEPT)).append(wait)
+
+    def remember(self, work: Work) -> None:
+        kept = self._works.setdefault(work.number, deque(maxlen=_KEPT))
+        kept.append((work.end, work.issuer, work.issued, work.instruction))
+
+    def _issue(self, number: int, time: int) -> tuple[int, int] | None:
+        """Of an epoch of asynchronous work, its strand's number and time when it was issued."""
+        for end, issuer, issued, _ in reversed(self._works.get(number, ())):
+            if end == time:
+                return issuer, issued
+        return None
+
+    def _context(self, number: int, time: int) -> Passed | None:
+        """The last wait that an actor had passed; of asynchronous work, who issued it."""
+        issue = self._issue(number, time)
+        if issue is not None:
+            number, time = issue
+        waits = list(self._passed.get(number, ()))
+        at = bisect_right([wait.time for wait in waits], time)
+        return waits[at - 1] if at else None
+
+    def _who(self, number: int) -> Who:
+        who: Who = self.domains[number >> SHIFT].what[number & MOST_COMPONENTS - 1]
+        return who
+
+    # Pairs of accesses
+
+    def add(self, actor: Actor, cells: Cells, before: Before, read: bool, spaces: Spaces) -> None:
+        key = (before.site, before.site_now, before.read, read, before.fenced)
+        if not self._new(key):
+            return
+        now = self.sites.instructions[before.site_now]
+        then = self.sites.instructions[before.site]
+        kind = self._classify(actor, cells, before, read)
+        place, memory = self._place(cells, before.cell, spaces)
+        here = self._doing(actor.number, actor.time, now, read, here=True)
+        there = self._doing(before.actor, before.time, then, before.read, here=False)
+        context = self._context(actor.number, actor.time) or self._context(before.actor, before.time)
+        span_now, span_then = self.machine.places.span(now), self.machine.places.span(then)
+        notes = [(span_then, there)]
+        waits = [
+            (self.machine.places.span(wait.instruction), self._waited(wait, number))
+            for wait, number in (
+                (self._context(actor.number, actor.time), actor.number),
+                (self._context(before.actor, before.time), before.actor),
+            )
+            if wait is not None
+        ]
+        notes += [note for note in dict.fromkeys(waits)]
+        first, verb = self._order(kind, read, before)
+        message = f"{kind}: {first} {place} in {memory}{verb}; {here}"
+        diagnostic = Diagnostic(
+            classes.CODES[kind], message, span_now, tuple(notes), self._help(kind, actor, before, read, then)
+        )
+        stage, trip = _stage_and_trip(context)
+        self.found.append(Race(kind, diagnostic, now, then, place, stage, trip))
+
+    def _new(self, key: tuple[object, ...]) -> bool:
+        if key in self._known:
+            return False
+        self._known.add(key)
+        if len(self.found) >= _MOST:
+            self.cut += 1
+            return False
+        return True
+
+    def _classify(self, actor: Actor, cells: Cells, before: Before, read: bool) -> str:
+        if before.fenced:
+            return classes.PROXY_FENCE
+        then, now = self._who(before.actor), self._who(actor.number)
+        asynchronous = then.warp is None or now.warp is None
+        if not cells.own or not (asynchronous or self._passed):
+            return classes.DATA_RACE
+        if read:
+            overtaken = before.first[1] and self._knows(actor, *before.first) and not self._premature(actor)
+            return classes.OVERWRITTEN if overtaken else classes.READ_BEFORE_FULL
+        if before.read:
+            issue = self._issue(before.actor, before.time)
+            if issue is not None and self._knows(actor, *issue):
+                return classes.UNDRAINED
+            wait = self._context(before.actor, before.time)
+            early = wait is None or wait.again
+            return classes.READ_BEFORE_FULL if early and then.warp is not None else classes.OVERWRITTEN
+        return classes.OVERWRITTEN
+
+    def _premature(self, actor: Actor) -> bool:
+        """Whether the last wait that an actor passed let it pass for a phase that it had waited for before."""
+        wait = self._context(actor.number, actor.time)
+        return wait is None or wait.again
+
+    @staticmethod
+    def _knows(actor: Actor, number: int, time: int) -> bool:
+        component, own = number & MOST_COMPONENTS - 1, actor.clock.own
+        if number >> SHIFT != actor.domain.number or component >= own.shape[1]:
+            return False
+        return bool(own[GENERIC, component] >= time)
+
+    def _place(self, cells: Cells, cell: int, spaces: Spaces) -> tuple[str, str]:
+        """The memory of a cell, and what sort of memory it is."""
+        byte = cells.byte(cell)
+        for cta, shared in spaces.shared_cells.items():
+            if shared is cells:
+                return self.machine.memory.shared_place(byte), self._shared_of(cta)
+        for _, tensor in spaces.tensor_cells.items():
+            if tensor is cells:
+                granule, column = divmod(cell, 512)
+                return f"column {column} of lanes {16 * granule}-{16 * granule + 15}", "tensor memory"
+        for start, part in spaces.global_cells.items():
+            if part is cells:
+                region = self.machine.memory.region(start)
+                name = region.name if region is not None else hex(start)
+                return f"byte {byte} of {name}", "global memory"
+        return f"byte {byte}", "memory"
+
+    def _shared_of(self, cta: Cta) -> str:
+        return "shared memory" if self.machine.cta_count == 1 else f"shared memory of CTA {cta.id}"
+
+    def _name(self, number: int, time: int) -> str:
+        """Who it is: ``warp 3``, ``the tma copy that warp 0 issued``."""
+        who = self._who(number)
+        where = f" of CTA {who.cta}" if self.machine.cta_count > 1 else ""
+        if who.warp is not None:
+            return f"warp {who.warp}{where}"
+        issue = self._issue(number, time)
+        issuer = self._who(issue[0]) if issue is not None else None
+        by = f" issued by warp {issuer.warp}" if issuer is not None else ""
+        return f"{who.unit} work{by}{where}"
+
+    def _doing(self, number: int, time: int, instruction: Instruction, read: bool, here: bool) -> str:
+        verb = "reads" if read else "writes"
+        return f"{self._name(number, time)} {verb} it here ({'.'.join(instruction.parts[:3])})"
+
+    def _waited(self, wait: Passed, number: int) -> str:
+        who = self._who(number)
+        again = ", for which it had waited before" if wait.again else ""
+        name = f"warp {who.warp}" if who.warp is not None else "the warp that issued it"
+        return f"{name} has last waited here, for phase {wait.phase} of {wait.name}{again}"
+
+    def _order(self, kind: str, read: bool, before: Before) -> tuple[str, str]:
+        if kind == classes.PROXY_FENCE:
+            return "", ": one access is of the generic proxy, the other of the async proxy, with no proxy fence between"
+        what = "a read" if read else "a write"
+        other = "a read of it" if before.read else "a write of it"
+        return f"{what} of", f" and {other} are in no order"
+
+    def _help(self, kind: str, actor: Actor, before: Before, read: bool, then: Instruction) -> str:
+        if kind == classes.PROXY_FENCE:
+            access = "read" if before.read else "written"
+            return (
+                f"the threads that have {access} it execute fence_proxy_async() after that, and before the barrier or "
+                "arrival that lets the asynchronous operation come"
+            )
+        if kind == classes.UNDRAINED:
+            unit = self._who(before.actor).unit
+            waits = {
+                "wgmma": "wgmma_wait_group",
+                "tma": "cp_async_bulk_wait_group",
+                "cp.async": "cp_async_wait_group",
+                "tcgen05": "a tcgen05.commit on the barrier that gives it back",
+            }
+            return f"the release must come after {waits.get(unit, 'the wait for it')}"
+        return HELP[kind]
+
+    # Others
+
+    def add_uninitialised(self, barrier: Barrier, origin: Instruction, actor: Actor, site: int, generic: bool) -> None:
+        instruction = self.sites.instructions[site]
+        if not self._new(("init", id(origin), site, generic)):
+            return
+        places = self.machine.places
+        name = self._name(actor.number, actor.time)
+        if generic:
+            message = (
+                f"{name} uses the mbarrier {barrier.place} asynchronously, and no fence orders its initialisation "
+                "before that"
+            )
+            help = "the thread that initialises executes fence_mbarrier_init() after it, before the barrier"
+        else:
+            message = f"{name} uses the mbarrier {barrier.place}, and nothing orders its initialisation before that"
+            help = "put a barrier of the block, or of the cluster, between the initialisation and the first use"
+        self._say(
+            classes.EARLY_USE, message, instruction, origin, f"{barrier.name} is initialised here", help, barrier.name
+        )
+        del places
+
+    def add_live(self, barrier: Barrier, strand: Strand, site: int, used: Instruction, component: int) -> None:
+        if not self._new(("live", site, id(used))):
+            return
+        who = self._who(strand.domain.number << SHIFT | component)
+        user = f"warp {who.warp}" if who.warp is not None else f"{who.unit} work"
+        self._say(
+            classes.LIVE_REINIT,
+            f"warp {strand.warp.index} invalidates the mbarrier {barrier.place}, and nothing orders the use of it by "
+            f"{user} before that",
+            self.sites.instructions[site],
+            used,
+            "the use",
+            "put a barrier of the block between the last use and inval",
+            barrier.name,
+        )
+
+    def add_exit(self, cta: Cta, instruction: Instruction, unit: str) -> None:
+        if not self._new(("exit", id(instruction))):
+            return
+        self._say(
+            classes.EXIT_IN_FLIGHT,
+            f"no thread of CTA {cta.id} waits for the {unit} work that is issued here before the last one exits",
+            instruction,
+            instruction,
+            "",
+            "wait for its barrier or group before the exit",
+            "",
+        )
+
+    def add_exit_use(self, cta: Cta, barrier: Barrier, used: Instruction, component: int) -> None:
+        who = self._user(cta, component)
+        if who.linear == cta.linear or not self._new(("exit use", id(used))):
+            return
+        self._say(
+            classes.EXIT_IN_FLIGHT,
+            f"CTA {cta.id} may have exited when CTA {who.cta} uses its mbarrier {barrier.place} here",
+            used,
+            used,
+            "",
+            "let the threads of a CTA stay until all others have done with its memory: a cluster barrier before the "
+            "exit",
+            barrier.name,
+        )
+
+    def add_exit_access(self, cta: Cta, number: int, site: int) -> None:
+        who = self._who(number)
+        instruction = self.sites.instructions[site]
+        if who.linear == cta.linear or not self._new(("exit access", site)):
+            return
+        self._say(
+            classes.EXIT_IN_FLIGHT,
+            f"CTA {cta.id} may have exited when CTA {who.cta} accesses its shared memory here",
+            instruction,
+            instruction,
+            "",
+            "let the threads of a CTA stay until all others have done with its memory: a cluster barrier before the "
+            "exit",
+            "",
+        )
+
+    def _user(self, cta: Cta, component: int) -> Who:
+        for domain in reversed(self.domains):
+            if component < len(domain.what) and any(w.linear == cta.linear for w in domain.what):
+                who: Who = domain.what[component]
+                return who
+        raise KeyError(component)
+
+    def _say(
+        self, kind: str, message: str, at: Instruction, other: Instruction, label: str, help: str, place: str
+    ) -> None:
+        places = self.machine.places
+        notes = ((places.span(other), label),) if label else ()
+        diagnostic = Diagnostic(classes.CODES[kind], f"{kind}: {message}", places.span(at), notes, help)
+        self.found.append(Race(kind, diagnostic, at, other, place, None, None))
+
+
+def _stage_and_trip(wait: Passed | None) -> tuple[int | None, int | None]:
+    if wait is None:
+        return None, None
+    name, bracket, rest = wait.name.partition("[")
+    index = rest.partition("]")[0]
+    return (int(index) if bracket and index.isdigit() else None), wait.phase
