@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -44,18 +46,22 @@ class Speed:
 
 
 def texts() -> dict[str, list[str]]:
-    """Ours (all samples) and nvcc's, without and with debug information."""
+    """Ours (all samples) and, where it is installed, nvcc's, without and with debug information."""
     ours = []
     for path in sorted((ROOT / "samples").glob("*.pdsl")):
-        compiled = compile_source(Source(path.name, path.read_text(encoding="utf-8")), options=Options(arch="sm_100a"))
+        source = Source(path.name, path.read_text(encoding="utf-8"))
+        targets = re.search(r"^# targets: (.*)$", source.text, re.MULTILINE)
+        compiled = compile_source(source, options=Options(arch=targets[1].split(", ")[-1] if targets else "sm_90a"))
         assert not isinstance(compiled, str)
         ours.append(compiled.ptx)
-    data = ROOT / "tests" / "ptx" / "data"
-    return {
-        "samples": ours,
-        "nvcc -lineinfo": [(data / "foreign.sm_80.ptx").read_text(encoding="utf-8")],
-        "nvcc -G": [(data / "foreign_debug.sm_90a.ptx").read_text(encoding="utf-8")],
-    }
+    found = {"samples": ours}
+    if shutil.which("nvcc") is not None:
+        file = ROOT / "tests" / "ptx" / "data" / "foreign.cu"
+        for arch, option in (("sm_80", "-lineinfo"), ("sm_90a", "-G")):
+            command = ["nvcc", "-ptx", "-std=c++17", f"-arch={arch}", option, "-o", "-", str(file)]
+            made = subprocess.run(command, check=True, capture_output=True, text=True)
+            found[f"nvcc {option}"] = [made.stdout]
+    return found
 
 
 def joined(modules: list[str]) -> str:

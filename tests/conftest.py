@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,3 +49,20 @@ def ptxas() -> str:
         return find_tool("ptxas")
     except CompileError:
         pytest.skip("ptxas is not installed")
+
+
+@pytest.fixture(scope="session")
+def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """``nvcc(path, "-arch=sm_80", …)``: the PTX of a CUDA file; tests that need it are skipped where it is not
+    installed."""
+    program = shutil.which("nvcc")
+    if program is None:
+        pytest.skip("nvcc is not installed")
+
+    def ptx(path: Path, *options: str) -> str:
+        output = tmp_path_factory.mktemp("nvcc") / f"{path.stem}.ptx"
+        command = [program, "-ptx", "-std=c++17", *options, "-o", str(output), str(path)]
+        subprocess.run(command, check=True, capture_output=True)
+        return output.read_text(encoding="utf-8")
+
+    return ptx

@@ -31,19 +31,26 @@ _NOT_KEPT = (
 )
 
 
-def listing(text: str, arch: str, folder: Path, ptxas: str) -> str:
-    """Machine code and data of a PTX text, as the disassembler shows them."""
+def assembled(text: str, arch: str, folder: Path, ptxas: str) -> Path:
+    folder.mkdir()
     (folder / "k.ptx").write_text(text, encoding="utf-8")
     subprocess.run([ptxas, f"-arch={arch}", "k.ptx", "-o", "k.cubin"], cwd=folder, check=True, capture_output=True)
-    shown = subprocess.run([find_tool("nvdisasm"), "k.cubin"], cwd=folder, check=True, capture_output=True, text=True)
-    return shown.stdout
+    return folder / "k.cubin"
+
+
+def listing(cubin: Path) -> str:
+    """Machine code and data, as the disassembler shows them."""
+    return subprocess.run([find_tool("nvdisasm"), cubin], check=True, capture_output=True, text=True).stdout
 
 
 def same_code(text: str, folder: Path, ptxas: str) -> None:
     module = read(text)
     for pattern, kept in _NOT_KEPT:
         text = pattern.sub(kept, text)
-    assert listing(ptx_text(module), module.target, folder, ptxas) == listing(text, module.target, folder, ptxas)
+    ours = assembled(ptx_text(module), module.target, folder / "ours", ptxas)
+    theirs = assembled(text, module.target, folder / "theirs", ptxas)
+    if ours.read_bytes() != theirs.read_bytes():  # what names differ in has no place in the listing
+        assert listing(ours) == listing(theirs)
 
 
 def test_every_kind_of_statement(tmp_path: Path, ptxas: str) -> None:
@@ -55,14 +62,11 @@ def test_text_of_another_compiler(options: str, nvcc: Callable[..., str], tmp_pa
     same_code(nvcc(HERE / "data" / "foreign.cu", *options.split()), tmp_path, ptxas)
 
 
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_our_own(path: Path, arch: str, tmp_path: Path, ptxas: str) -> None:
+def test_our_own(path: Path, tmp_path: Path, ptxas: str) -> None:
     source = Source(path.name, path.read_text(encoding="utf-8"))
     targets = re.search(r"^# targets: (.*)$", source.text, re.MULTILINE)
     assert targets is not None
-    if arch not in targets[1].split(", "):
-        pytest.skip(f"{path.name} is for {targets[1]}")
-    compiled = compile_source(source, options=Options(arch=arch))
+    compiled = compile_source(source, options=Options(arch=targets[1].split(", ")[-1]))
     assert not isinstance(compiled, str)
     same_code(compiled.ptx, tmp_path, ptxas)

@@ -19,7 +19,11 @@ from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.opcodes import effects
 from ptxdsl.ptx.reader import read
 
-CORPUS = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "data").glob("*.ptx"))]
+TESTS = Path(__file__).parents[1]
+CORPUS = [
+    path.read_text(encoding="utf-8")
+    for path in (*(TESTS / "ptx" / "data").glob("*.ptx"), *sorted((TESTS / "card" / "kernels").glob("*.ptx")))
+]
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 BODY = HEAD + ".entry k() { .reg .pred p; .reg .b32 %r<9>;\n"
 

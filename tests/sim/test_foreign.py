@@ -4,8 +4,6 @@ Each file's head says how it is launched, with what, and what must come out, as 
 """
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,20 +29,17 @@ def test_enough_kernels():
     assert len(FILES) >= 20
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_cuda(path, tmp_path):
+def test_cuda(path, nvcc):
     head = dict(re.findall(r"^// (\w+): (.*)$", path.read_text(), re.MULTILINE))
-    output = tmp_path / f"{path.stem}.ptx"
-    command = ["nvcc", "-ptx", "-std=c++17", f"-arch={head['arch']}", "-o", str(output), str(path)]
-    subprocess.run(command, check=True, capture_output=True)
+    ptx = Source(f"{path.stem}.ptx", nvcc(path, f"-arch={head['arch']}"))
     launch = dict(part.split(maxsplit=1) for part in head["launch"].split(", "))
     specs = arguments(head["args"].split("; "))
     names = list(specs)
     by_position = {str(i): spec for i, spec in enumerate(specs.values())}
     tolerance = Tolerance(*map(float, re.findall(r"\S+e-\d+", head.get("tolerance", ""))))
     for schedule in ("round-robin", "random:3"):
-        subject = ptx_subject(Source(output.name, output.read_text()), path.stem, by_position, head["arch"])
+        subject = ptx_subject(ptx, path.stem, by_position, head["arch"])
         bound = bind(subject, by_position)
         given = dict(zip((p.name for p in subject.signature.params), names, strict=True))
         before = {given[name]: to_values(array.copy(), dtype) for name, (array, dtype) in bound.arrays.items()}

@@ -1,4 +1,4 @@
-// What nvcc makes of CUDA C++: foreign.sm_80.ptx (-lineinfo) and foreign_debug.sm_90a.ptx (-G), paths shortened.
+// CUDA C++ of which nvcc makes PTX that our own compiler never writes: calls, tables, switches, inline assembly.
 #include <cstdio>
 
 struct Big { int a[12]; };
