@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.ptx.module import Immediate, Instruction, Operand
+from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import Group, Wait, handles
 from ptxdsl.sim.lane_values import each, lane_numbers
@@ -65,7 +65,31 @@ def form(opcode: str) -> Form:
     )
 
 
-@handles("cp.async.bulk", "cp.reduce.async.bulk")
+_WAYS = frozenset((
+    ("shared::cluster", "global"), ("shared::cta", "global"), ("shared::cluster", "shared::cta"),
+    ("global", "shared::cta"),
+))  # fmt: skip
+
+
+def unsupported(instruction: Instruction) -> str | None:
+    parts = instruction.parts
+    spaces = tuple(part for part in parts if part == "global" or part.startswith("shared"))
+    if spaces not in _WAYS:
+        return "there is no such way from one memory to another"
+    made = form(instruction.opcode)
+    into = made.destination != "global"
+    completion = "mbarrier::complete_tx::bytes" if into else "bulk_group"
+    if completion not in parts:
+        return f"a copy to .{made.destination} is completed by .{completion}"
+    if parts[1] == "reduce" and (made.operation is None or made.type not in STORAGE):
+        return "the reduction's operation or type"
+    wanted = 3 + into + made.multicast + made.masked + made.hint
+    if len(instruction.operands) != wanted or (into and not isinstance(instruction.operands[3], Address)):
+        return f"it has {wanted} operands" + (", the fourth the address of the mbarrier" if into else "")
+    return None
+
+
+@handles("cp.async.bulk", "cp.reduce.async.bulk", check=unsupported)
 def copy(group: Group) -> None:
     made = form(group.instruction.opcode)
     to, source, size, *rest = group.instruction.operands

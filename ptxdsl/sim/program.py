@@ -15,6 +15,7 @@ from ptxdsl.sim.call_parameters import promote
 from ptxdsl.sim.host import CHECKS, handler_prefix
 from ptxdsl.sim.inline import Flat, Inliner
 from ptxdsl.sim.liveness import Liveness, all_registers, reads_and_writes
+from ptxdsl.sim.operand_shapes import unfit
 from ptxdsl.sim.symbols import Symbols, lay_out
 from ptxdsl.sim.translate.emitter import CARRY
 
@@ -278,7 +279,9 @@ def _check(program: Program) -> None:
             continue
         (instruction,) = block.instructions
         prefix = handler_prefix(instruction.opcode)
-        refused = CHECKS[prefix](instruction) if prefix in CHECKS else None
+        refused = unfit(instruction, program.flat.registers) if prefix is not None else None
+        if refused is None and prefix in CHECKS:
+            refused = CHECKS[prefix](instruction)
         if prefix is None:
             name = instruction.opcode.removeprefix("call.")
             problems.append(
