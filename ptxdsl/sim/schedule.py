@@ -2,7 +2,7 @@
 
 ``round-robin`` (who has waited longest), ``random:SEED``, ``slow:NAME`` (runs only when nothing else can), or a
 recorded sequence of turns, replayed exactly. A turn is the code of one warp up to its next host instruction, or
-``fuel`` blocks of it, or one step of an agent. The same schedule gives the same result to the bit.
+``fuel`` turns of its loops, or one step of an agent. The same schedule gives the same result to the bit.
 
 Names: ``cta0.warp3``, ``cta0.tma#2`` (the third copy that CTA 0's TMA unit was given).
 """
@@ -19,7 +19,8 @@ from typing import Any, Protocol
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.record import dataclass
 
-DEFAULT_FUEL = 1024  # blocks a turn
+DEFAULT_FUEL = 1024  # turns of loops a turn
+_MOST_FUEL = (1 << 31) - 1  # ``layout.WARP`` has 31 bits for it
 _MOST_PASSED_OVER = 1 << 11  # turns in a row without one for those that are slow
 BAD_SCHEDULE = "E1103"
 SCHEDULE_MISMATCH = "E1195"
@@ -45,7 +46,7 @@ class Picker(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """kind: ``round-robin``, ``random``, ``slow`` or ``recorded``. ``str`` gives the text that ``parse_schedule`` takes
+    """kind: ``round-robin``, ``random``, ``slow`` or ``recorded``. fuel: of a turn. ``str`` gives the text that ``parse_schedule`` takes
     (of a recorded one, its JSON)."""
 
     kind: str = "round-robin"
@@ -100,21 +101,21 @@ class Recorder:
         return Recording(tuple(self._numbers), tuple((a, b) for a, b in self._turns), self.fuel)
 
 
-def parse_schedule(text: str, fuel: int = DEFAULT_FUEL) -> Schedule:
+def parse_schedule(text: str) -> Schedule:
     """A schedule of its text. Raises CompileError E1103 for one that is none."""
     word, _, rest = text.strip().partition(":")
     if text.lstrip().startswith("{"):
         return Schedule("recorded", recorded=_recording(text))
     if word in ("round-robin", "round_robin", "rr", "") and not rest:
-        return Schedule(fuel=fuel)
+        return Schedule()
     if word == "random":
         try:
-            return Schedule("random", seed=int(rest or "0", 0), fuel=fuel)
+            return Schedule("random", seed=int(rest or "0", 0))
         except ValueError:
             raise _bad(text, f"'{rest}' is not a number", "write random:7") from None
     if word == "slow" and rest:
         _matcher(rest)
-        return Schedule("slow", slow=rest, fuel=fuel)
+        return Schedule("slow", slow=rest)
     raise _bad(text, "it is none of the known ones", "write round-robin, random:SEED, slow:NAME or a recorded schedule")
 
 
@@ -124,9 +125,9 @@ def _recording(text: str) -> Recording:
         names = tuple(str(name) for name in data["names"])
         turns = tuple((int(number), int(count)) for number, count in data["turns"])
         fuel = int(data.get("fuel", DEFAULT_FUEL))
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise _bad("recorded schedule", f"it cannot be read ({type(problem).__name__}: {problem})", None) from None
-    if fuel < 1 or any(not 0 <= number < len(names) or count < 1 for number, count in turns):
+    if not 1 <= fuel <= _MOST_FUEL or any(not 0 <= number < len(names) or count < 1 for number, count in turns):
         raise _bad("recorded schedule", "a number in it is out of range", None)
     return Recording(names, turns, fuel)
 
@@ -136,7 +137,7 @@ def _bad(text: str, why: str, help: str | None) -> CompileError:
     return CompileError(Diagnostic(BAD_SCHEDULE, f"{what} is not valid: {why}", help=help))
 
 
-_WARPS = re.compile(r"(?:cta(\d+)\.)?warps?(\d+)(?:-(\d+))?")
+_WARPS = re.compile(r"(?:cta(\d{1,9})\.)?warps?(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _AGENT = re.compile(r"cta\d+\.[\w.:]+#\d+")
 
 
@@ -162,7 +163,7 @@ def _matcher(name: str) -> Callable[[Entity], bool]:
         return lambda entity: entity.name == name
     if re.fullmatch(r"cta\d+", name):
         return lambda entity: entity.name.startswith(name + ".")
-    if re.fullmatch(r"[a-z][\w.]*", name):
+    if re.fullmatch(r"(?!warp|cta)[a-z][\w.]*", name):
         return lambda entity: entity.unit == name
     raise _bad(
         f"slow:{name}",

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from kernels import INDEX, kernel, run
 
-from ptxdsl.sim.printf import format_text
 
 THREE_ROLES = (
     INDEX + "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; {} ret; B: setp.ge.u32 %p1, %r1, 64; @%p1 bra C; {} ret; C: {} ret;"
@@ -185,39 +184,6 @@ def test_the_warps_of_a_warpgroup_ask_for_the_same() -> None:
 
 
 # printf, assert, malloc
-
-
-@pytest.mark.parametrize(
-    ("template", "arguments", "text"),
-    [
-        (b"%d %u|%5d|%-5d|%05d", (-1, 4294967295, 42, 42, 42), "-1 4294967295|   42|42   |00042"),
-        (b"%x %X %#x %o %#o", (255, 255, 255, 8, 8), "ff FF 0xff 10 010"),
-        (b"%lld %llu %ld", (("q", -5), ("Q", 2**64 - 1), ("q", 7)), "-5 18446744073709551615 7"),
-        (b"%hd %hhu", (65535, 257), "-1 1"),
-        (b"%f %.2f %e %g", (1.5, 2.345, 1500.0, 0.25), "1.500000 2.35 1.500000e+03 0.25"),
-        (b"%s and %c%%", ("text", 65), "text and A%"),
-        (b"%*d %.*f", (6, 42, 1, 2.25), "    42 2.2"),
-        (b"%p", (("Q", 4096),), "0x1000"),
-        (b"%d %f", (1, 2.0), "1 2.000000"),
-    ],
-)
-def test_formats_follow_c(template: bytes, arguments: tuple[object, ...], text: str) -> None:
-    """The buffer holds each argument aligned to its size: int, double (after padding), pointer."""
-    import struct
-
-    buffer, strings = b"", {}
-    for argument in arguments:
-        if isinstance(argument, str):
-            strings[0x100 + len(strings)] = argument
-            packed = struct.pack("<Q", 0xFF + len(strings))
-        elif isinstance(argument, tuple):
-            packed = struct.pack("<" + argument[0], argument[1])
-        elif isinstance(argument, float):
-            packed = struct.pack("<d", argument)
-        else:
-            packed = struct.pack("<I", argument & 0xFFFFFFFF)
-        buffer += b"\0" * (-len(buffer) % len(packed)) + packed
-    assert format_text(template.decode(), lambda at, n: buffer[at : at + n], strings.__getitem__) == text
 
 
 PRINT = """

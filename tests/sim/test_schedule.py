@@ -112,6 +112,11 @@ def test_the_text_of_a_schedule_is_the_schedule(text: str) -> None:
         ('{"names":["a"],"turns":[[1,1]]}', "a number in it is out of range"),
         ('{"names":["a"],"turns":[[0,0]]}', "a number in it is out of range"),
         ("[1]", "none of the known ones"),
+        ('{"names":["a"],"turns":[],"fuel":0}', "a number in it is out of range"),
+        ('{"names":["a"],"turns":[],"fuel":4294967296}', "a number in it is out of range"),
+        ('{"names":["a"],"turns":[],"fuel":Infinity}', "it cannot be read (OverflowError"),
+        ('{"names":' + "[" * 100_000, "it cannot be read (RecursionError"),
+        ("slow:warp" + "9" * 5000, "it names no warp and no unit"),
     ],
 )
 def test_what_is_no_schedule(text: str, words: str) -> None:
