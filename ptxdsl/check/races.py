@@ -12,7 +12,6 @@ from ptxdsl.check.clocks import GENERIC, MOST_COMPONENTS, SHIFT, Domain
 from ptxdsl.check.shadow import Before, Cells
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import dataclass
-from ptxdsl.sim.layout import RANK_SHIFT
 
 if TYPE_CHECKING:
     from ptxdsl.check.accesses import Spaces
@@ -115,7 +114,7 @@ class Races:
             )
             if wait is not None
         ]
-        notes += [note for note in dict.fromkeys(waits)]
+        notes += dict.fromkeys(waits)
         first, verb = self._order(kind, read, before)
         message = f"{kind}: {first} {place} in {memory}{verb}; {here}"
         diagnostic = Diagnostic(
@@ -236,7 +235,6 @@ class Races:
         instruction = self.sites.instructions[site]
         if not self._new(("init", id(origin), site, generic)):
             return
-        places = self.machine.places
         name = self._name(actor.number, actor.time)
         if generic:
             message = (
@@ -250,7 +248,6 @@ class Races:
         self._say(
             classes.EARLY_USE, message, instruction, origin, f"{barrier.name} is initialised here", help, barrier.name
         )
-        del places
 
     def add_live(self, barrier: Barrier, strand: Strand, site: int, used: Instruction, component: int) -> None:
         if not self._new(("live", site, id(used))):
@@ -331,6 +328,6 @@ class Races:
 def _stage_and_trip(wait: Passed | None) -> tuple[int | None, int | None]:
     if wait is None:
         return None, None
-    name, bracket, rest = wait.name.partition("[")
+    _, bracket, rest = wait.name.partition("[")
     index = rest.partition("]")[0]
     return (int(index) if bracket and index.isdigit() else None), wait.phase

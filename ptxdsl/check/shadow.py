@@ -46,6 +46,22 @@ class Before:
     first: tuple[int, int] = (0, 0)
 
 
+class Writes:
+    """Of each cell the last write: the actor's number, its time (0: none), the instruction's site."""
+
+    __slots__ = ("site", "time", "who")
+
+    def __init__(self, count: int) -> None:
+        self.who: Array = np.zeros(count, np.uint32)
+        self.time: Array = np.zeros(count, np.int32)
+        self.site: Array = np.zeros(count, np.int32)
+
+    def put(self, cells: Index, actor: Actor, site: int | Array) -> None:
+        self.who[cells] = actor.number
+        self.time[cells] = actor.time
+        self.site[cells] = site
+
+
 class Cells:
     """One piece of memory of ``size`` bytes. own: it is a cluster's own, no other's actors come to it.
 
@@ -58,9 +74,8 @@ class Cells:
         self.strong = strong
         self.shift = 2
         count = (size + 3) >> 2
-        self.writer = np.zeros(count, np.uint32)
-        self.written = np.zeros(count, np.int32)
-        self.write_site = np.zeros(count, np.int32)
+        self.writes = Writes(count)
+        self.strong_writes: Writes | None = None  # kept apart: they are no race among themselves
         self.writer_before = np.zeros(count, np.uint32)
         self.written_before = np.zeros(count, np.int32)
         self.rows: dict[int, int] = {}  # of readers, by component
@@ -94,10 +109,13 @@ class Cells:
         """Smaller cells, such that addresses with these bits set are multiples of them."""
         shift = min((bits & -bits).bit_length() - 1, self.shift)
         factor = 1 << self.shift - shift
-        for name in (
-            "writer", "written", "write_site", "writer_before", "written_before", "reader", "read", "read_site"
-        ):  # fmt: skip
+        for name in ("writer_before", "written_before", "reader", "read", "read_site"):
             setattr(self, name, np.repeat(getattr(self, name), factor, axis=-1))
+        for writes in (self.writes, self.strong_writes):
+            if writes is not None:
+                writes.who, writes.time, writes.site = (
+                    np.repeat(array, factor) for array in (writes.who, writes.time, writes.site)
+                )
         self.shift = shift
 
     # What is known
@@ -124,7 +142,7 @@ class Cells:
     def access_read(self, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
         """site: of the instruction, or of each cell's."""
         actor.clock.fit(actor.domain.capacity)
-        found = self._conflicts_with_writes(actor, row, cells, site)
+        found = self._conflicts_with_writes(actor, row, cells, site, self.strong[site])
         r = self._row(actor)
         self.reader[r, cells] = actor.number
         self.read[r, cells] = actor.time
@@ -132,22 +150,32 @@ class Cells:
         return found
 
     def access_write(self, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
+        strong = self.strong[site]
+        some = strong.any()
+        if some and not strong.all():
+            assert isinstance(site, np.ndarray) and not isinstance(cells, slice)
+            found = self.access_write(actor, row, cells[~strong], site[~strong])
+            return found + self.access_write(actor, row, cells[strong], site[strong])
         actor.clock.fit(actor.domain.capacity)
-        found = self._conflicts_with_writes(actor, row, cells, site)
+        found = self._conflicts_with_writes(actor, row, cells, site, strong)
         if self.rows:
             found += self._conflicts_with_reads(actor, row, cells, site)
             self.read[:, cells] = 0
-        self.writer_before[cells] = self.writer[cells]
-        self.written_before[cells] = self.written[cells]
-        self.writer[cells] = actor.number
-        self.written[cells] = actor.time
-        self.write_site[cells] = site
+        if some:
+            if self.strong_writes is None:
+                self.strong_writes = Writes(len(self.writes.time))
+            self.strong_writes.put(cells, actor, site)
+            return found
+        self.writer_before[cells] = self.writes.who[cells]
+        self.written_before[cells] = self.writes.time[cells]
+        self.writes.put(cells, actor, site)
         return found
 
     def unknown_to(self, known: Array) -> list[tuple[int, int]]:
         """The actors (their numbers) and sites of accesses, still remembered, that a row of a clock does not know."""
         found: set[tuple[int, int]] = set()
-        tables = [(self.writer, self.written, self.write_site), (self.reader, self.read, self.read_site)]
+        tables: list[tuple[Array, Array, Array]] = [(self.reader, self.read, self.read_site)]
+        tables += [(w.who, w.time, w.site) for w in (self.writes, self.strong_writes) if w is not None]
         for who, times, sites in tables:
             bad = known[who & _COMPONENT] < times
             if bad.any():
@@ -168,15 +196,23 @@ class Cells:
                     setattr(self, name, grown)
         return row
 
-    def _conflicts_with_writes(self, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
-        times = self.written[cells]
+    def _conflicts_with_writes(
+        self, actor: Actor, row: int, cells: Index, site: int | Array, strong: Array
+    ) -> list[Before]:
+        found = self._conflicts_with(self.writes, actor, row, cells, site)
+        if self.strong_writes is not None and not strong.all():
+            found += self._conflicts_with(self.strong_writes, actor, row, cells, site)
+        return found
+
+    def _conflicts_with(self, writes: Writes, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
+        times = writes.time[cells]
         if not times.any():
             return []
-        who = self.writer[cells]
+        who = writes.who[cells]
         known = self._known(actor, row, who, times)
         if known.all():
             return []
-        sites = self.write_site[cells]
+        sites = writes.site[cells]
         bad = ~known & ~(self.strong[site] & self.strong[sites])
         return self._told(actor, row, cells, site, who, times, sites, bad, read=False)
 

@@ -1,11 +1,11 @@
 """The trace check: races in one simulated run, also such as another schedule alone would have shown.
 
-Whatever orders two accesses in every run that takes the same decisions is an edge here (``clocks``, ``actors``): program
-order, barriers of warps' lanes, CTAs and clusters, arrivals on mbarriers and the waits that see them, completions of
-asynchronous work and the groups or barriers that tell of them, fences and flags in memory. Two accesses that touch the
-same memory, one of them a write, without a chain of edges between them are a race, in whatever order this run made them
-(Lamport 1978; Flanagan, Freund 2009). What the async proxy does is ordered after what the generic proxy did only by a
-chain that has a proxy fence on it.
+Whatever orders two accesses in every run that takes the same decisions is an edge here (``clocks``, ``actors``): the
+order of a program, barriers of warps' lanes, CTAs and clusters, arrivals on mbarriers and the waits that see them,
+completions of asynchronous work and the groups or barriers that tell of them, fences and flags in memory. Two accesses
+that touch the same memory, one of them a write, without a chain of edges between them are a race, in whatever order
+this run made them (Lamport 1978; Flanagan, Freund 2009). What the async proxy does is ordered after what the generic
+proxy did only by a chain that has a proxy fence on it.
 
 It says nothing of code that this run did not execute, nor of what another outcome of a race would lead to.
 """
@@ -27,7 +27,7 @@ from ptxdsl.check.site_kinds import Sites
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.barriers import ClusterBarrier, NamedBarrier
 from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.transfer import BULK, CP_ASYNC, After, Transfer
+from ptxdsl.sim.transfer import BULK, CP_ASYNC, Transfer
 from ptxdsl.sim.watch import How, Watch
 from ptxdsl.sim.wgmma import WARPS, Product
 
@@ -75,9 +75,8 @@ class TraceCheck(Watch):
         self.units: dict[tuple[Cta, object], Unit] = {}
         self.groups: dict[tuple[Warp, str], Groups] = {}
         self.works: dict[Agent, Work] = {}
-        self.issues: dict[tuple[Cta, int, int], Clock] = {}  # of a warpgroup's n-th product, by those who issue it
-        self.products: dict[tuple[Cta, int], int] = {}  # carried out
-        self.last_product: dict[Warp, int] = {}
+        self.products: dict[Warp, list[Work]] = {}  # of each warp, its parts of those that are not carried out
+        self.parts: list[Work] = []  # of the product that is carried out now
         self.unfinished: dict[Cta, dict[int, tuple[int, Instruction]]] = {}  # the last work of each component
         self.races = Races(machine, self.sites)
         self.group: Group | None = None
@@ -264,9 +263,9 @@ class TraceCheck(Watch):
 
     def _wgmma(self, group: Group, what: str) -> None:
         groups = self.group_of(group.warp, "wgmma")
-        unit = self.unit(group.cta, "wgmma", ("wgmma", group.warp.index // WARPS))
+        unit = self.unit(group.cta, "wgmma", ("wgmma", group.warp))
         if what == "commit_group":
-            groups.numbers.append(self.last_product.get(group.warp, 0))
+            groups.numbers.append(unit.last[1] if unit.last is not None else 0)
         elif what == "wait_group":
             keep = group.instruction.operands[0].value  # type: ignore[union-attr]
             last = 0
@@ -278,15 +277,22 @@ class TraceCheck(Watch):
     # Asynchronous work
 
     def _issues_product(self, group: Group) -> None:
-        """A warp's part of a product of its warpgroup, the same number in all four."""
-        key = (group.cta, group.warp.index // WARPS)
-        warpgroup = group.cta.states.get(("wgmma", key[1]))
-        number = 1 + (warpgroup.issued[group.warp.index % WARPS] if warpgroup is not None else 0)
+        """A warp's part of a product of its warpgroup: it sees what the warp sees, and its end is known to the warp."""
+        warpgroup = group.cta.states.get(("wgmma", group.warp.index // WARPS))
+        issued = warpgroup.issued[group.warp.index % WARPS] if warpgroup is not None else 0
+        unit = self.unit(group.cta, "wgmma", ("wgmma", group.warp))
+        if unit.last is not None and unit.last[1] > issued:
+            return  # the instruction stands here once more
         strand = self.strand()
-        clock = self.issues.setdefault((*key, number), nothing(strand.domain.number))
-        clock.join(strand.clock)
+        component, time = unit.in_order()
+        work = Work(unit, component, time, strand.clock.copy(), strand, group.instruction, self.site())
+        self.races.remember(work)
+        self.products.setdefault(group.warp, []).append(work)
+        self.unfinished.setdefault(group.cta, {})[component] = work.end, group.instruction
         strand.tick()
-        self.last_product[group.warp] = number
+
+    def part(self, rank: int) -> None:
+        self.work = self.parts[rank]
 
     def issued(self, entity: AgentEntity) -> None:
         agent, cta = entity.agent, entity.cta
@@ -294,9 +300,8 @@ class TraceCheck(Watch):
         assert self.group is not None
         instruction, site = self.group.instruction, self.site()
         if isinstance(agent, Product):
-            unit = self.unit(cta, "wgmma", ("wgmma", agent.warpgroup.index))
-            component, time = unit.in_order()
-        elif isinstance(agent, Transfer) and entity.unit != "cp.async":
+            return  # each warp's part is issued by itself
+        if isinstance(agent, Transfer) and entity.unit != "cp.async":
             unit = self.unit(cta, entity.unit)
             component, time = unit.any_order(strand.clock)
         else:
@@ -319,8 +324,13 @@ class TraceCheck(Watch):
 
     def turn(self, entity: AgentEntity) -> None:
         agent = entity.agent
-        work = self.works[agent]
         self.group, self._strand = None, None
+        if isinstance(agent, Product):
+            first = WARPS * agent.warpgroup.index
+            self.parts = [self.products[warp].pop(0) for warp in agent.cta.warps[first : first + WARPS]]
+            self.work = self.parts[0]
+            return
+        work = self.works[agent]
         if isinstance(agent, Transfer):
             if agent.read_done:
                 del self.works[agent]
@@ -329,13 +339,6 @@ class TraceCheck(Watch):
                 if work.writer is not None:
                     work = work.writer
                     work.unit.free.append((work.component, work.end))
-        elif isinstance(agent, Product):
-            key = (agent.cta, agent.warpgroup.index)
-            number = self.products[key] = self.products.get(key, 0) + 1
-            clock = self.issues.pop((*key, number), None)
-            if clock is not None:
-                work.clock.join(clock)
-            del self.works[agent]
         else:
             del self.works[agent]
         self.work = work
@@ -469,7 +472,7 @@ class TraceCheck(Watch):
             self.unfinished.pop(cta, None)
             for warp in cta.warps:
                 self.lanes.pop(warp, None)
-                self.last_product.pop(warp, None)
+                self.products.pop(warp, None)
         ctas = set(cluster.ctas)
         self.gates = {b: g for b, g in self.gates.items() if g.domain is not self.domains.get(cluster)}
         self.units = {key: unit for key, unit in self.units.items() if key[0] not in ctas}

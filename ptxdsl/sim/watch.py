@@ -52,6 +52,9 @@ class Watch:
     def turn(self, entity: AgentEntity) -> None:
         """Asynchronous work is about to make a step."""
 
+    def part(self, rank: int) -> None:
+        """What follows of this work is done for one warp of a warpgroup."""
+
     def touches(self, cta: Cta, space: str, starts: int | npt.NDArray[Any], size: int, how: How) -> None:
         """Bytes [start, start + size), of several starts those of each. cta: from which space and addresses are seen,
         as ``Memory.view`` has them."""
@@ -97,7 +100,7 @@ class AccessLog:
         self._entries: npt.NDArray[Any] = np.empty(capacity, ACCESS)
         self._log: npt.NDArray[Any] = np.zeros(1, LOG)
         self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
-        self._count = memoryview(self._log.view(np.uint64))
+        self._count = memoryview(self._log.view(np.uint64))  # type: ignore[arg-type]
         self.lost = 0  # accesses for which there was no room
         memory.launch["trace"] = self._log.ctypes.data
 

@@ -117,7 +117,10 @@ class Product:
         machine = self.warpgroup.machine
         memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
         if machine.watch is not None:
-            machine.accesses(self.cta, "shared", address + CHUNK * place.chunks.reshape(-1), CHUNK, "read")
+            for rank in range(WARPS):
+                machine.watch.part(rank)
+                chunks = place.chunks if operand == "b" else _of_warp(place.chunks, rank, mn_major)
+                machine.accesses(self.cta, "shared", address + CHUNK * chunks.reshape(-1), CHUNK, "read")
         return elements(place, memory)
 
     def missing(self) -> tuple[int, ...]:
@@ -134,6 +137,12 @@ class Product:
             state = "waits for earlier ones of the warpgroup"
         by = tuple(self.cta.warps[index] for index in missing) or (self.warpgroup.pending[0],)
         return WaitsFor("wgmma.mma_async", f"warpgroup {self.warpgroup.index}", state, by=by)
+
+
+def _of_warp(chunks: Array, rank: int, mn_major: bool) -> Array:
+    """The chunks of A that hold the rows which one of the four warps multiplies."""
+    parts: list[Array] = np.array_split(chunks, WARPS, axis=1 if mn_major else 0)
+    return parts[rank]
 
 
 class Warpgroup:
