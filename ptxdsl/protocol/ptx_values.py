@@ -33,6 +33,7 @@ _MAX_TREE = 400  # nodes of an expression that is copied into a selection
 _MAX_WIDE = 64  # bits of registers that are integers
 # What may have another value when it is looked at again.
 _CHANGING = frozenset(("unknown", "test", "load"))
+_MOMENTARY = frozenset(("unknown", "test"))
 
 
 @dataclass(slots=True, eq=False)
@@ -184,6 +185,7 @@ class Values:
             for name, join in at_join.items():
                 join.values = {source: out[source, number, name] for source in graph.sources[number]}
         self._resolve()
+        self._count()
 
     def condition(self, number: int) -> Expr:
         """Of a block that ends in a conditional branch: when it is taken."""
@@ -426,6 +428,36 @@ class Values:
                 for name in [name for name, join in at_join.items() if join.variable in replaced]:
                     del at_join[name]
 
+    def _count(self) -> None:
+        """What a loop advances by a constant every turn is its start and that many times the number of the turn."""
+        replaced: dict[Expr, Expr] = {}
+        for header in sorted(self.graph.loops):
+            body = self.graph.loops[header]
+            advancing: list[tuple[str, Expr, int]] = []
+            for name, join in self.joins[header].items():
+                back = {value for source, value in join.values.items() if source in body}
+                start = {value for source, value in join.values.items() if source not in body}
+                if len(back) == len(start) == 1:
+                    step = _step(join.variable, *back)
+                    (begins,) = start
+                    if step and begins.bits == join.variable.bits and not mentions(begins, _MOMENTARY):
+                        advancing.append((name, begins, step))
+            if not advancing:
+                continue
+            turn = model.var(self._variables)
+            self._variables += 1
+            for name, begins, step in advancing:
+                join = self.joins[header].pop(name)
+                bits = join.variable.bits
+                turns = plain("ext.u" if bits > turn.bits else "trunc", turn, bits=bits)
+                grown = plain("mul", turns, const(wrap(step, bits), bits), bits=bits)
+                replaced[join.variable] = plain("add", substitute(begins, replaced.get, {}), grown, bits=bits)
+            after = plain("add", turn, const(1))
+            values = {source: after if source in body else const(0) for source in self.graph.sources[header]}
+            self.joins[header][f"turn of {header}"] = Joined("", turn, values)
+        if replaced:
+            self.rewrite(replaced.get)
+
     def rewrite(self, of: Callable[[Expr], Expr | None]) -> None:
         """Puts other expressions in the place of some, everywhere."""
         known: dict[Expr, Expr] = {}
@@ -455,6 +487,13 @@ class Values:
     @property
     def variables(self) -> int:
         return self._variables
+
+
+def _step(variable: Expr, after: Expr) -> int:
+    """What a variable grows by; 0: not by a constant."""
+    if after.op == "add" and after.args[0] is variable and after.args[1].op == "const":
+        return int(after.args[1].value)
+    return 0
 
 
 def root_of(address: Expr, roots: Mapping[Expr, str | None]) -> str | None:
