@@ -38,6 +38,15 @@ class Source:
         end = self.line_starts[number] - 1 if number < len(self.line_starts) else len(self.text)
         return self.text[start:end].rstrip("\r")
 
+    def line_span(self, number: int, column: int = 0) -> Span:
+        """A 1-based line from a 1-based column on, without the blanks around it; the nearest line where there is none
+        of that number. column 0: from the first character that is no blank."""
+        number = max(1, min(number, len(self.line_starts)))
+        text, start = self.line(number), self.line_starts[number - 1]
+        end = len(text.rstrip())
+        begin = min(column - 1, len(text)) if column else len(text) - len(text.lstrip())
+        return Span(self, start + begin, start + max(begin, end))
+
     def __getstate__(self) -> dict[str, object]:
         return {"name": self.name, "text": self.text, "library": self.library}
 

@@ -18,7 +18,7 @@ from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
 from ptxdsl.protocol.tidy import tidy
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.sim.call_parameters import promote
-from ptxdsl.sim.inline import Flat, Inliner, line_span
+from ptxdsl.sim.inline import Flat, Inliner
 from ptxdsl.sim.liveness import reads_and_writes
 from ptxdsl.source import Span
 
@@ -55,7 +55,7 @@ class _Reader:
         self.arrays: list[Array] = []
 
     def span_of(self, line: int) -> Span:
-        return line_span(self.source, line) or Span(self.source, 0, 0)
+        return self.source.line_span(line)
 
     def nothing(self, span: Span | None, why: str) -> Kernel:
         """The kernel without a program."""

@@ -74,7 +74,7 @@ def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], a
         function.name, params, 0, any(v.size is None and v.space == "shared" for v in module.variables.values()),
         _dims(function.reqnctapercluster), _dims(function.reqntid), _dims(function.maxntid),
     )  # fmt: skip
-    lines = _line_spans(source)
+    lines = tuple(source.line_span(number) for number in range(1, len(source.line_starts) + 1))
     spans = {
         name: lines[p.line - 1] for name, p in zip(short, function.parameters, strict=True) if 0 < p.line <= len(lines)
     }
@@ -112,13 +112,3 @@ def _param(variable: Variable, name: str, spec: Spec | None) -> Param:
     floating = variable.type.startswith("f") or (isinstance(spec, ScalarSpec) and isinstance(spec.value, float))
     kind = spec.dtype if isinstance(spec, ScalarSpec) and spec.dtype else f"{'float' if floating else 'uint'}{8 * size}"
     return ScalarParam(name, kind)
-
-
-def _line_spans(source: Source) -> tuple[Span, ...]:
-    spans, start = [], 0
-    for line in source.text.split("\n"):
-        stripped = line.strip()
-        begin = start + (line.find(stripped) if stripped else 0)
-        spans.append(Span(source, begin, begin + max(len(stripped), 1 if begin < len(source.text) else 0)))
-        start += len(line) + 1
-    return tuple(spans)

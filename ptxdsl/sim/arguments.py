@@ -240,6 +240,8 @@ def _bytes(parameter: Variable, argument: Any, memory: Memory, name: str, size: 
 
 
 def _address(array: npt.NDArray[Any], memory: Memory, name: str) -> int:
+    if array.dtype.hasobject:
+        raise _wrong(name, f"is an array of {array.dtype}", "give an array of numbers")
     try:
         return memory.lend(array, name)
     except ValueError as problem:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction, Location, Module
+from ptxdsl.record import replace
 from ptxdsl.sim import layout
 from ptxdsl.sim.waits import lanes_text
 from ptxdsl.source import Source, Span
@@ -54,25 +55,18 @@ class Places:
         self._files: dict[str, Source | None] = {}
 
     def ptx_span(self, instruction: Instruction) -> Span:
-        return self.line_span(self.source, instruction.line)
-
-    def line_span(self, source: Source, line: int, column: int = 0) -> Span:
-        starts = source.line_starts
-        line = max(1, min(line, len(starts)))
-        text = source.line(line)
-        start = column - 1 if column else len(text) - len(text.lstrip())
-        return Span(source, starts[line - 1] + min(start, len(text)), starts[line - 1] + len(text.rstrip()))
+        return self.source.line_span(instruction.line)
 
     def source_span(self, instruction: Instruction) -> Span | None:
         """The place in the text that was compiled, by the line map or by ``.loc`` where its file can be read."""
-        index = instruction.line - 1
-        if 0 <= index < len(self.line_map) and self.line_map[index] is not None:
-            return self.line_map[index]
+        mapped = _mapped(self.line_map, instruction.line)
+        if mapped is not None:
+            return mapped
         where = instruction.location
         source = self._file(where.file) if where is not None and where.line > 0 else None
         if where is None or source is None or where.line > len(source.line_starts):
             return None
-        return self.line_span(source, where.line, where.column)
+        return source.line_span(where.line, where.column)
 
     def span(self, instruction: Instruction) -> Span:
         """The best place to show."""
@@ -80,8 +74,9 @@ class Places:
 
     def notes(self, instruction: Instruction) -> tuple[Note, ...]:
         """The PTX line, where the diagnostic itself stands at the source; the file of a ``.loc`` that is not there."""
-        if self.source_span(instruction) is not None:
-            return ((self.ptx_span(instruction), "the PTX instruction"),)
+        source = self.source_span(instruction)
+        if source is not None:
+            return _ptx_note(source, self.ptx_span(instruction))
         if instruction.location is not None:
             return ((self.ptx_span(instruction), f"compiled from {location_text(instruction.location)}"),)
         return ()
@@ -122,6 +117,23 @@ class Places:
             message = f"{message} ({self.who(warp, mask)})"
         notes += tuple((self.span(there), words) for there, words in at)
         return Diagnostic(code, message, self.span(instruction), notes + self.notes(instruction), help)
+
+
+def at_source(found: Diagnostic, line_map: Sequence[Span | None] | None) -> Diagnostic:
+    """A diagnostic that stands in the PTX text, at the line of the source that this comes from, if that is known."""
+    source = _mapped(line_map or (), found.span.line) if found.span is not None else None
+    if found.span is None or source is None:
+        return found
+    return replace(found, span=source, notes=(*_ptx_note(source, found.span), *found.notes))
+
+
+def _mapped(line_map: Sequence[Span | None], line: int) -> Span | None:
+    return line_map[line - 1] if 0 < line <= len(line_map) else None
+
+
+def _ptx_note(source: Span, ptx: Span) -> tuple[Note, ...]:
+    """The PTX line beside the source's, unless the source is that PTX itself."""
+    return () if source.source.text == ptx.source.text else ((ptx, "the PTX instruction"),)
 
 
 def cta_text(cta: Cta) -> str:

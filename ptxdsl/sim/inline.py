@@ -27,7 +27,7 @@ from ptxdsl.ptx.module import (
     Vector,
 )
 from ptxdsl.record import dataclass, field, replace
-from ptxdsl.source import Source, Span
+from ptxdsl.source import Source
 
 MAX_INSTRUCTIONS = 100_000  # after inlining
 MAX_CALL_DEPTH = 100
@@ -47,17 +47,7 @@ class Flat:
 
     def problem(self, code: str, message: str, line: int, help: str | None = None) -> Diagnostic:
         """A diagnostic at a line of the PTX text."""
-        return Diagnostic(code, message, line_span(self.source, line), help=help)
-
-
-def line_span(source: Source, line: int) -> Span | None:
-    """A line of the PTX text without the blanks around it; None if the text has no such line."""
-    starts = source.line_starts
-    if not 0 < line <= len(starts):
-        return None
-    text = source.line(line)
-    start = starts[line - 1] + len(text) - len(text.lstrip())
-    return Span(source, start, max(starts[line - 1] + len(text.rstrip()), start))
+        return Diagnostic(code, message, self.source.line_span(line), help=help)
 
 
 def rename(operand: Operand, registers: Mapping[str, str], symbols: Mapping[str, str]) -> Operand:

@@ -7,13 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 from ptxdsl.artifact import SharedName
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.cuda.errors import launch_error
+from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.arguments import bind, check_shape
 from ptxdsl.sim.code import WarpCodeView
-from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault
+from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault, at_source
 from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
 from ptxdsl.sim.machine import Machine
 from ptxdsl.sim.memory import Memory
@@ -88,15 +89,25 @@ def simulate(
     kernel prints, at once. text_name: what messages call the PTX text. watch: is told of all that happens.
 
     Raises CompileError for PTX that cannot be read or executed and for a recorded schedule that does not fit,
-    LaunchError for a launch that the kernel or its target does not allow. What goes wrong in the kernel itself, a limit
-    and Ctrl-C are in the report.
+    LaunchError for a launch that the kernel or its target does not allow and for variables that memory has no room for.
+    What goes wrong in the kernel itself, a limit and Ctrl-C are in the report.
     """
-    code = compiled(ptx, kernel, text_name, traced=watch is not None)
+    try:
+        code = compiled(ptx, kernel, text_name, traced=watch is not None)
+    except CompileError as problem:
+        raise CompileError([at_source(found, line_map) for found in problem.diagnostics]) from None
     program = code.program
     module, function = program.module, program.kernel
     shape = check_shape(module, function, program.symbols, grid, block, cluster, shared_bytes)
-    memory = Memory(program.symbols, shared_names)
-    bind(function, memory, arguments, names)
+    limits = limits or Limits()
+    if program.symbols.variable_bytes > limits.memory:
+        what = f"the variables that kernel '{function.name}' names have {program.symbols.variable_bytes:,} bytes"
+        raise launch_error(MEMORY_LIMIT, f"{what}; the limit is {limits.memory:,}", help="raise the limit")
+    try:
+        memory = Memory(program.symbols, shared_names)
+        bind(function, memory, arguments, names)
+    except MemoryError as problem:
+        raise launch_error(MEMORY_LIMIT, f"the simulation cannot begin: {problem}") from None
     chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
     machine = Machine(
         code,

@@ -46,8 +46,10 @@ class Picker(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """kind: ``round-robin``, ``random``, ``slow`` or ``recorded``. fuel: of a turn. ``str`` gives the text that ``parse_schedule`` takes
-    (of a recorded one, its JSON)."""
+    """kind: ``round-robin``, ``random``, ``slow`` or ``recorded``. fuel: of a turn.
+
+    ``str`` gives the text that ``parse_schedule`` takes; of a recorded one, its JSON.
+    """
 
     kind: str = "round-robin"
     seed: int = 0

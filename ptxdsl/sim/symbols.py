@@ -31,8 +31,8 @@ class Place:
 class Symbols:
     """places: by name. static_shared: bytes from SHARED_START; dynamic shared memory starts at ``dynamic_start``.
 
-    parameter_bytes: of the kernel's parameters, from PARAMETERS. local_bytes: a thread's frame. arrays_start: the first
-    address of global memory that no variable has.
+    parameter_bytes: of the kernel's parameters, from PARAMETERS. local_bytes: a thread's frame. variable_bytes: of all
+    global and const variables. arrays_start: the first address of global memory that no variable has.
     """
 
     places: dict[str, Place]
@@ -40,6 +40,7 @@ class Symbols:
     dynamic_start: int
     parameter_bytes: int
     local_bytes: int
+    variable_bytes: int
     arrays_start: int
 
 
@@ -55,7 +56,7 @@ def lay_out(variables: Iterable[Variable], parameters: Iterable[Variable]) -> Sy
         start = _aligned(parameter_end, parameter.align)
         places[parameter.name] = Place(parameter, PARAMETERS + start)
         parameter_end = start + (parameter.size or 0)
-    next_global, shared_end, local_end = VARIABLES, SHARED_START, 0
+    next_global, shared_end, local_end, variable_bytes = VARIABLES, SHARED_START, 0, 0
     dynamic: list[Variable] = []
     for variable in variables:
         if variable.space == "shared":
@@ -70,6 +71,7 @@ def lay_out(variables: Iterable[Variable], parameters: Iterable[Variable]) -> Sy
         else:
             start = _aligned(next_global, max(variable.align, GRANULE))
             next_global = _aligned(start + (variable.size or 0), GRANULE) + GRANULE
+            variable_bytes += variable.size or 0
         places[variable.name] = Place(variable, start)
     dynamic_start = _aligned(shared_end, max((v.align for v in dynamic), default=1))
     if dynamic:
@@ -77,7 +79,8 @@ def lay_out(variables: Iterable[Variable], parameters: Iterable[Variable]) -> Sy
     for variable in dynamic:
         places[variable.name] = Place(variable, dynamic_start)
     local_bytes = _aligned(local_end, 16)
-    return Symbols(places, shared_end - SHARED_START, dynamic_start, parameter_end, local_bytes, next_global)
+    static_shared = shared_end - SHARED_START
+    return Symbols(places, static_shared, dynamic_start, parameter_end, local_bytes, variable_bytes, next_global)
 
 
 def _aligned(value: int, align: int) -> int:

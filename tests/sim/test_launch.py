@@ -12,6 +12,8 @@ from ptxdsl.cuda.errors import LaunchError
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.sim.arguments import Aggregate
 from ptxdsl.sim.launch import simulate
+from ptxdsl.sim.limits import Limits
+from ptxdsl.source import Source, Span
 
 EMPTY = kernel("ret;")
 
@@ -127,6 +129,7 @@ def test_a_struct_may_be_given_in_parts() -> None:
         ((np.zeros(1), b"12345"), "argument 1 has 5 bytes; the parameter .u32 has 4"),
         ((np.zeros(1), "x"), "argument 1 is a str"),
         ((np.zeros(4)[::-1], 1), "argument 0 cannot be used in place: its elements run backwards"),
+        ((np.array([None, "x"]), 1), "argument 0 is an array of object"),
         ((np.zeros(1), np.float64(1)), "argument 1 has 8 bytes; the parameter .u32 has 4"),
         ((np.zeros(1), 1e300), "argument 1 is 1e+300, too large for a float of 32 bits"),
     ],
@@ -136,6 +139,28 @@ def test_arguments_that_do_not_fit(arguments: tuple[Any, ...], words: str) -> No
         run(kernel("ret;", "out:u64 n:u32"), *arguments)
     (found,) = caught.value.diagnostics
     assert found.code == "E1101" and words in found.message
+
+
+def test_variables_must_fit_the_memory() -> None:
+    text = kernel("mov.u64 %rd1, x; ret;", declarations=".global .b8 x[1000000000000];")
+    with pytest.raises(LaunchError, match="kernel 'k' names have 1,000,000,000,000 bytes; the limit is 4,294,967,296"):
+        run(text)
+    with pytest.raises(LaunchError, match="the simulation cannot begin"):
+        run(text, limits=Limits(memory=1 << 50))
+
+
+def test_what_is_not_supported_is_told_at_the_line_of_the_source() -> None:
+    text = kernel("tex.1d.v4.s32.s32 {%r1,%r1,%r1,%r1}, [%rd1, {%r1}];\nsurq.b32 %r1, [%rd1];\nret;")
+    source = Source("a.pdsl", "first\n  second\n")
+    lines: list[Span | None] = [None] * text.count("\n")
+    lines[text[: text.index("surq")].count("\n")] = source.line_span(2)
+    with pytest.raises(CompileError) as caught:
+        run(text, line_map=lines)
+    first, second = caught.value.diagnostics
+    assert first.span is not None and first.span.text.startswith("tex.1d") and not first.notes
+    assert (str(second.span), second.code) == ("a.pdsl:2:3", "E1110")
+    ((ptx, label),) = second.notes
+    assert (ptx.text, label) == ("surq.b32 %r1, [%rd1];", "the PTX instruction")
 
 
 def test_all_bad_arguments_are_told_with_their_names() -> None:
