@@ -1,7 +1,8 @@
 """The command: ``ptxdsl compile|run|check|explain|targets|version|cache``.
 
-Exit codes: 0 success, 1 diagnostics, a failed expectation, a deadlock or a fault, 2 usage. The answer goes to standard output, diagnostics to standard error.
-Start-up is part of every compilation, so modules are imported where they are used.
+Exit codes: 0 success, 1 diagnostics, a failed expectation, a deadlock or a fault, 2 usage. The answer goes to standard
+output, diagnostics to standard error. Start-up is part of every compilation, so modules are imported where they are
+used.
 """
 
 from __future__ import annotations
