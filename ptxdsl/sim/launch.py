@@ -15,6 +15,7 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.sim.arguments import bind, check_shape
 from ptxdsl.sim.code import WarpCodeView
 from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault, at_source
+from ptxdsl.sim.float_environment import default_floats
 from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
 from ptxdsl.sim.machine import Machine
 from ptxdsl.sim.memory import Memory
@@ -59,6 +60,7 @@ class Report:
         return "\n\n".join([head, *(d.render(color) for d in self.diagnostics)])
 
 
+@default_floats()
 def simulate(
     ptx: str | bytes | Module,
     kernel: str | None = None,
