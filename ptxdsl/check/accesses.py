@@ -30,12 +30,13 @@ _SHARED_BYTES = 1 << 32  # of the window of generic addresses
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """Accesses to one piece of memory: at offsets ``starts``, ``size`` bytes each. sites: of each."""
+    """Accesses to one piece of memory: ``size`` bytes each at offsets ``starts``, or all bytes from an offset on that
+    many. sites: of all, or of each."""
 
     cells: Cells
-    starts: Array
+    starts: int | Array
     size: int
-    sites: Array
+    sites: int | Array
     kind: int
 
 
@@ -48,6 +49,7 @@ class Spaces:
         self.global_cells: dict[int, Cells] = {}  # by a region's start
         self.shared_cells: dict[Cta, Cells] = {}
         self.tensor_cells: dict[Cta, Cells] = {}
+        self._codes: dict[int, int] = {}  # by site, what its records are alike in: kind, space and bytes
 
     def shared(self, cta: Cta) -> Cells:
         cells = self.shared_cells.get(cta)
@@ -103,100 +105,124 @@ class Spaces:
         return cells
 
     def _in_shared(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[Cells, Array]]:
-        for owner, offsets, _ in self.shared_parts(cta, addresses, size):
+        for owner, offsets, _ in self._shared_parts(cta, addresses, size):
             yield self.shared(owner), offsets
 
     def _in_global(self, addresses: Array, size: int) -> Iterator[tuple[Cells, Array]]:
-        for cells, offsets, _ in self.global_parts(addresses, size):
+        for cells, offsets, _ in self._global_parts(addresses, size):
             yield cells, offsets
 
-    def shared_parts(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[Cta, Array, Array | None]]:
+    def _shared_parts(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[Cta, Array, Array | None]]:
         """By CTA the offsets, and which of the addresses they are (None: all)."""
         if not len(addresses):
             return
-        ranks = addresses >> RANK_SHIFT
-        first = int(ranks[0])
+        low, high = int(addresses.min()), int(addresses.max())
         ctas = cta.cluster.ctas
-        for rank in [first] if (ranks == first).all() else np.unique(ranks).tolist():
-            if not 0 <= rank < len(ctas):
-                continue
-            mine = None if rank == first and (ranks == first).all() else ranks == rank
+        alike = low >> RANK_SHIFT == high >> RANK_SHIFT
+        for rank in range(max(low >> RANK_SHIFT, 0), min(high >> RANK_SHIFT, len(ctas) - 1) + 1):
+            mine = None if alike else addresses >> RANK_SHIFT == rank
             offsets = (addresses if mine is None else addresses[mine]) & _OFFSET
-            if int(offsets.max()) + size > len(ctas[rank].window):
-                continue  # a fault, which the machine is about to tell of
-            yield ctas[rank], offsets, mine
+            last = high & _OFFSET if mine is None else int(offsets.max(initial=0))
+            if len(offsets) and last + size <= len(ctas[rank].window):  # else a fault, which the machine tells of
+                yield ctas[rank], offsets, mine
 
-    def global_parts(self, addresses: Array, size: int) -> Iterator[tuple[Cells, Array, Array | None]]:
+    def _global_parts(self, addresses: Array, size: int) -> Iterator[tuple[Cells, Array, Array | None]]:
+        """By region."""
         if not len(addresses):
             return
-        left: Array | None = None  # None: all
-        while True:
-            rest = addresses if left is None else addresses[left]
-            if not len(rest):
-                return
-            low, high = int(rest.min()), int(rest.max())
+        low, high = int(addresses.min()), int(addresses.max())
+        region = self.memory.region(low)
+        if region is not None and high + size <= region.end:
+            if region.writable:
+                yield self._region_cells(region.start, region.end), addresses - region.start, None
+            return
+        left = np.ones(len(addresses), bool)
+        while low <= high:
             region = self.memory.region(low)
             end = 0 if region is None else region.end
             if region is not None and low < end and region.writable:
-                inside = rest < end
-                good = rest[inside]
-                if int(good.max()) + size <= end:  # else a fault, which the machine is about to tell of
-                    cells = self._region_cells(region.start, region.end)
-                    if len(good) == len(addresses):
-                        yield cells, good - region.start, None
-                        return
-                    which = np.zeros(len(addresses), bool)
-                    which[np.flatnonzero(inside) if left is None else np.flatnonzero(left)[inside]] = True
-                    yield cells, good - region.start, which
-            end = max(end, low + 1)
-            if high < end:
+                which = left & (addresses < end)
+                good = addresses[which]
+                if int(good.max()) + size <= end:
+                    yield self._region_cells(region.start, end), good - region.start, which
+            left &= addresses >= max(end, low + 1)
+            if not left.any():
                 return
-            mask = addresses >= end
-            left = mask if left is None else left & mask
+            low = int(addresses[left].min())
 
     # The log
 
     def pieces(self, cta: Cta, records: Array) -> Iterator[Piece]:
         """Of records of one warp, fences left out. Loads come first, then stores: a warp does not race with itself."""
-        codes = records["kind"].astype(np.int64) << 24 | records["space"].astype(np.int64) << 16 | records["bytes"]
-        first = int(codes[0])
-        for code in [first] if (codes == first).all() else np.unique(codes).tolist():
-            some = records if code == first and (codes == first).all() else records[codes == code]
-            yield from self._alike(cta, some, code >> 24, code >> 16 & 0xFF, code & 0xFFFF)
+        sites = records["site"].tolist()
+        alike: dict[int, list[int]] = {}
+        for at, site in enumerate(sites):
+            code = self._codes.get(site)
+            if code is None:
+                record = records[at]
+                code = int(record["kind"]) << 24 | int(record["space"]) << 16 | int(record["bytes"])
+                self._codes[site] = code
+            alike.setdefault(code, []).append(at)
+        for code, places in sorted(alike.items()):
+            space, kind = code >> 16 & 0xFF, code >> 24
+            if space == _LOCAL or kind >= FENCE:
+                continue
+            some = records if len(places) == len(sites) else records[places]
+            first = sites[places[0]]
+            site = first if all(sites[at] == first for at in places) else None
+            yield from self._alike(cta, some, site, kind, space, code & 0xFFFF)
 
-    def _alike(self, cta: Cta, records: Array, kind: int, space: int, size: int) -> Iterator[Piece]:
-        if space == _LOCAL or kind >= FENCE:
-            return
-        masks = records["mask"]
-        if (masks == 0xFF).all():
-            addresses = records["addresses"].reshape(-1).astype(np.int64)
-            sites = np.repeat(records["site"], 8)
+    def _alike(self, cta: Cta, records: Array, site: int | None, kind: int, space: int, size: int) -> Iterator[Piece]:
+        masks = records["mask"].tobytes()
+        sites: int | Array
+        if masks.count(0xFF) == len(masks):
+            addresses = records["addresses"].reshape(-1).view(np.int64)
+            sites = site if site is not None else np.repeat(records["site"], 8)
+            if space == _SHARED and addresses[-1] - addresses[0] == size * (len(addresses) - 1):
+                start = int(addresses[0])
+                if start >> RANK_SHIFT == cta.rank and (addresses[1:] - addresses[:-1] == size).all():
+                    start &= _OFFSET
+                    if start + size * len(addresses) <= len(cta.window):
+                        yield Piece(self.shared(cta), start, size * len(addresses), sites, kind)
+                        return
         else:
-            lanes = _LANES[masks]
-            addresses = records["addresses"][lanes].astype(np.int64)
-            sites = np.repeat(records["site"], lanes.sum(axis=1))
+            lanes = _LANES[records["mask"]]
+            addresses = records["addresses"][lanes].view(np.int64)
+            sites = site if site is not None else np.repeat(records["site"], lanes.sum(axis=1))
         if space in (_SHARED, _CLUSTER):
             yield from self._shared_pieces(cta, addresses, size, sites, kind)
             return
         if space == _GENERIC:
             inside = (addresses >= SHARED_WINDOW) & (addresses < SHARED_WINDOW + _SHARED_BYTES)
             if inside.any():
-                yield from self._shared_pieces(cta, addresses[inside] - SHARED_WINDOW, size, sites[inside], kind)
+                part = sites if isinstance(sites, int) else sites[inside]
+                yield from self._shared_pieces(cta, addresses[inside] - SHARED_WINDOW, size, part, kind)
             outside = ~inside & (addresses < LOCAL_WINDOW)
-            addresses, sites = addresses[outside], sites[outside]
-        for cells, offsets, which in self.global_parts(addresses, size):
-            yield Piece(cells, offsets, size, sites if which is None else sites[which], kind)
+            addresses = addresses[outside]
+            sites = sites if isinstance(sites, int) else sites[outside]
+        for cells, offsets, which in self._global_parts(addresses, size):
+            some = sites if which is None or isinstance(sites, int) else sites[which]
+            yield _piece(cells, offsets, size, some, kind)
 
-    def _shared_pieces(self, cta: Cta, addresses: Array, size: int, sites: Array, kind: int) -> Iterator[Piece]:
-        for owner, offsets, which in self.shared_parts(cta, addresses, size):
-            yield Piece(self.shared(owner), offsets, size, sites if which is None else sites[which], kind)
+    def _shared_pieces(self, cta: Cta, addresses: Array, size: int, sites: int | Array, kind: int) -> Iterator[Piece]:
+        for owner, offsets, which in self._shared_parts(cta, addresses, size):
+            some = sites if which is None or isinstance(sites, int) else sites[which]
+            yield Piece(self.shared(owner), offsets, size, some, kind)
+
+
+def _piece(cells: Cells, offsets: Array, size: int, sites: int | Array, kind: int) -> Piece:
+    """As a range, if the accesses are neighbours in order."""
+    count = len(offsets)
+    if offsets[-1] - offsets[0] == size * (count - 1) and (offsets[1:] - offsets[:-1] == size).all():
+        return Piece(cells, int(offsets[0]), size * count, sites, kind)
+    return Piece(cells, offsets, size, sites, kind)
 
 
 def segments(records: Array) -> list[tuple[int, Array]]:
     """The records with the lanes that run together, cut where these change."""
-    groups = records["group"]
-    first = int(groups[0])
-    if (groups == first).all():
+    groups = records["group"].tolist()
+    first = groups[0]
+    if groups.count(first) == len(groups):
         return [(first, records)]
-    cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
-    return [(int(part["group"][0]), part) for part in np.split(records, cuts)]
+    cuts = [at for at in range(1, len(groups)) if groups[at] != groups[at - 1]]
+    return [(groups[start], records[start:end]) for start, end in zip([0, *cuts], [*cuts, len(groups)], strict=True)]

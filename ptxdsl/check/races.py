@@ -148,7 +148,8 @@ class Races:
                 return classes.UNDRAINED
             wait = self._context(before.actor, before.time)
             early = wait is None or wait.again
-            return classes.READ_BEFORE_FULL if early and then.warp is not None else classes.OVERWRITTEN
+            at_once = then.warp is not None or then.unit == "tcgen05.ld"  # reads when it is executed
+            return classes.READ_BEFORE_FULL if early and at_once else classes.OVERWRITTEN
         return classes.OVERWRITTEN
 
     def _premature(self, actor: Actor) -> bool:
@@ -262,6 +263,20 @@ class Races:
             used,
             "the use",
             "put a barrier of the block between the last use and inval",
+            barrier.name,
+        )
+
+    def add_written_over(self, barrier: Barrier, actor: Actor, site: int) -> None:
+        if not self._new(("over", site)):
+            return
+        self._say(
+            classes.LIVE_REINIT,
+            f"{self._name(actor.number, actor.time)} writes data over the mbarrier {barrier.place}, whose life has not "
+            "been ended",
+            self.sites.instructions[site],
+            barrier.origin,
+            f"{barrier.name} is initialised here",
+            "execute mbarrier.inval, by one thread, and a barrier of the block before the memory is used otherwise",
             barrier.name,
         )
 

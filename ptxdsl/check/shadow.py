@@ -76,6 +76,7 @@ class Cells:
         count = (size + 3) >> 2
         self.writes = Writes(count)
         self.strong_writes: Writes | None = None  # kept apart: they are no race among themselves
+        self.objects: Array | None = None  # whether the cell is part of a live mbarrier
         self.writer_before = np.zeros(count, np.uint32)
         self.written_before = np.zeros(count, np.int32)
         self.rows: dict[int, int] = {}  # of readers, by component
@@ -111,12 +112,20 @@ class Cells:
         factor = 1 << self.shift - shift
         for name in ("writer_before", "written_before", "reader", "read", "read_site"):
             setattr(self, name, np.repeat(getattr(self, name), factor, axis=-1))
+        if self.objects is not None:
+            self.objects = np.repeat(self.objects, factor)
         for writes in (self.writes, self.strong_writes):
             if writes is not None:
                 writes.who, writes.time, writes.site = (
                     np.repeat(array, factor) for array in (writes.who, writes.time, writes.site)
                 )
         self.shift = shift
+
+    def mark(self, cells: Index, live: bool) -> None:
+        """An mbarrier begins or ends its life there."""
+        if self.objects is None:
+            self.objects = np.zeros(len(self.writes.time), bool)
+        self.objects[cells] = live
 
     # What is known
 
@@ -153,7 +162,9 @@ class Cells:
         strong = self.strong[site]
         some = strong.any()
         if some and not strong.all():
-            assert isinstance(site, np.ndarray) and not isinstance(cells, slice)
+            assert isinstance(site, np.ndarray)
+            if isinstance(cells, slice):
+                cells = np.arange(cells.start, cells.stop)
             found = self.access_write(actor, row, cells[~strong], site[~strong])
             return found + self.access_write(actor, row, cells[strong], site[strong])
         actor.clock.fit(actor.domain.capacity)

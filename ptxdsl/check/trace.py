@@ -42,12 +42,14 @@ Array = npt.NDArray[Any]
 
 _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
 _KEPT_GENERATIONS = 4
+_OFFSET = (1 << RANK_SHIFT) - 1
 
 
 @dataclass(slots=True, eq=False)
 class Gate:
     """An mbarrier. pending: what all arrivals so far have released; done: what those had that the phases which are
-    complete consist of. component, time, origin: of its initialisation. used: the last use by each component. passed:
+    complete consist of. component, time, origin: of its initialisation; cells: where it
+    lies. used: the last use by each component. passed:
     the last phase that each strand's component has waited for."""
 
     domain: Domain
@@ -56,6 +58,7 @@ class Gate:
     component: int
     time: int
     origin: Instruction
+    cells: Cells
     used: dict[int, tuple[int, Instruction]] = field(default_factory=dict)
     passed: dict[int, int] = field(default_factory=dict)
 
@@ -155,13 +158,16 @@ class TraceCheck(Watch):
         for piece in self.spaces.pieces(strand.warp.cta, records):
             cells = piece.cells
             index = cells.index(piece.starts, piece.size)
-            sites: Any = piece.sites
-            width = piece.size >> cells.shift
-            if width > 1:
-                sites = np.repeat(sites, width)
+            sites = piece.sites
+            if not isinstance(sites, int):
+                count = index.stop - index.start if isinstance(index, slice) else len(index)
+                if count != len(sites):
+                    sites = np.repeat(sites, count // len(sites))
             if piece.kind == LOAD:
                 found = cells.access_read(strand, GENERIC, index, sites)
             else:
+                if cells.objects is not None and cells.objects[index].any():
+                    self._written_over(strand, cells, index, sites)
                 found = cells.access_write(strand, GENERIC, index, sites)
             if found:
                 self._tell(strand, cells, found, piece.kind == LOAD)
@@ -191,10 +197,23 @@ class TraceCheck(Watch):
     def _access(self, actor: Actor, cells: Cells, index: Any, site: int, how: How, row: int | None = None) -> None:
         if row is None:
             row = actor.rows[0 if cells.own else 1]
+        if how != "read" and cells.objects is not None and cells.objects[index].any():
+            self._written_over(actor, cells, index, site)
         access = cells.access_read if how == "read" else cells.access_write
         found = access(actor, row, index, site)
         if found:
             self._tell(actor, cells, found, how == "read")
+
+    def _written_over(self, actor: Actor, cells: Cells, index: Any, sites: int | Array) -> None:
+        """Data over a live mbarrier."""
+        where = np.flatnonzero(cells.objects[index])[0]  # type: ignore[index]
+        cell = index.start + where if isinstance(index, slice) else index[where]
+        byte = cells.byte(int(cell))
+        site = sites if isinstance(sites, int) else int(sites[where])
+        for barrier in self.gates:
+            if self.gates[barrier].cells is cells and 0 <= byte - (barrier.address & _OFFSET) < 8:
+                self.races.add_written_over(barrier, actor, site)
+                return
 
     def _tell(self, actor: Actor, cells: Cells, found: list[Before], read: bool) -> None:
         for before in found:
@@ -349,8 +368,9 @@ class TraceCheck(Watch):
         strand = self.strand()
         domain = strand.domain
         empty = nothing(domain.number)
-        self.gates[barrier] = Gate(domain, empty, empty.copy(), strand.component, strand.time, barrier.origin)
-        self._on_object(barrier)
+        cells = self.spaces.shared(strand.warp.cta)
+        self.gates[barrier] = Gate(domain, empty, empty.copy(), strand.component, strand.time, barrier.origin, cells)
+        self._on_object(barrier, True)
 
     def invalidated(self, barrier: Barrier) -> None:
         gate, strand = self.gates.pop(barrier), self.strand()
@@ -359,14 +379,16 @@ class TraceCheck(Watch):
             if component != strand.component and (component >= own.shape[1] or own[GENERIC, component] < time):
                 self.races.add_live(barrier, strand, self.site(), instruction, component)
                 break
-        self._on_object(barrier)
+        self._on_object(barrier, False)
 
-    def _on_object(self, barrier: Barrier) -> None:
-        """The object's 8 bytes are written."""
+    def _on_object(self, barrier: Barrier, live: bool) -> None:
+        """The object's 8 bytes are written, by a thread of its CTA."""
         strand = self.strand()
-        cta = strand.warp.cta.cluster.ctas[barrier.address >> RANK_SHIFT]
-        cells = self.spaces.shared(cta)
-        self._access(strand, cells, cells.index(barrier.address & ((1 << RANK_SHIFT) - 1), 8), self.site(), "write")
+        cells = self.spaces.shared(strand.warp.cta)
+        index = cells.index(barrier.address & _OFFSET, 8)
+        cells.mark(index, False)
+        self._access(strand, cells, index, self.site(), "write")
+        cells.mark(index, live)
 
     def used(self, barrier: Barrier) -> None:
         gate = self.gates.get(barrier)
