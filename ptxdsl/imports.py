@@ -146,21 +146,22 @@ class _LibraryModule(ast.Module):
     Every compilation imports most of the library by way of the prelude, and uses little of it.
     """
 
-    __slots__ = ("filled", "name")
+    __slots__ = ("name", "tree")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.filled: dict[str, Any] = {}
+        self.tree: ast.Module | None = None
 
-    def __getattr__(self, attribute: str) -> Any:  # called for the fields of a Module: their slots stay empty
+    def __getattr__(self, attribute: str) -> Any:  # called for the fields of a Module while their slots are empty
         if attribute not in _MODULE_FIELDS:
             raise AttributeError(attribute)
         with _reading:
             # Another thread may have been here: two trees must not be mixed.
-            if attribute not in self.filled:
-                module = _read_library_module(self.name)
-                self.filled = {field: getattr(module, field) for field in _MODULE_FIELDS}
-        return self.filled[attribute]
+            if self.tree is None:
+                self.tree = _read_library_module(self.name)
+            for field in _MODULE_FIELDS:
+                object.__setattr__(self, field, getattr(self.tree, field))
+        return getattr(self.tree, attribute)
 
 
 _MODULE_FIELDS = field_names(ast.Module)
@@ -168,7 +169,7 @@ _MODULE_FIELDS = field_names(ast.Module)
 
 def library_module(name: str) -> ast.Module:
     """The tree of a standard library module, one of ``resources.stdlib_names()``; the same object each time."""
-    return _library.setdefault(name, _LibraryModule(name))
+    return _library.get(name) or _library.setdefault(name, _LibraryModule(name))
 
 
 def _read_library_module(name: str) -> ast.Module:

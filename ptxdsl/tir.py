@@ -51,53 +51,60 @@ if TYPE_CHECKING:
     from ptxdsl.signature import KernelSignature
 
 
-@dataclass(frozen=True, slots=True)
+BITS = {
+    "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
+    "f8e4m3": 8, "f8e5m2": 8, "ptr.generic": 64, "ptr.global": 64, "ptr.shared": 32, "ptr.const": 32,
+    "ptr.local": 32, "ptr.param": 64, "ptr.cluster": 32,
+}  # fmt: skip
+
+
 class Ty:
-    """A machine type: ``i1 i8 i16 i32 i64 f16 bf16 f32 f64 f8e4m3 f8e5m2``, ``ptr.<space>``; vectors have lanes > 1."""
+    """A machine type: ``i1 i8 i16 i32 i64 f16 bf16 f32 f64 f8e4m3 f8e5m2``, ``ptr.<space>``; vectors have lanes > 1.
+
+    There is one object of each: types are compared by identity. bits: of one lane; pointers have 32 in shared, const,
+    local and cluster space, 64 elsewhere. space: of a pointer, generic, global, shared, const, local, param or cluster.
+    """
+
+    __slots__ = ("bits", "is_float", "is_int", "is_pointer", "lanes", "name", "space")
 
     name: str
-    lanes: int = 1
+    lanes: int
+    bits: int
+    is_int: bool
+    is_float: bool
+    is_pointer: bool
+    space: str
+
+    def __new__(cls, name: str, lanes: int = 1) -> Ty:
+        known = _TYPES.get((name, lanes))
+        if known is not None:
+            return known
+        made = super().__new__(cls)
+        made.name, made.lanes, made.bits = name, lanes, BITS[name]
+        made.is_int, made.is_float, made.is_pointer = name[0] == "i", name[0] in "fb", name.startswith("ptr.")
+        made.space = name[4:]
+        return _TYPES.setdefault((name, lanes), made)
+
+    def __reduce__(self) -> tuple[type[Ty], tuple[str, int]]:
+        return Ty, (self.name, self.lanes)
 
     @property
     def scalar(self) -> Ty:
         return Ty(self.name)
 
     @property
-    def is_int(self) -> bool:
-        return self.name[0] == "i"
-
-    @property
-    def is_float(self) -> bool:
-        return self.name[0] in "fb"
-
-    @property
-    def is_pointer(self) -> bool:
-        return self.name.startswith("ptr.")
-
-    @property
-    def space(self) -> str:
-        """generic, global, shared, const, local, param or cluster."""
-        return self.name[4:]
-
-    @property
-    def bits(self) -> int:
-        """Of one lane. Pointers: 32 in shared, const, local and cluster space, 64 elsewhere."""
-        return BITS[self.name]
-
-    @property
     def bytes(self) -> int:
         """In memory: an i1 takes a byte."""
         return max(self.bits // 8, 1) * self.lanes
+
+    def __repr__(self) -> str:
+        return f"Ty({self})"
 
     def __str__(self) -> str:
         return self.name if self.lanes == 1 else f"{self.name}x{self.lanes}"
 
 
-BITS = {
-    "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
-    "f8e4m3": 8, "f8e5m2": 8, "ptr.generic": 64, "ptr.global": 64, "ptr.shared": 32, "ptr.const": 32,
-    "ptr.local": 32, "ptr.param": 64, "ptr.cluster": 32,
-}  # fmt: skip
+_TYPES: dict[tuple[str, int], Ty] = {}
 
 I1, I8, I16, I32, I64 = Ty("i1"), Ty("i8"), Ty("i16"), Ty("i32"), Ty("i64")
 F16, BF16, F32, F64 = Ty("f16"), Ty("bf16"), Ty("f32"), Ty("f64")

@@ -1,4 +1,8 @@
-"""The types of the language and their machine types. Those of structs are in ``elaborate/entities.py``."""
+"""The types of the language and their machine types. Those of structs are in ``elaborate/entities.py``.
+
+Element types, scalars, vectors and the types of compile-time values exist once each: comparing them is comparing
+objects, which elaboration does some hundred times a line.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from ptxdsl import tir
 from ptxdsl.record import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """An element type: Mojo's name, ``kind`` (bool, int, uint, float), bits, and the machine type."""
+    """An element type, one of DTYPES: Mojo's name, ``kind`` (bool, int, uint, float), bits, and the machine type."""
 
     name: str
     kind: str
@@ -73,22 +77,36 @@ SPACES = {
 class Type:
     """Base of all types. Types are compared by value; struct instances by declaration and parameters."""
 
+    __slots__ = ()
+
     @property
     def at_runtime(self) -> bool:
         """Whether a value can live in registers (literals, strings and types cannot)."""
         return False
 
 
-@dataclass(frozen=True)
 class MetaType(Type):
     """The types of compile-time values: ``IntLiteral FloatLiteral StaticString DType AnyType AddressSpace Origin
-    Function Module NoneType``."""
+    Function Module NoneType``, and the traits."""
+
+    __slots__ = ("name",)
+    __match_args__ = ("name",)
 
     name: str
+
+    def __new__(cls, name: str) -> MetaType:
+        known = _META_TYPES.get(name)
+        if known is None:
+            known = super().__new__(cls)
+            known.name = name
+            known = _META_TYPES.setdefault(name, known)
+        return known
 
     def __str__(self) -> str:
         return self.name
 
+
+_META_TYPES: dict[str, MetaType] = {}
 
 INT_LITERAL, FLOAT_LITERAL = MetaType("IntLiteral"), MetaType("FloatLiteral")
 STRING, DTYPE, ANY_TYPE = MetaType("StaticString"), MetaType("DType"), MetaType("AnyType")
@@ -99,20 +117,27 @@ RANGE = MetaType("Range")
 TENSOR_MAP = MetaType("TensorMap")
 
 
-@dataclass(frozen=True)
 class SimdType(Type):
-    """``SIMD[dtype, width]``; a width of 1 is a scalar."""
+    """``SIMD[dtype, width]``; a width of 1 is a scalar. ty: the machine type."""
+
+    __slots__ = ("dtype", "ty", "width")
+    __match_args__ = ("dtype", "width")
 
     dtype: DType
-    width: int = 1
+    width: int
+    ty: tir.Ty
+
+    def __new__(cls, dtype: DType, width: int = 1) -> SimdType:
+        known = _SIMD_TYPES.get((dtype, width))
+        if known is None:
+            known = super().__new__(cls)
+            known.dtype, known.width, known.ty = dtype, width, tir.Ty(dtype.ty.name, width)
+            known = _SIMD_TYPES.setdefault((dtype, width), known)
+        return known
 
     @property
     def at_runtime(self) -> bool:
         return True
-
-    @property
-    def ty(self) -> tir.Ty:
-        return tir.Ty(self.dtype.ty.name, self.width)
 
     @property
     def scalar(self) -> SimdType:
@@ -121,6 +146,8 @@ class SimdType(Type):
     def __str__(self) -> str:
         return _SHORT[self.dtype.name] if self.width == 1 else f"SIMD[{self.dtype}, {self.width}]"
 
+
+_SIMD_TYPES: dict[tuple[DType, int], SimdType] = {}
 
 BOOL, INT, UINT = SimdType(DTYPES["bool"]), SimdType(DTYPES["int"]), SimdType(DTYPES["uint"])
 INT32, UINT32, UINT64 = SimdType(DTYPES["int32"]), SimdType(DTYPES["uint32"]), SimdType(DTYPES["uint64"])

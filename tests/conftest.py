@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxdsl import verify
 from ptxdsl.assemble import find_tool
 from ptxdsl.diagnostics import CompileError
 
@@ -19,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    verify.EVERY_STAGE = True
     # Set before the workers start, so that they share one cache and the user's is left alone.
     cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
     if cache is not None and "PTXDSL_CACHE_DIR" not in os.environ:

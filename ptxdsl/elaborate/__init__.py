@@ -1,9 +1,9 @@
 """AST to TIR: names, types, parameters, compile-time evaluation, expansion of calls. The layers, lowest first:
 
-entities (what names and expressions stand for) → values → frames → context (the block being filled) → control (regions
-and merging) → names → convert → parameters → type_expressions → memory → operators → arguments → calls → conditions →
-expressions → loops → statements → construct → builtins (and the handlers of builtin_methods and pipeline_methods) →
-variadic → kernel_options → kernels
+entities (what names and expressions stand for) → values → library (what is in scope without import) → frames → context
+(the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions → memory →
+operators → arguments → calls → conditions → expressions → loops → statements → construct → builtins (and the handlers
+of builtin_methods and pipeline_methods) → variadic → kernel_options → kernels
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ptxdsl.diagnostics import CompileError, DiagnosticSink, error
 from ptxdsl.elaborate import builtin_methods, pipeline_methods  # noqa: F401  (register their handlers)
 from ptxdsl.elaborate.entities import ComptimeAlias, FunctionDecl, ImportedName, Overloads, StructDecl
 from ptxdsl.elaborate.kernels import Kernels
+from ptxdsl.elaborate.library import Library, borrow, give_back
 from ptxdsl.imports import Loader
 from ptxdsl.options import Options
 from ptxdsl.simplify import simplify
@@ -41,7 +42,8 @@ def elaborate(
     values of kernel parameters (``-D``); a name that no kernel has is E0409. Raises CompileError with all that went
     wrong.
     """
-    with _elaborator(options, loader, sink) as e:
+    library = borrow(options)
+    with _elaborator(options, loader, sink, library) as e:
         decls = e.choose_kernels(module, kernel, constants)
         known = {p.name for d in decls for p in d.node.params}
         for name, value in constants.items():
@@ -61,6 +63,7 @@ def elaborate(
                 )
             names[made.name] = made.span
         sink.raise_errors()
+        give_back(library, options)
         result = tir.Module(kernels)
         simplify(result)
         return result
@@ -68,12 +71,12 @@ def elaborate(
 
 def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: DiagnosticSink) -> None:
     """Checks everything in a file that has no open compile-time parameters; findings go to the sink."""
-    with _elaborator(options, loader, sink) as e:
+    with _elaborator(options, loader, sink, Library()) as e:
         scope = e.module_scope(module)
         for entity in list(scope.names.values()):
             if isinstance(entity, ImportedName):
-                with _reporting(sink, entity.span):
-                    entity.resolve()
+                with _reporting(sink, entity.item.span):
+                    e.imported(entity)
             elif isinstance(entity, StructDecl) and entity.scope is scope:
                 with _reporting(sink, entity.node.name_span):
                     e.check_struct(entity)
@@ -109,11 +112,11 @@ def _check_function(e: Kernels, decl: FunctionDecl) -> None:
 
 
 @contextmanager
-def _elaborator(options: Options, loader: Loader, sink: DiagnosticSink) -> Iterator[Kernels]:
+def _elaborator(options: Options, loader: Loader, sink: DiagnosticSink, library: Library) -> Iterator[Kernels]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION_LIMIT))
     try:
-        yield Kernels(options, loader, sink)
+        yield Kernels(options, loader, sink, library)
     finally:
         sys.setrecursionlimit(before)
 

@@ -96,7 +96,7 @@ class Arguments(Operators):
 
     def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
         result = []
-        last_call = max((i for i, a in enumerate(args) if contains_call(a.value)), default=-1)
+        last_call = max((i for i, a in enumerate(args) if i > 0 and contains_call(a.value)), default=0)
         for i, argument in enumerate(args):
             if argument.star:
                 raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
@@ -174,8 +174,9 @@ class Arguments(Operators):
                 declared.insert(0, first)
         declared = [a for a in declared if a.convention != "out"]
         self._match(declared, args, matched, what, decl, span)
-        self._infer_all(binding, node.args, matched)
-        self.complete(binding)
+        if binding.params:
+            self._infer_all(binding, node.args, matched)
+            self.complete(binding)
         if open_params and decl.struct is not None:
             owner = self.struct_type(decl.struct, binding)
             binding.scope.declare("Self", type_value(owner))
@@ -253,8 +254,10 @@ class Arguments(Operators):
         late, defaults = [], []
         for argument in declared:
             given = matched.get(argument.name)
-            if argument.type is None or all(p.name in binding.values for p in binding.params):
+            if argument.type is None:
                 continue
+            if all(p.name in binding.values for p in binding.params):
+                break
             if given is None:
                 if argument.default is not None:
                     defaults.append((argument.type, argument.default))
@@ -324,6 +327,11 @@ class Arguments(Operators):
                 "E0326", f"argument `{argument.name}` has no type", argument.span,
                 help=f"write its type: `{argument.name}: Int32`",
             )  # fmt: skip
+        # Without parameters the type is the same at every call.
+        known = None if bound.binding.params else bound.decl.types
+        key = (argument.type, bound.owner)
+        if known is not None and key in known:
+            return known[key]
         with self.outside(), self.comptime():
             value = self.evaluate(argument.type, bound.binding.scope)
         if isinstance(value, Comptime) and isinstance(value.value, GenericType) and given is not None:
@@ -331,7 +339,10 @@ class Arguments(Operators):
             if self.type_params(value.value.decl, actual) is not None:
                 return actual
             raise self.fail("E0301", f"expected {value.value}, found {actual}", given.span)
-        return self.as_type(value, argument.type.span)
+        t = self.as_type(value, argument.type.span)
+        if known is not None:
+            known[key] = t
+        return t
 
     def methods_of(self, t: Type) -> StructDecl | None:
         """The declaration that has a type's methods."""

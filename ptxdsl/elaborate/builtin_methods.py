@@ -95,7 +95,7 @@ def _element_place(e: Builtins, bound: Bound, vector: SimdType) -> MemoryPlace:
 
 
 def _load(e: Builtins, bound: Bound) -> RValue:
-    t = e.result_type(bound.decl, bound.binding.scope)
+    t = e.result_of(bound)
     assert isinstance(t, SimdType)
     return e.read(_element_place(e, bound, t), bound.span)
 
@@ -110,7 +110,7 @@ def _store(e: Builtins, bound: Bound) -> RValue:
 def _retyped(e: Builtins, bound: Bound) -> RValue:
     """Another element type or origin: the same address."""
     pointer, t = _pointer(e, bound)
-    to = e.result_type(bound.decl, bound.binding.scope)
+    to = e.result_of(bound)
     assert isinstance(to, PointerType)
     return Runtime(PointerType(to.elem, t.space, to.mutable), pointer.value, pointer.comptime)
 

@@ -66,7 +66,7 @@ class Builtins(Construct):
         attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
         if attrs.get("space") == "" and operands[0].ty.space in ("global", "shared"):
             attrs["space"] = f".{operands[0].ty.space}"  # a generic pointer that is known to be narrower
-        t = self.result_type(bound.decl, bound.binding.scope)
+        t = self.result_of(bound)
         wanted = self._machine_types(t, bound.span)
         return self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))
 
@@ -218,7 +218,7 @@ def _range(e: Builtins, bound: Bound) -> RValue:
 
 def _allocation(e: Builtins, bound: Bound) -> RValue:
     """Static shared memory, or memory of the thread's own."""
-    t = e.result_type(bound.decl, bound.binding.scope)
+    t = e.result_of(bound)
     assert isinstance(t, PointerType)
     count = e.param_int(bound, "count")
     size, align = e.layout(t.elem, bound.span)
@@ -248,7 +248,7 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
 
 
 def _external(e: Builtins, bound: Bound) -> RValue:
-    t = e.result_type(bound.decl, bound.binding.scope)
+    t = e.result_of(bound)
     assert isinstance(t, PointerType)
     if t.space != "shared":
         raise e.fail("E0609", "dynamic memory is shared memory", bound.span, help="address_space=AddressSpace.SHARED")
@@ -290,7 +290,7 @@ def _fma(e: Builtins, bound: Bound) -> RValue:
 
 def _bitcast(e: Builtins, bound: Bound) -> RValue:
     value = e.number(bound, "value")
-    to = e.result_type(bound.decl, bound.binding.scope)
+    to = e.result_of(bound)
     have = value.type
     assert isinstance(have, SimdType) and isinstance(to, SimdType)
     if have.ty.bits * have.width != to.ty.bits * to.width or "bool" in (have.dtype.kind, to.dtype.kind):

@@ -136,6 +136,16 @@ class Calls(Arguments):
     def result_type(self, decl: FunctionDecl, scope: Scope) -> Type:
         return types.NONE if decl.node.returns is None else self.type_of(decl.node.returns, scope)
 
+    def result_of(self, bound: Bound) -> Type:
+        """The type that a call gives. Without parameters it is the same at every call."""
+        decl, node = bound.decl, bound.decl.node.returns
+        if node is None or bound.binding.params:
+            return self.result_type(decl, bound.binding.scope)
+        key = (node, bound.owner)
+        if key not in decl.types:
+            decl.types[key] = self.result_type(decl, bound.binding.scope)
+        return decl.types[key]
+
     def _expand(self, bound: Bound) -> RValue:
         node = bound.decl.node
         scope = Scope(bound.binding.scope)
@@ -148,7 +158,7 @@ class Calls(Arguments):
                     scope.declare(argument.name, PlaceAlias(VariablePlace(out, out.type)))
                 else:
                     self._declare_argument(scope, argument, bound)
-            result = out.type if out is not None else self.result_type(bound.decl, bound.binding.scope)
+            result = out.type if out is not None else self.result_of(bound)
             op = tir.Op("scope", [], [], {}, self.at(span))
             self.function = FunctionFrame(op, None if result == types.NONE else result, bound.decl.name, out=out)
             if self.comptime_depth:

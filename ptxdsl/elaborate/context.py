@@ -10,6 +10,7 @@ from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.elaborate.entities import Place, RValue
 from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
+from ptxdsl.elaborate.library import Library
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.fold import fold
 from ptxdsl.options import Options
@@ -30,11 +31,62 @@ class Exhausted(CompileError):
     """A limit is reached. No trial of an overload or a conversion catches it: the next would run into it as well."""
 
 
+class _Comptime:
+    """Inside: everything is evaluated at once."""
+
+    # A class, as those below, and no generator: they are entered some hundred times a kernel.
+    __slots__ = ("context",)
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def __enter__(self) -> None:
+        self.context.comptime_depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self.context.comptime_depth -= 1
+
+
+class _Outside:
+    """Inside: no function, loop or region of the current place is seen."""
+
+    __slots__ = ("context", "saved")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.saved = context.function, context.loop, context.index_depth
+
+    def __enter__(self) -> None:
+        context = self.context
+        context.function, context.loop, context.index_depth = None, None, 0
+
+    def __exit__(self, *raised: object) -> None:
+        context = self.context
+        context.function, context.loop, context.index_depth = self.saved
+
+
+class _Deeper:
+    """Inside: one call deeper."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def __enter__(self) -> None:
+        self.context.call_depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self.context.call_depth -= 1
+
+
 class Context:
     """State shared by every layer above. A layer calls upwards only through the methods declared here."""
 
-    def __init__(self, options: Options, loader: Loader, sink: DiagnosticSink) -> None:
+    def __init__(self, options: Options, loader: Loader, sink: DiagnosticSink, library: Library) -> None:
         self.options = options
+        self.library = library
+        self.modules: dict[ast.Module, Scope] = {}  # the program's own, by their trees
         self.target: Target = target(options.arch)
         self.loader = loader
         self.sink = sink
@@ -51,6 +103,8 @@ class Context:
         self.loop: LoopFrame | None = None
         self.uses_dynamic_shared = False
         self.naming: str | None = None  # the variable that is being given a value
+        self._at_comptime = _Comptime(self)
+        self._one_deeper = _Deeper(self)
         self.known_offsets: dict[tir.Value, tuple[tir.Value, int]] = {}  # pointer → base and constant bytes after it
 
     # ------------------------------------------------------------------------------------------ implemented above
@@ -123,7 +177,10 @@ class Context:
                 help="compile-time values come of literals, parameters, `comptime` names and functions of these",
             )
         # LLVM takes a long vector apart: as many operations as it has registers, or pairs of them.
-        lanes = max((value.ty.lanes for value in (*op.results, *op.operands)), default=1)
+        lanes = 1
+        for value in (*op.results, *op.operands):
+            if value.ty.lanes > lanes:
+                lanes = value.ty.lanes
         self.op_count += 1 if lanes <= 4 else lanes // 4
         if self.op_count > MAX_OPS:
             raise self.exhausted(
@@ -161,14 +218,22 @@ class Context:
             del self.ops[mark:]
             self.op_count, self.state = count, state
 
-    @contextmanager
-    def comptime(self) -> Iterator[None]:
+    def comptime(self) -> _Comptime:
         """Inside: everything is evaluated at once."""
-        self.comptime_depth += 1
-        try:
-            yield
-        finally:
-            self.comptime_depth -= 1
+        return self._at_comptime
+
+    def outside(self) -> _Outside:
+        """Inside: no function, loop or region of the current place is seen."""
+        return _Outside(self)
+
+    def deeper(self, span: Span) -> _Deeper:
+        """Inside: one call deeper. E0406 where a recursion does not end."""
+        if self.call_depth >= MAX_DEPTH:
+            raise self.exhausted(
+                "E0406", f"more than {MAX_DEPTH} calls inside one another", span,
+                "calls are expanded at compile time: a recursion must end on compile-time parameters",
+            )  # fmt: skip
+        return self._one_deeper
 
     def require(self, feature: str | None, span: Span, what: str) -> None:
         """E0701 if the target lacks a feature."""

@@ -262,7 +262,13 @@ def nodes_in(node: ast.Node) -> Iterator[ast.Node]:
             stack.extend(item)
         elif isinstance(item, ast.Node):
             yield item
-            stack.extend(getattr(item, f) for f in field_names(type(item)) if f != "span")
+            kind = type(item)
+            if kind not in _parts:
+                _parts[kind] = tuple(f for f in field_names(kind) if f != "span")
+            stack.extend([getattr(item, f) for f in _parts[kind]])
+
+
+_parts: dict[type, tuple[str, ...]] = {}  # of a kind of node, the fields in which others may be
 
 
 def names_in(node: ast.Node) -> Iterator[str]:

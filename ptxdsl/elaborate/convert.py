@@ -21,7 +21,8 @@ from ptxdsl.elaborate.entities import (
     StructValue,
     TupleValue,
 )
-from ptxdsl.elaborate.names import TRAITS, Names
+from ptxdsl.elaborate.library import TRAITS
+from ptxdsl.elaborate.names import Names
 from ptxdsl.elaborate.values import const
 from ptxdsl.fold import round_float
 from ptxdsl.source import Span

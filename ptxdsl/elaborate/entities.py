@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -209,28 +208,29 @@ Place = VariablePlace | MemoryPlace | LanePlace | TemporaryPlace
 # --------------------------------------------------------------------------------------------------- declarations
 
 
-@dataclass(eq=False, slots=True)
 class FunctionDecl:
-    """A def, the scope that it is written in, and the struct that owns it."""
+    """A def, the scope that it is written in, and the struct that owns it.
 
-    node: ast.FunctionDef
-    scope: Scope
-    struct: StructDecl | None = None
+    types: those of its arguments and result, by their expressions and the type that the def is a method of, where no
+    parameter is in them.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.node.name
+    __slots__ = ("is_builtin", "is_static", "name", "node", "scope", "struct", "types")
+
+    def __init__(self, node: ast.FunctionDef, scope: Scope, struct: StructDecl | None = None) -> None:
+        self.node = node
+        self.scope = scope
+        self.struct = struct
+        self.name = node.name
+        self.is_static = struct is not None and self.decorator("staticmethod") is not None
+        self.is_builtin = self.decorator("builtin") is not None
+        self.types: dict[tuple[ast.Expr, Type | None], Type] = {}
 
     def decorator(self, name: str) -> ast.Decorator | None:
-        return next((d for d in self.node.decorators if d.name == name), None)
-
-    @property
-    def is_static(self) -> bool:
-        return self.struct is not None and self.decorator("staticmethod") is not None
-
-    @property
-    def is_builtin(self) -> bool:
-        return self.decorator("builtin") is not None
+        for decorator in self.node.decorators:
+            if decorator.name == name:
+                return decorator
+        return None
 
 
 @dataclass(eq=False)
@@ -327,10 +327,14 @@ class HostOnly:
 
 @dataclass(eq=False, slots=True)
 class ImportedName:
-    """A name of another module: looked up when first used."""
+    """A name of another module, looked up when first used. module: None where ``node`` is to be resolved then too."""
 
-    resolve: Callable[[], Entity]
-    span: Span
+    item: ast.ImportName
+    node: ast.Import
+    module: ast.Module | None
+    importing: ast.Module
+    entity: Entity | None = None  # what it was found to be
+    busy: bool = False  # it is being looked up
 
 
 @dataclass(eq=False, slots=True)

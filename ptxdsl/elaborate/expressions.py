@@ -38,12 +38,21 @@ from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, TupleType, Type
 
+# What may designate something that can be assigned; every other kind of expression gives a value alone.
+_PLACES = (ast.Attribute, ast.Subscript, ast.Transfer)
+
 
 class Expressions(Conditions):
     """One method a kind of node."""
 
     def evaluate(self, node: ast.Expr, scope: Scope, expected: Type | None = None) -> RValue:
-        return self.read(self.designate(node, scope, expected), node.span)
+        kind = node.__class__
+        if kind is ast.Name:
+            assert isinstance(node, ast.Name)
+            return self.entity_value(self.lookup(node, scope), node)
+        if kind in _PLACES:
+            return self.read(self.designate(node, scope, expected), node.span)
+        return self._value(node, scope, expected)
 
     def evaluate_place(self, node: ast.Expr, scope: Scope) -> Place:
         return self.designate(node, scope, None)

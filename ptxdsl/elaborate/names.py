@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 
 from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
@@ -14,7 +13,6 @@ from ptxdsl.elaborate.entities import (
     Entity,
     FunctionDecl,
     FunctionValue,
-    GenericType,
     HostOnly,
     ImportedName,
     ModuleName,
@@ -27,26 +25,13 @@ from ptxdsl.elaborate.entities import (
     StructType,
     Uninit,
     Variable,
-    Variadic,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.values import type_value, with_comptime
+from ptxdsl.elaborate.values import with_comptime
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import MetaType, SimdType
 
-TRAITS = frozenset({
-    "AnyType", "Copyable", "Movable", "ImplicitlyCopyable", "Deinitable", "ImplicitlyDestructible", "Defaultable",
-    "RegisterPassable", "TrivialRegisterPassable", "Intable", "Floatable", "Boolable", "Writable", "Stringable",
-    "Sized", "Indexer", "Comparable", "Equatable", "EqualityComparable", "Hashable", "DevicePassable", "Absable",
-    "UnknownDestructibility", "ExplicitlyCopyable",
-})  # fmt: skip
-GENERICS = ("SIMD", "Scalar", "Pointer", "MutPointer", "ImmutPointer", "Array", "Tuple")
-ORIGINS = {
-    "MutAnyOrigin": True, "ImmutAnyOrigin": False, "MutUntrackedOrigin": True, "ImmutUntrackedOrigin": False,
-    "MutExternalOrigin": True, "ImmutExternalOrigin": False, "StaticConstantOrigin": False,
-}  # fmt: skip
 # Methods that Mojo has renamed.
 RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offset(i)"}
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's and CUDA's names for what Mojo names otherwise.
@@ -59,33 +44,6 @@ RENAMED = {
 }  # fmt: skip
 
 
-def builtin_scope() -> Scope:
-    """The names that Mojo has without import."""
-    scope = Scope()
-    for name, dtype in types.SCALAR_NAMES.items():
-        scope.declare(name, type_value(SimdType(types.DTYPES[dtype])))
-    for name in GENERICS:
-        scope.declare(name, type_value(GenericType(name)))
-    for name in TRAITS:
-        scope.declare(name, type_value(MetaType(name)))
-    for name, mutable in ORIGINS.items():
-        scope.declare(name, Comptime(types.ORIGIN, mutable))
-    for name in ("Origin", "MutOrigin", "ImmutOrigin"):
-        scope.declare(name, type_value(types.ORIGIN))
-    for name in ("print", "inlined_assembly"):
-        scope.declare(name, Variadic(name))
-    scope.declare("DType", type_value(types.DTYPE))
-    scope.declare("AddressSpace", type_value(types.SPACE))
-    scope.declare("SIMDLength", type_value(types.INT))
-    scope.declare("NoneType", type_value(types.NONE))
-    scope.declare("TensorMap", type_value(types.TENSOR_MAP))
-    for name in ("StaticString", "StringLiteral", "String"):
-        scope.declare(name, type_value(types.STRING))
-    scope.declare("IntLiteral", type_value(types.INT_LITERAL))
-    scope.declare("FloatLiteral", type_value(types.FLOAT_LITERAL))
-    return scope
-
-
 def closest(name: str, candidates: Iterable[str]) -> str | None:
     import difflib  # for mistakes only
 
@@ -96,28 +54,24 @@ def closest(name: str, candidates: Iterable[str]) -> str | None:
 class Names(Control):
     """From an identifier to its value."""
 
-    _builtins: Scope | None = None
-    _prelude: Scope | None = None
-
     # ----------------------------------------------------------------------------------------------------- modules
 
     def prelude_scope(self) -> Scope:
-        if self._prelude is None:
-            self._builtins = builtin_scope()
-            self._module_scopes: dict[ast.Module, Scope] = {}
-            self._prelude = Scope(self._builtins)
-            self._declare_all(self.loader.stdlib("core"), self._builtins)
-            module = self.loader.prelude()
-            self._module_scopes[module] = self._prelude
-            self._declare_all(module, self._prelude)
-        return self._prelude
+        library, module = self.library, self.loader.prelude()
+        prelude = library.modules.get(module)
+        if prelude is None:
+            self._declare_all(self.loader.stdlib("core"), library.builtins)
+            prelude = library.modules[module] = Scope(library.builtins)
+            self._declare_all(module, prelude)
+        return prelude
 
     def module_scope(self, module: ast.Module) -> Scope:
         """The scope of a module's top level, filled without evaluating anything."""
-        prelude = self.prelude_scope()
-        scope = self._module_scopes.get(module)
+        scope = self.library.modules.get(module) or self.modules.get(module)
         if scope is None:
-            scope = self._module_scopes[module] = Scope(prelude)
+            prelude = self.prelude_scope()
+            scopes = self.library.modules if module.source.library else self.modules
+            scope = scopes[module] = Scope(prelude)
             self._declare_all(module, scope)
         return scope
 
@@ -165,7 +119,7 @@ class Names(Control):
 
     def is_builtin_type(self, name: str) -> bool:
         """Whether a library struct only declares the methods of a type that the compiler itself has."""
-        return self._builtins is not None and name in self._builtins.names
+        return name in self.library.builtins.names
 
     def declare_function(self, node: ast.FunctionDef, scope: Scope) -> None:
         decl = FunctionDecl(node, scope)
@@ -191,7 +145,7 @@ class Names(Control):
         """Names of another module. The library's own imports are followed when a name is used: few of them are."""
         if module.source.library and node.names:
             for item in node.names:
-                scope.declare(item.alias or item.name, self._imported(item, node, None, module))
+                scope.declare(item.alias or item.name, ImportedName(item, node, None, module))
             return
         names = node.names
         try:
@@ -217,41 +171,41 @@ class Names(Control):
             scope.declare(node.alias or node.module.split(".")[0], ModuleName(self.module_scope(found)))
             return
         for item in names:
-            scope.declare(item.alias or item.name, self._imported(item, node, found, module))
+            scope.declare(item.alias or item.name, ImportedName(item, node, found, module))
 
-    def _imported(
-        self, item: ast.ImportName, node: ast.Import, found: ast.Module | None, importing: ast.Module
-    ) -> ImportedName:
-        busy = False
-
-        def resolve() -> Entity:
-            nonlocal busy
-            if busy:
-                raise self.fail("E0203", f"`{item.name}` is imported in a circle", item.span, help="break the cycle")
-            busy = True
+    def imported(self, name: ImportedName) -> Entity:
+        """What an imported name stands for, looked up once."""
+        if name.entity is None:
+            if name.busy:
+                raise self.fail(
+                    "E0203", f"`{name.item.name}` is imported in a circle", name.item.span, help="break the cycle"
+                )
+            name.busy = True
             try:
-                module = found
-                if module is None:
-                    resolved = self.loader.resolve(importing.source, node.module, node.level, node.module_span)
-                    assert isinstance(resolved, ast.Module)
-                    module = resolved
-                source_scope = self.module_scope(module)
-                entity = source_scope.names.get(item.name)
-                if entity is None and module.source.library:
-                    entity = self.prelude_scope().lookup(item.name)
-                    if entity is None and "." in node.module:  # a Mojo module: more names than we have
-                        return HostOnly(item.name, node.module, item.span)
-                if entity is None:
-                    near = closest(item.name, source_scope.names)
-                    raise self.fail(
-                        "E0204", f"module `{node.module}` has no `{item.name}`", item.span,
-                        help=f"did you mean `{near}`?" if near else None,
-                    )  # fmt: skip
-                return entity.resolve() if isinstance(entity, ImportedName) else entity
+                name.entity = self._find_imported(name)
             finally:
-                busy = False
+                name.busy = False
+        return name.entity
 
-        return ImportedName(resolve, item.span)
+    def _find_imported(self, name: ImportedName) -> Entity:
+        item, node, module = name.item, name.node, name.module
+        if module is None:
+            resolved = self.loader.resolve(name.importing.source, node.module, node.level, node.module_span)
+            assert isinstance(resolved, ast.Module)
+            module = resolved
+        source_scope = self.module_scope(module)
+        entity = source_scope.names.get(item.name)
+        if entity is None and module.source.library:
+            entity = self.prelude_scope().lookup(item.name)
+            if entity is None and "." in node.module:  # a Mojo module: more names than we have
+                return HostOnly(item.name, node.module, item.span)
+        if entity is None:
+            near = closest(item.name, source_scope.names)
+            raise self.fail(
+                "E0204", f"module `{node.module}` has no `{item.name}`", item.span,
+                help=f"did you mean `{near}`?" if near else None,
+            )  # fmt: skip
+        return self.imported(entity) if isinstance(entity, ImportedName) else entity
 
     # ------------------------------------------------------------------------------------------------------ lookup
 
@@ -261,7 +215,7 @@ class Names(Control):
         if entity is None:
             raise self._unknown(node, scope)
         if isinstance(entity, ImportedName):
-            entity = entity.resolve()
+            entity = self.imported(entity)
         if isinstance(entity, HostOnly):
             raise self.fail(
                 "E0207", f"`{entity.name}` of `{entity.module}` is for host code", node.span,
@@ -337,7 +291,7 @@ class Names(Control):
                 with self.outside(), self.comptime(), self.deeper(span):
                     alias.value = self.typed_alias(alias.node, alias.scope)
             except CompileError:
-                if not self.comptime_depth:
+                if not self.comptime_depth and not alias.node.span.source.library:  # the library's are kept
                     alias.value = Poison()  # reported once
                 raise
             finally:
@@ -345,12 +299,6 @@ class Names(Control):
         return alias.value
 
     # ------------------------------------------------------------------------------------------ implemented above
-
-    def deeper(self, span: Span) -> AbstractContextManager[None]:
-        raise NotImplementedError
-
-    def outside(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
 
     def typed_alias(self, node: ast.ComptimeDecl, scope: Scope) -> RValue:
         raise NotImplementedError

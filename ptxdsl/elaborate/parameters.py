@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.elaborate.context import MAX_DEPTH, Exhausted
+from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.convert import Convert, accepts_types
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -56,16 +53,6 @@ class Binding:
 class Parameters(Convert):
     """Binding of parameters, inference, and type expressions."""
 
-    @contextmanager
-    def outside(self) -> Iterator[None]:
-        """Inside: no function, loop or region of the current place is seen."""
-        saved = self.function, self.loop, self.index_depth
-        self.function, self.loop, self.index_depth = None, None, 0
-        try:
-            yield
-        finally:
-            self.function, self.loop, self.index_depth = saved
-
     def instance(self, t: StructType) -> StructInstance:
         raise NotImplementedError  # implemented above, in type_expressions.py
 
@@ -109,6 +96,10 @@ class Parameters(Convert):
     def param_type(self, binding: Binding, param: ast.Param) -> Type | None:
         if param.type is None:
             return None
+        if isinstance(param.type, ast.Name):  # mostly a type's name, as it stands
+            entity = binding.scope.lookup(param.type.id)
+            if isinstance(entity, Comptime) and isinstance(entity.value, Type):
+                return entity.value
         try:
             with self.outside(), self.comptime():
                 value = self.evaluate(param.type, binding.scope)
@@ -270,20 +261,6 @@ class Parameters(Convert):
             wanted = None
         value = self.comptime_value(node.value, scope, wanted)
         return value if wanted is None else self.convert(value, wanted, node.value.span)
-
-    @contextmanager
-    def deeper(self, span: Span) -> Iterator[None]:
-        """One call deeper; E0406 where a recursion does not end."""
-        if self.call_depth >= MAX_DEPTH:
-            raise self.exhausted(
-                "E0406", f"more than {MAX_DEPTH} calls inside one another", span,
-                "calls are expanded at compile time: a recursion must end on compile-time parameters",
-            )  # fmt: skip
-        self.call_depth += 1
-        try:
-            yield
-        finally:
-            self.call_depth -= 1
 
 
 def parameter_name(pattern: ast.Expr) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.elaborate.context import Context
 from ptxdsl.elaborate.entities import (
     Comptime,
     ComptimeAlias,
@@ -16,12 +15,13 @@ from ptxdsl.elaborate.entities import (
     StructType,
     Variadic,
 )
+from ptxdsl.elaborate.names import Names
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.values import is_comptime
 from ptxdsl.syntax import ast
 
 
-def not_assignable(e: Context, node: ast.Expr, scope: Scope) -> CompileError:
+def not_assignable(e: Names, node: ast.Expr, scope: Scope) -> CompileError:
     """E0317 for what is no variable at all, E0337 for a compile-time name, E0321 for what is read-only."""
     base = node
     while isinstance(base, ast.Attribute | ast.Subscript):
@@ -41,7 +41,7 @@ def not_assignable(e: Context, node: ast.Expr, scope: Scope) -> CompileError:
     name, holder = base.id, scope.holder(base.id)
     entity = scope.lookup(name)
     if isinstance(entity, ImportedName):
-        entity = entity.resolve()
+        entity = e.imported(entity)
     if isinstance(entity, Overloads | Variadic):
         return e.fail("E0317", f"`{name}` is a function: it cannot be assigned", node.span)
     if isinstance(entity, StructDecl) or (isinstance(entity, Comptime) and entity.type == types.ANY_TYPE):

@@ -66,6 +66,9 @@ class TypeExpressions(Parameters):
     def struct_value(self, decl: StructDecl, span: Span) -> RValue:
         if decl.node.params:
             return type_value(GenericType(decl))
+        known = decl.instances.get(())
+        if known is not None:
+            return type_value(known.type)
         return type_value(self.instantiate(GenericType(decl), span))
 
     def subscript_type(self, generic: GenericType, args: ParamArgs, span: Span) -> RValue:
