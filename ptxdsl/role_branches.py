@@ -65,7 +65,7 @@ def _is_role_branch(op: Op, kernel: Kernel, definitions: Mapping[Value, Op]) -> 
     shape = kernel.signature.threads
     if shape is None or not (shape[0] % WARP == 0 or shape[1:] == (1, 1)):
         return False
-    threads = thread_set(op.operands[0], definitions)
+    threads = thread_set(op.operands[0], definitions, prod(shape))
     return threads is not None and _whole_warps(threads, prod(shape))
 
 

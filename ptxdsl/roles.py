@@ -28,12 +28,12 @@ _COPY = frozenset({"ext.s", "ext.u", "trunc"})
 _VOTES = frozenset({"vote_any_sync", "vote_all_sync"})  # copies where every warp agrees
 
 
-def thread_set(condition: Value, definitions: Mapping[Value, Op]) -> ThreadSet | None:
-    """The threads for which an i1 holds, or None where it depends on more than ``thread_idx.x``."""
-    values = _evaluate(condition, definitions)
+def thread_set(condition: Value, definitions: Mapping[Value, Op], threads: int = MAX_THREADS) -> ThreadSet | None:
+    """The threads, of the first so many, for which an i1 holds; None where it depends on more than ``thread_idx.x``."""
+    values = _evaluate(condition, definitions, threads)
     if values is None:
         return None
-    return sum(1 << t for t, v in enumerate(values) if v)
+    return int("".join("1" if v else "0" for v in reversed(values)), 2)
 
 
 def contiguous(threads: ThreadSet) -> tuple[int, int] | None:
@@ -45,22 +45,22 @@ def contiguous(threads: ThreadSet) -> tuple[int, int] | None:
     return (first, first + run.bit_length()) if run & (run + 1) == 0 else None
 
 
-def _evaluate(value: Value, definitions: Mapping[Value, Op], depth: int = 16) -> list[int] | None:
-    """The value in every thread; None where it is not a function of ``thread_idx.x`` or leaves its type's range."""
+def _evaluate(value: Value, definitions: Mapping[Value, Op], threads: int, depth: int = 16) -> list[int] | None:
+    """The value in each thread; None where it is not a function of ``thread_idx.x`` or leaves its type's range."""
     if isinstance(value, Const):
-        return [value.value] * MAX_THREADS if isinstance(value.value, int) else None
+        return [value.value] * threads if isinstance(value.value, int) else None
     op = definitions.get(value)
     if op is None or depth == 0 or value.ty.lanes != 1:
         return None
     if op.name == "tid_x":
-        return list(range(MAX_THREADS))
+        return list(range(threads))
     if op.name in _VOTES:
-        got = _evaluate(op.operands[1], definitions, depth - 1)
-        agreed = got is not None and all(len(set(got[w : w + 32])) == 1 for w in range(0, MAX_THREADS, 32))
+        got = _evaluate(op.operands[1], definitions, threads, depth - 1)
+        agreed = got is not None and all(len(set(got[w : w + 32])) == 1 for w in range(0, threads, 32))
         return got if agreed else None
     operands = []
     for operand in op.operands:
-        got = _evaluate(operand, definitions, depth - 1)
+        got = _evaluate(operand, definitions, threads, depth - 1)
         if got is None or (op.name in _UNSIGNED and min(got) < 0):
             return None
         operands.append(got)
@@ -75,4 +75,4 @@ def _evaluate(value: Value, definitions: Mapping[Value, Op], depth: int = 16) ->
     else:
         return None
     limit = 1 << (value.ty.bits - 1) if value.ty.name != "i1" else 2
-    return result if all(-limit <= v < limit for v in result) else None
+    return result if -limit <= min(result) and max(result) < limit else None

@@ -62,9 +62,9 @@ class _Graph:
     def __init__(self, kernel: Kernel) -> None:
         self.joins: dict[Value, _Join] = {}
         self.definition: dict[Value, Op] = {}
-        self.home: dict[Value, Block] = {}
-        self.home_of: dict[Op, Block] = {}
-        self.parent: dict[Op, Op] = {}
+        self.param_of: dict[Value, Block] = {}
+        self.home: dict[Op, Block] = {}
+        self.owner: dict[Block, Op | None] = {}
         self.extent: dict[Block, tuple[int, int]] = {}
         self.roots: list[Op] = []
         self.exits: dict[Op, list[Op]] = {}  # loop or scope: the operations whose blocks end by going to it
@@ -73,29 +73,33 @@ class _Graph:
         self.with_param: dict[Value, Value] = {}  # what a `for` carries, to its result: they stay or go together
         self.clock = 0
         for param in kernel.params:
-            self.home[param] = kernel.body
+            self.param_of[param] = kernel.body
         self.walk(kernel.body, None)
         for value, join in self.joins.items():
             for incoming in join.incoming:
                 if incoming in self.joins:
                     self.joins[incoming].users.append(value)
+        # What is in a scope left only at its end will be in the block around it.
+        for block, owner in self.owner.items():
+            if owner is not None and owner.name == "scope" and owner not in self.exits:
+                self.extent[block] = self.extent[self.home[owner]]
 
     def walk(self, block: Block, owner: Op | None) -> None:
         start = self.clock = self.clock + 1
+        self.owner[block] = owner
+        self.extent[block] = (start, start)  # before those inside: an enclosing block stands first
         for param in block.params:
-            self.home[param] = block
+            self.param_of[param] = block
+        home, definition = self.home, self.definition
         for op in block.ops:
-            if owner is not None:
-                self.parent[op] = owner
-            self.home_of[op] = block
+            home[op] = block
             for result in op.results:
-                self.home[result] = block
-                self.definition[result] = op
+                definition[result] = op
             if op.name in TERMINATORS:
                 self.terminator(op, owner)
             elif op.blocks:
                 self.control(op)
-            elif not removable(op):
+            elif op.name not in PURE and not removable(op):
                 self.roots.append(op)
         self.clock += 1
         self.extent[block] = (start, self.clock)
@@ -155,8 +159,8 @@ class _Graph:
         """Whether a value may be used where the results of an operation can."""
         if isinstance(value, Const):
             return True
-        first, last = self.extent[self.home[value]]
-        inner_first, inner_last = self.extent[self.home_of[owner]]
+        first, last = self.extent[self.param_of.get(value) or self.home[self.definition[value]]]
+        inner_first, inner_last = self.extent[self.home[owner]]
         return first <= inner_first and inner_last <= last
 
 
@@ -209,29 +213,35 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
     """The operations and joins that something needs."""
     ops: set[Op] = set()
     joins: set[Value] = set()
-    work: list[Op | Value] = list(graph.roots)
-    while work:
-        item = work.pop()
-        if isinstance(item, Op):
-            if item in ops:
-                continue
-            ops.add(item)
-            if item in graph.parent:
-                work.append(graph.parent[item])
-            work.extend(graph.exits.get(item, ()))
-            work.extend(item.operands[: {"for": 2, "loop": 0}.get(item.name)])
+    pending, values = list(graph.roots), list[Value]()
+    while pending:
+        op = pending.pop()
+        if op in ops:
             continue
-        if item.__class__ is Const:
-            continue
-        value = graph.resolve(item)
-        if value in graph.definition:
-            work.append(graph.definition[value])
-        if value in graph.joins and value not in joins:
-            joins.add(value)
-            work.append(graph.joins[value].owner)
-            work.extend(graph.joins[value].incoming)
-            if value in graph.with_param:
-                work.extend(graph.joins[graph.with_param[value]].incoming)
+        ops.add(op)
+        owner = graph.owner[graph.home[op]]
+        if owner is not None:
+            pending.append(owner)
+        if op.blocks:
+            pending.extend(graph.exits.get(op, ()))
+            values.extend(op.operands[: {"for": 2, "loop": 0}.get(op.name)])
+        else:
+            values.extend(op.operands)
+        while values:
+            value = values.pop()
+            join = graph.joins.get(value)
+            if join is not None and join.value is not None and join.value is not value:
+                value = join.value
+                join = graph.joins.get(value)
+            definition = graph.definition.get(value)
+            if definition is not None:
+                pending.append(definition)
+            if join is not None and value not in joins:
+                joins.add(value)
+                pending.append(join.owner)
+                values.extend(join.incoming)
+                if value in graph.with_param:
+                    values.extend(graph.joins[graph.with_param[value]].incoming)
     return ops, joins
 
 
@@ -247,10 +257,21 @@ class _Rewrite:
         self.changed = False
 
     def value(self, value: Value) -> Value:
+        while True:
+            join = self.graph.joins.get(value)
+            if join is not None and join.value is not None:
+                value = join.value
+            if value not in self.replaced:
+                return value
+            value = self.replaced[value]
+
+    def handed(self, value: Value) -> Value:
+        """A value at a join. Where it was found here what it is, the join may be found to be something too."""
         value = self.graph.resolve(value)
-        while value in self.replaced:
-            value = self.graph.resolve(self.replaced[value])
-        return value
+        if value not in self.replaced:
+            return value
+        self.changed = True
+        return self.value(value)
 
     def keep(self, join: Value) -> bool:
         return join in self.live_joins and self.graph.resolve(join) is join
@@ -267,15 +288,19 @@ class _Rewrite:
                 break
             if op not in self.live_ops:
                 continue
-            op.operands = [self.value(v) for v in op.operands]
             if op.blocks:
+                op.operands = [self.handed(v) for v in op.operands]
                 tail = self.control(op)
-            elif (constants := self.constant(op)) is not None:
-                self.replaced.update(zip(op.results, constants, strict=True))
-                self.changed = True
-                continue
             else:
-                tail = [op]
+                op.operands = [v if v.__class__ is Const else self.value(v) for v in op.operands]
+                constants = self.constant(op)
+                if constants is None:
+                    out.append(op)
+                    continue
+                self.replaced.update(zip(op.results, constants, strict=True))
+                # What a `select` does not take may be needed by nobody else.
+                self.changed = self.changed or any(v.__class__ is not Const for v in op.operands)
+                continue
             out += tail
             if tail and tail[-1].name in TERMINATORS:  # nothing after this is reached
                 self.changed = self.changed or [later.name for later in ops[i + 1 :]] != ["unreachable"]
@@ -283,14 +308,13 @@ class _Rewrite:
         return out
 
     def constant(self, op: Op) -> list[Value] | None:
-        if op.name not in PURE:
+        operands = op.operands
+        if not operands or operands[0].__class__ is not Const or op.name not in PURE:
             return None
-        if op.name == "select" and isinstance(op.operands[0], Const) and op.operands[0].ty.lanes == 1:
-            return [op.operands[1 if op.operands[0].value else 2]]
-        if op.operands and all(isinstance(v, Const) for v in op.operands):
-            folded = fold(op.name, op.operands, op.attrs, [r.ty for r in op.results])
-            return None if folded is None else list(folded)
-        return None
+        if op.name == "select" and isinstance(operands[0], Const) and operands[0].ty.lanes == 1:
+            return [operands[1 if operands[0].value else 2]]
+        folded = fold(op.name, operands, op.attrs, [r.ty for r in op.results])  # None where another is no constant
+        return None if folded is None else list(folded)
 
     def control(self, op: Op) -> list[Op]:
         """The operations that stand for one with blocks; a terminator at their end where its end is never reached."""
@@ -303,7 +327,8 @@ class _Rewrite:
         ends = [block.ops[-1] for block in op.blocks]
         yields = any(end.name == "yield" for end in ends)
         if op.name == "scope" and not self.early.get(op):
-            self.changed = True
+            # One that was left early before may hide values that a join could be.
+            self.changed = self.changed or op in self.graph.exits
             return self.unwrap(op)
         if op.name == "for" or yields or self.early.get(op):
             return [op]
@@ -342,7 +367,7 @@ class _Rewrite:
     def terminator(self, op: Op, owner: Op | None) -> None:
         target: Op | None = owner if op.name == "yield" else op.attrs.get("target")
         if target is not None:
-            op.operands = [self.value(v) for v in pick(op.operands, self.kept[target, op.name])]
+            op.operands = [self.handed(v) for v in pick(op.operands, self.kept[target, op.name])]
             if op.name == "leave":
                 if target is owner and target.name == "scope":
                     op.name, op.attrs = "yield", {}
