@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ptxdsl.debug_info import DebugInfo
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, quoted, scalar_type
+from ptxdsl.multiples import Multiples, lowest_bit
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
@@ -25,15 +26,21 @@ def symbol(text: str) -> str:
 class Address:
     """A pointer taken apart: what is known only at run time (``root``), and a constant number of bytes after it.
 
-    ``constant``: the root is a symbol, so that the whole address is known when the kernel is assembled.
+    ``constant``: the root is a symbol, so that the whole address is known when the kernel is assembled. ``root_align``:
+    what is known of the root's alignment, in bytes.
     """
 
     root: str
     offset: int
     constant: bool
+    root_align: int = 1
+
+    @property
+    def align(self) -> int:
+        return min(self.root_align, lowest_bit(self.offset))
 
     def plus(self, offset: int) -> Address:
-        return Address(self.root, self.offset + offset, self.constant)
+        return Address(self.root, self.offset + offset, self.constant, self.root_align)
 
 
 @dataclass
@@ -107,6 +114,7 @@ class Builder:
         self.values: dict[Value, str] = {}
         self.addresses: dict[Value, Address] = {}
         self.definitions: dict[Value, Op] = {}
+        self.multiples = Multiples(self.definitions)
         self.offsets: dict[str, int] = {}  # pointer -> addresses that are a constant number of bytes after it
         self.sums: dict[str, int] = {}  # value -> the integer sums and products of it and another unknown value
         self.chains: dict[str, int] = {}  # integer sum or product -> those that it is made of, one after the other
@@ -115,6 +123,7 @@ class Builder:
         self._next = 0
         self._labels = 0
         self._debug = ""
+        self._locations: dict[int, str] = {}  # by the identity of spans, which the kernel's operations keep alive
         self._scope = module.debug.subprogram(kernel.name, kernel.span)
         self.at(kernel.span)
 
@@ -122,7 +131,10 @@ class Builder:
 
     def at(self, span: Span) -> None:
         """Instructions from here on belong to this text."""
-        self._debug = f", !dbg !{self.module.debug.location(span, self._scope)}"
+        known = self._locations.get(id(span))
+        if known is None:
+            known = self._locations[id(span)] = f", !dbg !{self.module.debug.location(span, self._scope)}"
+        self._debug = known
 
     # values
 
@@ -230,9 +242,23 @@ class Builder:
         self.label = label
 
     def join(self, label: str, edges: Sequence[tuple[str, list[str]]], results: Sequence[Value]) -> None:
-        """Starts the block in which edges meet: from where, with which operands for the results."""
+        """Starts the block in which edges meet: from where, with which operands for the results.
+
+        Where only one comes, it goes on in the block that this one comes from. LLVM would join the two itself; every
+        line costs it some microseconds.
+        """
         if not edges:
             self.label = None
+            return
+        if len(edges) == 1:
+            ((source, operands),) = edges
+            for result, operand in zip(results, operands, strict=False):
+                self.set(result, operand)
+            if self.lines[-1].startswith(f"  br label %{label},"):
+                self.lines.pop()
+                self.label = source
+            else:
+                self.start(label)
             return
         self.start(label)
         for position, result in enumerate(results):

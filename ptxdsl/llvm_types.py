@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 import struct
 from fractions import Fraction
 from typing import Any
@@ -21,12 +23,18 @@ DATA_LAYOUT = "e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-p7:32:32-i64:64-i128:128-i2
 TRIPLE = "nvptx64-nvidia-cuda"
 
 
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # printable, but for quotation marks and backslashes
+
+
 def quoted(text: str | bytes) -> str:
     """The inside of an LLVM string constant."""
+    if isinstance(text, str) and _PLAIN.fullmatch(text):
+        return text
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
 
 
+@functools.cache
 def scalar_type(ty: Ty) -> str:
     if ty.is_pointer:
         space = ADDRESS_SPACES[ty.space]
@@ -34,6 +42,7 @@ def scalar_type(ty: Ty) -> str:
     return SCALARS[ty.name]
 
 
+@functools.cache
 def llvm_type(ty: Ty) -> str:
     return scalar_type(ty) if ty.lanes == 1 else f"<{ty.lanes} x {scalar_type(ty)}>"
 
@@ -50,7 +59,7 @@ def int_type(bits: int, lanes: int = 1) -> str:
 def constant(ty: Ty, value: Any) -> str:
     """The operand text of a constant. A scalar value of a vector type is that value in every lane."""
     if ty.lanes == 1:
-        return scalar_constant(ty, value)
+        return str(value) if value.__class__ is int and ty.is_int and ty.bits > 1 else scalar_constant(ty, value)
     values = value if isinstance(value, tuple | list) else (value,) * ty.lanes
     lane = scalar_type(ty.scalar)
     return "<" + ", ".join(f"{lane} {scalar_constant(ty.scalar, v)}" for v in values) + ">"

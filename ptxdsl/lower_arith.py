@@ -67,14 +67,17 @@ def uniform_constant(value: Value) -> int | None:
 def _binary(b: Builder, op: Op) -> None:
     x, y = op.operands
     name = op.name
-    flags = "".join(f" {flag}" for flag in ("nuw", "nsw") if name in WRAPPING and op.attrs.get(flag))
-    if name in CONTRACTED and b.options.contract:
-        flags = " contract"
-    if name not in WRAPPING or isinstance(x, Const) or isinstance(y, Const):
-        result = b.shared(f"{name}{flags} {b.typed(x)}, {b.ref(y)}")
+    if name not in WRAPPING:
+        flags = " contract" if name in CONTRACTED and b.options.contract else ""
+        b.set(op.result, b.shared(f"{name}{flags} {b.typed(x)}, {b.ref(y)}"))
+        return
+    flags = "".join([f" {flag}" for flag in ("nuw", "nsw") if op.attrs.get(flag)])
+    if isinstance(x, Const) or isinstance(y, Const):
+        left, right = b.ref(x), b.ref(y)
     else:
-        result = b.shared(f"{name}{flags} {llvm_type(x.ty)} {_operand(b, x)}, {_operand(b, y)}")
-    b.set(op.result, _linked(b, op, result) if name in WRAPPING else result)
+        left, right = _operand(b, x), _operand(b, y)
+    result = b.shared(f"{name}{flags} {llvm_type(x.ty)} {left}, {right}")
+    b.set(op.result, _linked(b, op, result))
 
 
 # LLVM's analyses of integer sums (scalar evolution) look along a chain of additions to its start, in time that grows
@@ -88,7 +91,8 @@ _CONSTRAINTS = {"i16": "=h,0", "i32": "=r,0", "i64": "=l,0"}
 
 def _linked(b: Builder, op: Op, result: str) -> str:
     """A sum or product, cut off from what it was made of where that is too long a chain."""
-    length = 1 + max(b.chains.get(b.ref(operand), 0) for operand in op.operands)
+    x, y = op.operands
+    length = 1 + max(b.chains.get(b.ref(x), 0), b.chains.get(b.ref(y), 0))
     ty = llvm_type(op.result.ty)
     if length < CHAIN_LENGTH or ty not in _CONSTRAINTS:
         b.chains[result] = length

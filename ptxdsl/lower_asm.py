@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ptxdsl.llvm_builder import Address, Builder, from_lanes
 from ptxdsl.llvm_types import llvm_type, quoted, scalar_type
@@ -234,13 +235,18 @@ def _is_literal(operand: Const, statement: str) -> bool:
     """Whether a constant may be printed in place: not among a vector's registers, and of a value that ptxas takes."""
     if operand.ty.name not in ("i32", "i64") or operand.ty.lanes != 1:
         return False
-    if statement.count("{") > statement.count("}") or REGISTERS_ONLY.search(statement):
-        return False
-    return all(
-        low <= operand.value <= high and operand.value % multiple == 0
-        for instruction, low, high, multiple in LITERAL_RANGES
-        if instruction.search(statement)
+    ranges = _literal_ranges(statement)
+    return ranges is not None and all(
+        low <= operand.value <= high and operand.value % multiple == 0 for low, high, multiple in ranges
     )
+
+
+@lru_cache(maxsize=1024)
+def _literal_ranges(statement: str) -> tuple[tuple[int, int, int], ...] | None:
+    """What a literal behind this text must fit; None where there can be none."""
+    if statement.count("{") > statement.count("}") or REGISTERS_ONLY.search(statement):
+        return None
+    return tuple((low, high, multiple) for name, low, high, multiple in LITERAL_RANGES if name.search(statement))
 
 
 def asm_call(

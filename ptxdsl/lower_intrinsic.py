@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from ptxdsl.effects import Effect, Kind
@@ -13,6 +14,7 @@ from ptxdsl.llvm_builder import Builder
 from ptxdsl.llvm_types import llvm_type
 from ptxdsl.lower_arith import Handler
 from ptxdsl.lower_asm import AsmEffects, emit_asm
+from ptxdsl.signature import KernelSignature
 from ptxdsl.tir import Op, Ty, Value
 
 # Mojo's names of the element types -> PTX's
@@ -94,7 +96,10 @@ def _intrinsic_call(b: Builder, op: Op, text: str) -> None:
         arguments.append(f"{type} {operand}")
     result, name = match["result"], match["name"]
     b.module.declare(name, f"{result} @{name}({', '.join(types)})")
-    known = f"range({result} {match['low']}, {match['high']}) " if match["low"] else ""
+    known = ""
+    if match["low"]:
+        low, high = launch_range(op.name, b.kernel.signature) or (match["low"], match["high"])
+        known = f"range({result} {low}, {high}) "
     call = f"call {known}{result} @{name}({', '.join(arguments)})"
     if result == "void":
         return b.do(call)
@@ -106,6 +111,26 @@ def _intrinsic_call(b: Builder, op: Op, text: str) -> None:
     for position, (value, type) in enumerate(zip(op.results, _split(result[1:-1]), strict=False)):
         part = b.emit(f"extractvalue {result} {whole}, {position}")
         b.set(value, converted(b, part, type, value.ty))
+
+
+def launch_range(name: str, signature: KernelSignature) -> tuple[int, int] | None:
+    """What a special register can be, from first to before last, as far as the signature says how it is launched."""
+    register, _, axis = name.rpartition("_")
+    block, most, cluster = signature.threads, signature.threads or signature.max_threads, signature.cluster
+    if name in ("cluster_ctarank", "cluster_nctarank") and cluster:
+        return (0, prod(cluster)) if name == "cluster_ctarank" else (prod(cluster), prod(cluster) + 1)
+    if axis not in ("x", "y", "z"):
+        return None
+    along = "xyz".index(axis)
+    if register == "tid" and most:
+        return 0, most[along]
+    if register == "ntid" and most:
+        return block[along] if block else 1, most[along] + 1
+    if register == "cluster_ctaid" and cluster:
+        return 0, cluster[along]
+    if register == "cluster_nctaid" and cluster:
+        return cluster[along], cluster[along] + 1
+    return None
 
 
 def _coerced(b: Builder, value: Value, type: str) -> str:

@@ -12,7 +12,7 @@ from ptxdsl import lower_arith, lower_convert, lower_intrinsic, lower_memory, lo
 from ptxdsl.effects import SYNCHRONISES
 from ptxdsl.fold import unsigned
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.llvm_builder import Builder, ModuleText, symbol
+from ptxdsl.llvm_builder import Address, Builder, ModuleText, symbol
 from ptxdsl.llvm_types import llvm_type
 from ptxdsl.lower_arith import Handler
 from ptxdsl.options import Options
@@ -41,6 +41,7 @@ PIPELINE_FEATURES = {
     "pipe.arrive": "mbarrier.try_wait",
     "pipe.commit_mma": "tcgen05",
 }
+CONVERSIONS = frozenset({"fcast", "itof.s", "itof.u", "ftoi.s", "ftoi.u"})
 
 
 def features(module: Module) -> dict[str, tuple[Span, str]]:
@@ -50,21 +51,20 @@ def features(module: Module) -> dict[str, tuple[Span, str]]:
         if kernel.signature.cluster:
             found.setdefault("cluster", (kernel.span, "a cluster"))
         for op in walk(kernel.body):
-            for feature in _features_of(op):
+            feature = _feature_of(op)
+            if feature is not None:
                 found.setdefault(feature, (op.span, str(op.attrs.get("method") or op.name)))
     return found
 
 
-def _features_of(op: Op) -> list[str]:
-    if op.name in PIPELINE_FEATURES:
-        return [PIPELINE_FEATURES[op.name]]
-    if op.name in ROWS:
-        feature = ROWS[op.name].feature
-        return [feature] if feature else []
-    if op.name in ("fcast", "itof.s", "itof.u", "ftoi.s", "ftoi.u"):
+def _feature_of(op: Op) -> str | None:
+    row = ROWS.get(op.name)
+    if row is not None:
+        return row.feature
+    if op.name in CONVERSIONS:
         types = {value.ty.name for value in (*op.operands, *op.results)}
-        return ["fp8"] if types & {"f8e4m3", "f8e5m2"} else []
-    return []
+        return "fp8" if types & {"f8e4m3", "f8e5m2"} else None
+    return PIPELINE_FEATURES.get(op.name)
 
 
 def check_features(module: Module, options: Options) -> None:
@@ -94,6 +94,8 @@ def _kernel(module: ModuleText, kernel: Kernel) -> str:
         if value.ty.name == "i1":
             name = b.emit(f"icmp ne i8 {name}, 0")
         b.set(value, name)
+        if isinstance(param, PointerParam):
+            b.set_address(value, Address(name, 0, False, param.align))
     frames = Frames()
     lower_block(b, kernel.body, frames)
     if b.label is not None:
@@ -157,7 +159,8 @@ def lower_block(b: Builder, block: Block, frames: Frames) -> None:
         if b.label is None:
             break
         b.at(op.span)
-        b.definitions.update((result, op) for result in op.results)
+        for result in op.results:
+            b.definitions[result] = op
         if op.name in CONTROL:
             CONTROL[op.name](b, op, frames)
         else:
@@ -175,8 +178,19 @@ def _if(b: Builder, op: Op, frames: Frames) -> None:
     then, otherwise, end = b.fresh("then", "else", "end")
     frame = Frame(end)
     frames.yields.append(frame)
-    arms = list(zip((then, otherwise), op.blocks, strict=True))
-    b.branch_if(b.ref(op.operands[0]), then, otherwise)
+    here = b.label or ""
+    arms: list[tuple[str, Block]] = []
+    targets: list[str] = []
+    for label, block in zip((then, otherwise), op.blocks, strict=True):
+        # An arm that only goes somewhere needs no block of its own, unless both go to the same place.
+        goal = _goal(block.ops[0], frames)
+        if goal is None or goal[1] in targets:
+            arms.append((label, block))
+            targets.append(label)
+        else:
+            goal[0].append((here, [b.ref(value) for value in block.ops[0].operands]))
+            targets.append(goal[1])
+    b.branch_if(b.ref(op.operands[0]), *targets)
     for label, block in arms:
         b.start(label)
         lower_block(b, block, frames)
@@ -204,7 +218,7 @@ def _loop(b: Builder, op: Op, frames: Frames) -> None:
     b.start(head)
     phis, nexts = _turn(b, op, frames, op.blocks[0].params)
     if b.label is not None:
-        entry.append((latch, [b.ref(value) for value in nexts]))
+        entry.append((b.label, [b.ref(value) for value in nexts]))
         b.do(f"br label %{head}{_mark(b, op)}")
         b.label = None
     phis.complete(entry)
@@ -215,6 +229,7 @@ def _turn(b: Builder, op: Op, frames: Frames, carried: Sequence[Value]) -> tuple
     """A loop's body, up to the latch in which all ``repeat`` meet, and there the next values of what it carries."""
     frame = frames.by_op[op]
     (body,) = op.blocks
+    b.multiples.enter(op)
     phis = _PendingPhis(b, body.params)
     b.loop_depth += 1
     lower_block(b, body, frames)
@@ -265,8 +280,8 @@ def _for(b: Builder, op: Op, frames: Frames) -> None:
             left = b.emit(f"sub {type} " + (f"{limit}, {b.ref(index)}" if step > 0 else f"{b.ref(index)}, {limit}"))
             again = b.emit(f"icmp ugt {type} {left}, {abs(step)}")
         values = [b.ref(value) for value in nexts]
-        entry.append((latch, [following, *values]))
-        frame.exits.append((latch, values))
+        entry.append((b.label, [following, *values]))
+        frame.exits.append((b.label, values))
         b.branch_if(again, body_label, end, _mark(b, op))
     phis.complete(entry)
     b.join(end, frame.exits, op.results)
@@ -301,19 +316,21 @@ class _PendingPhis:
             self.b.lines[self.position + number] = line.replace("phi", f"phi {llvm_type(param.ty)} {arms}", 1)
 
 
-def _yield(b: Builder, op: Op, frames: Frames) -> None:
-    frame = frames.yields[-1]
-    _leave_through(b, frame.exits, frame.end, op.operands)
-
-
-def _leave(b: Builder, op: Op, frames: Frames) -> None:
+def _goal(op: Op, frames: Frames) -> tuple[list[Edge], str] | None:
+    """Where a terminator goes: the edges that meet there, and the label."""
+    if op.name == "yield":
+        frame = frames.yields[-1]
+        return frame.exits, frame.end
+    if op.name not in ("leave", "repeat"):
+        return None
     frame = frames.by_op[op.attrs["target"]]
-    _leave_through(b, frame.exits, frame.end, op.operands)
+    return (frame.exits, frame.end) if op.name == "leave" else (frame.repeats, frame.again)
 
 
-def _repeat(b: Builder, op: Op, frames: Frames) -> None:
-    frame = frames.by_op[op.attrs["target"]]
-    _leave_through(b, frame.repeats, frame.again, op.operands)
+def _jump(b: Builder, op: Op, frames: Frames) -> None:
+    goal = _goal(op, frames)
+    assert goal is not None
+    _leave_through(b, *goal, op.operands)
 
 
 def _return(b: Builder, op: Op, frames: Frames) -> None:
@@ -331,9 +348,9 @@ CONTROL = {
     "scope": _scope,
     "loop": _loop,
     "for": _for,
-    "yield": _yield,
-    "leave": _leave,
-    "repeat": _repeat,
+    "yield": _jump,
+    "leave": _jump,
+    "repeat": _jump,
     "return": _return,
     "unreachable": _unreachable,
 }

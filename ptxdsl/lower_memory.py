@@ -10,6 +10,7 @@ from ptxdsl.fold import unsigned
 from ptxdsl.llvm_builder import Address, Builder
 from ptxdsl.llvm_types import ADDRESS_SPACES, llvm_type, memory_type, scalar_type
 from ptxdsl.lower_arith import Handler
+from ptxdsl.multiples import LARGEST, lowest_bit
 from ptxdsl.tir import Const, Op, Ty, Value
 
 
@@ -29,14 +30,15 @@ def _ptr_add(b: Builder, op: Op) -> None:
         return b.set_address(op.result, _wrapped(address.plus(known * scale + offset), pointer.ty))
     bits = pointer_bits(pointer.ty)
     signed = not op.attrs.get("unsigned")
-    variable, known = _IndexSplit(b, bits, signed).split(index)
+    variable, known, multiple = _IndexSplit(b, bits, signed).split(index)
     address = address.plus(known * scale + offset)
     if variable is not None:
         moved = b.shared(
             f"getelementptr [{scale} x i8], {scalar_type(pointer.ty)} {address.root}, "
             f"i{bits} {resized(b, variable, index.ty.bits, bits, signed)}"
         )
-        address = Address(moved, address.offset, False)
+        align = min(address.root_align, multiple * lowest_bit(scale))
+        address = Address(moved, address.offset, False, align)
     b.set_address(op.result, _wrapped(address, pointer.ty))
 
 
@@ -54,35 +56,38 @@ class _IndexSplit:
         self.signed = signed
         self.flag = "nsw" if signed else "nuw"
 
-    def split(self, value: Value) -> tuple[str | None, int]:
-        """The operand of the variable part (None: there is none) and the constant."""
+    def split(self, value: Value) -> tuple[str | None, int, int]:
+        """The operand of the variable part (None: there is none), the constant, what the variable is a multiple of."""
         if isinstance(value, Const):
-            return None, value.value if self.signed else unsigned(value.value, value.ty.bits)
-        whole = (self.b.ref(value), 0)
+            return None, value.value if self.signed else unsigned(value.value, value.ty.bits), LARGEST
         op = self.b.definitions.get(value)
         wide = value.ty.bits >= self.bits
         if op is None or not (op.attrs.get(self.flag) or wide):
-            return whole
+            return self.whole(value)
         type = llvm_type(value.ty)
         if op.name in ("add", "sub"):
-            x, known_x = self.split(op.operands[0])
-            y, known_y = self.split(op.operands[1])
-            known = known_x + known_y if op.name == "add" else known_x - known_y
+            x, known_x, multiple_x = self.split(op.operands[0])
+            y, known_y, multiple_y = self.split(op.operands[1])
+            known, multiple = known_x + known_y if op.name == "add" else known_x - known_y, min(multiple_x, multiple_y)
             if y is None or (x is None and op.name == "add"):
-                return x if y is None else y, known
+                return x if y is None else y, known, multiple
             if known_x == known_y == 0 or (known < 0 and not wide):
-                return whole
-            return self.b.shared(f"{op.name}{self.flags(op, known)} {type} {x or 0}, {y}"), known
+                return self.whole(value)
+            return self.b.shared(f"{op.name}{self.flags(op, known)} {type} {x or 0}, {y}"), known, multiple
         if op.name == "mul" and isinstance(op.operands[1], Const):
-            x, known = self.split(op.operands[0])
+            x, known, multiple = self.split(op.operands[0])
             factor = op.operands[1].value if self.signed else unsigned(op.operands[1].value, value.ty.bits)
             moved = known * factor
             if x is None and known != 0:
-                return None, moved
+                return None, moved, LARGEST
             if known == 0 or (moved < 0 and not wide):
-                return whole
-            return self.b.shared(f"mul{self.flags(op, moved)} {type} {x}, {op.operands[1].value}"), moved
-        return whole
+                return self.whole(value)
+            multiple = min(multiple * lowest_bit(factor), LARGEST)
+            return self.b.shared(f"mul{self.flags(op, moved)} {type} {x}, {op.operands[1].value}"), moved, multiple
+        return self.whole(value)
+
+    def whole(self, value: Value) -> tuple[str, int, int]:
+        return self.b.ref(value), 0, self.b.multiples.of(value)
 
     def flags(self, op: Op, known: int) -> str:
         return f" {self.flag}" if op.attrs.get(self.flag) and known >= 0 else ""
@@ -91,7 +96,7 @@ class _IndexSplit:
 def _wrapped(address: Address, ty: Ty) -> Address:
     """The offset as the signed number of the pointer's width that it is for the machine."""
     half = 1 << (pointer_bits(ty) - 1)
-    return Address(address.root, (address.offset + half) % (2 * half) - half, address.constant)
+    return Address(address.root, (address.offset + half) % (2 * half) - half, address.constant, address.root_align)
 
 
 def resized(b: Builder, text: str, source: int, bits: int, signed: bool) -> str:
@@ -116,7 +121,7 @@ def cast_pointer(b: Builder, pointer: Value, result: Value) -> None:
         # The shared window of a CTA lies in that of its cluster: the same 32 bits.
         if address.constant:
             root = f"inttoptr (i32 ptrtoint ({source} {address.root} to i32) to {to})"
-            return b.set_address(result, Address(root, address.offset, True))
+            return b.set_address(result, Address(root, address.offset, True, address.root_align))
         bits = b.emit(f"ptrtoint {b.typed(pointer)} to i32")
         return b.set(result, b.emit(f"inttoptr i32 {bits} to {to}"))
     if address.constant:
@@ -137,7 +142,7 @@ def _load(b: Builder, op: Op) -> None:
     (pointer,) = op.operands
     ty = op.result.ty
     volatile = "volatile " if op.attrs.get("volatile") else ""
-    text = b.emit(f"load {volatile}{memory_type(ty)}, {b.typed(pointer)}, align {_align(op, ty)}")
+    text = b.emit(f"load {volatile}{memory_type(ty)}, {b.typed(pointer)}, align {_align(b, op, pointer, ty)}")
     if ty.name == "i1":
         text = b.emit(f"icmp ne {memory_type(ty)} {text}, zeroinitializer" if ty.lanes > 1 else f"icmp ne i8 {text}, 0")
     b.set(op.result, text)
@@ -145,20 +150,21 @@ def _load(b: Builder, op: Op) -> None:
 
 def _store(b: Builder, op: Op) -> None:
     pointer, value = op.operands
-    text = b.ref(value)
+    text, align = b.ref(value), _align(b, op, pointer, value.ty)
     if value.ty.name == "i1":
         text = b.emit(f"zext {b.typed(value)} to {memory_type(value.ty)}")
     volatile = "volatile " if op.attrs.get("volatile") else ""
-    b.do(f"store {volatile}{memory_type(value.ty)} {text}, {b.typed(pointer)}, align {_align(op, value.ty)}")
+    b.do(f"store {volatile}{memory_type(value.ty)} {text}, {b.typed(pointer)}, align {align}")
 
 
-def _align(op: Op, ty: Ty) -> int:
-    return int(op.attrs.get("align") or ty.scalar.bytes)
+def _align(b: Builder, op: Op, pointer: Value, ty: Ty) -> int:
+    """What the access promises, or what is known of its address."""
+    return max(int(op.attrs.get("align") or ty.scalar.bytes), b.address(pointer).align)
 
 
 def _alloca(b: Builder, op: Op) -> None:
     size, align = op.attrs["bytes"], op.attrs.get("align", 1)
-    b.set_address(op.result, Address(b.entry(f"alloca [{size} x i8], align {align}"), 0, False))
+    b.set_address(op.result, Address(b.entry(f"alloca [{size} x i8], align {align}"), 0, False, align))
 
 
 def _shared_alloc(b: Builder, op: Op) -> None:
@@ -166,12 +172,13 @@ def _shared_alloc(b: Builder, op: Op) -> None:
     b.module.globals.append(
         f"@{name} = internal addrspace(3) global [{op.attrs['bytes']} x i8] undef, align {op.attrs.get('align', 1)}"
     )
-    b.set_address(op.result, Address(f"@{name}", 0, True))
+    b.set_address(op.result, Address(f"@{name}", 0, True, op.attrs.get("align", 1)))
 
 
 def _shared_dynamic(b: Builder, op: Op) -> None:
     """All of a kernel's uses are one symbol with the largest alignment."""
-    b.set_address(op.result, Address(b.module.dynamic_shared(b.kernel.name, op.attrs.get("align", 16)), 0, True))
+    align = op.attrs.get("align", 16)
+    b.set_address(op.result, Address(b.module.dynamic_shared(b.kernel.name, align), 0, True, align))
 
 
 HANDLERS: dict[str, Handler] = {
