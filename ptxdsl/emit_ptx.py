@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
-from ptxdsl.lower_llvm import features
+from ptxdsl.lower_llvm import PIPELINE_FEATURES, features
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.targets import ptx_version, target, version_text
-from ptxdsl.tir import Module, walk
+from ptxdsl.tir import Const, Module, walk
 from ptxdsl.version import __version__
 
 if TYPE_CHECKING:
@@ -63,14 +63,36 @@ def _machine(arch: str, version: tuple[int, int]) -> Machine:
 def _run_llvm(llvm_ir: str, module: Module, options: Options, version: tuple[int, int]) -> str:
     machine = _machine(options.arch, version)
     try:
-        text = machine.assembly(llvm_ir)
+        text = machine.assembly(llvm_ir, optimised_alone(module))
     except RuntimeError as problem:
         raise _failure(module, str(problem)) from problem
     # A misspelt intrinsic is, for LLVM, a function of somebody else.
-    missing = re.search(r"^\.extern \.func .*?(llvm\.[\w.]+)", text, re.M)
-    if missing:
+    if ".extern .func" in text and (missing := re.search(r"^\.extern \.func .*?(llvm\.[\w.]+)", text, re.M)):
         raise _failure(module, f"there is no intrinsic {missing[1]}")
     return text
+
+
+# What is to have a constant as its second operand there: the divisor, or the ring's index.
+ON_CONSTANTS = frozenset({"div.s", "div.u", "floordiv.s", "mod.s", "floordiv.u", "mod.u", *PIPELINE_FEATURES})
+
+
+def optimised_alone(module: Module) -> list[str]:
+    """The kernels of a module, if LLVM makes as good code of them without its passes over whole modules.
+
+    These take a third of the time of all passes. Kernels call nothing, so there is nothing in them that goes from one
+    function to another; but LLVM works on loops there too, and has a division and its remainder share an instruction.
+    Loops over a pipeline stay as they are, and where they are unrolled by stage, their addresses need no care either.
+    """
+    loops = 0
+    for kernel in module.kernels:
+        for op in walk(kernel.body):
+            if op.name in ("loop", "for"):
+                loops += 1
+                if not any(inner.name in PIPELINE_FEATURES for inner in walk(op.blocks[0])):
+                    return []
+            elif op.name in ON_CONSTANTS and not isinstance(op.operands[1], Const):
+                return []
+    return [kernel.name for kernel in module.kernels] if loops else []
 
 
 # tidying
@@ -86,14 +108,18 @@ _COMMENT = re.compile(r"\s*//(?!.*\").*$")
 def tidy(raw: str, module: Module, options: Options) -> Emitted:
     """LLVM's text without its comments and marks, under our header, with the table from lines to the user's text."""
     lines = raw.splitlines()
-    files = {int(m[1]): m[2] for m in map(_FILE.match, lines) if m}
+    files = {int(m[1]): m[2] for m in (_FILE.match(line) for line in lines if ".file" in line) if m}
     spans = _spans(module)
     header = _header(module, options)
     out: list[str] = list(header)
     spans_of: list[Span | None] = [None] * len(header)
     current: Span | None = None
     for line in lines:
-        # The looks for a word spare most lines the regular expressions.
+        # The looks for characters spare most lines the regular expressions.
+        if line[:1] == "\t" and line[1:2] not in "./":
+            out.append((_COMMENT.sub("", line) if "//" in line else line).rstrip())
+            spans_of.append(current)
+            continue
         if ".file" in line and _FILE.match(line):
             continue
         loc = _LOC.match(line) if ".loc" in line else None
@@ -150,7 +176,9 @@ def _spans(module: Module) -> dict[tuple[str, int, int], Span]:
     """Every place that a debug location can name. Column 0 stands for the first operation of a line."""
     spans: dict[tuple[str, int, int], Span] = {}
     for kernel in module.kernels:
-        for span in dict.fromkeys((kernel.span, *(op.span for op in walk(kernel.body)))):
+        # Operations of one expression share one span: by identity is fast, and what is left twice does no harm.
+        spans_here = {id(span): span for span in (kernel.span, *(op.span for op in walk(kernel.body)))}
+        for span in spans_here.values():
             line, column = span.source.position(span.start)
             spans.setdefault((span.source.name, line, column), span)
             spans.setdefault((span.source.name, line, 0), span)

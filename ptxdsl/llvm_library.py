@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Protocol
 
@@ -24,14 +25,20 @@ _OPTION = "--nvptx-short-ptr"
 
 _OPTIMISATION_LEVEL = 3
 
+# What LLVM's pipeline for modules does before it simplifies functions, and its pipeline for functions does not.
+_FIRST_PASSES = ("SimplifyCFG", "InstCombine", "SimplifyCFG")
+
 
 class Machine(Protocol):
     """LLVM's back end for one target."""
 
     data_layout: str
 
-    def assembly(self, ir: str) -> str:
-        """The optimised assembly of a module. Raises RuntimeError with LLVM's words where the text is wrong."""
+    def assembly(self, ir: str, functions: Sequence[str] = ()) -> str:
+        """The optimised assembly of a module. Raises RuntimeError with LLVM's words where the text is wrong.
+
+        With ``functions`` these are optimised one by one, each for itself, in place of the module as a whole.
+        """
 
 
 def machine(triple: str, cpu: str, features: str) -> Machine:
@@ -69,6 +76,12 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "buildPerModuleDefaultPipeline": (_handle, (_handle, _int)),
     "RunNewModulePassManager": (None, (_handle, _handle, _handle)),
     "DisposeNewModulePassManger": (None, (_handle,)),  # spelled so
+    "GetNamedFunction": (_handle, (_handle, _text)),
+    "CreateNewFunctionPassManager": (_handle, ()),
+    "buildFunctionSimplificationPipeline": (_handle, (_handle, _int)),
+    **{f"function_Add{name}Pass": (None, (_handle,)) for name in _FIRST_PASSES},
+    "RunNewFunctionPassManager": (None, (_handle, _handle, _handle)),
+    "DisposeNewFunctionPassManger": (None, (_handle,)),
     "TargetMachineEmitToMemory": (_handle, (_handle, _handle, _int, _out)),
     "GetBufferStart": (ctypes.c_void_p, (_handle,)),
     "GetBufferSize": (ctypes.c_size_t, (_handle,)),
@@ -97,6 +110,11 @@ def _library() -> Any:
     return functions
 
 
+# A text with this flag is verified while it is parsed, since LLVM asks whether its debug information is good. (One that
+# is wrong ends the process there.)
+_DEBUG_INFO = "Debug Info Version"
+
+
 class _DirectMachine:
     def __init__(self, library: Any, triple: str, cpu: str, features: str) -> None:
         self._library = library
@@ -112,7 +130,7 @@ class _DirectMachine:
         library.DisposeTargetData(data)
         self.data_layout = self._take(said)
 
-    def assembly(self, ir: str) -> str:
+    def assembly(self, ir: str, functions: Sequence[str] = ()) -> str:
         library = self._library
         with self._lock:
             # A context of its own: nothing of one compilation is seen by the next.
@@ -123,25 +141,45 @@ class _DirectMachine:
                 if not module:
                     raise RuntimeError(f"LLVM IR parsing error\n{self._take(said)}")
                 try:
-                    return self._compile(module)
+                    if _DEBUG_INFO not in ir:
+                        self._verify(module)
+                    self._optimise(module, functions)
+                    return self._emit(module)
                 finally:
                     library.DisposeModule(module)
             finally:
                 library.ContextDispose(context)
 
-    def _compile(self, module: Any) -> str:
-        library, said = self._library, ctypes.c_char_p()
-        broken, words = library.VerifyModule(module, said), self._take(said)
+    def _verify(self, module: Any) -> None:
+        said = ctypes.c_char_p()
+        broken, words = self._library.VerifyModule(module, said), self._take(said)
         if broken:
             raise RuntimeError(words)
+
+    def _optimise(self, module: Any, functions: Sequence[str]) -> None:
+        library = self._library
         tuning = library.CreatePipelineTuningOptions()
         builder = library.CreatePassBuilder(self._machine, tuning)
-        passes = library.buildPerModuleDefaultPipeline(builder, _OPTIMISATION_LEVEL)
-        library.RunNewModulePassManager(passes, module, builder)
-        library.DisposeNewModulePassManger(passes)
+        if functions:
+            first = library.CreateNewFunctionPassManager()
+            for name in _FIRST_PASSES:
+                getattr(library, f"function_Add{name}Pass")(first)
+            rest = library.buildFunctionSimplificationPipeline(builder, _OPTIMISATION_LEVEL)
+            for name in functions:
+                function = library.GetNamedFunction(module, name.encode())
+                library.RunNewFunctionPassManager(first, function, builder)
+                library.RunNewFunctionPassManager(rest, function, builder)
+            library.DisposeNewFunctionPassManger(first)
+            library.DisposeNewFunctionPassManger(rest)
+        else:
+            passes = library.buildPerModuleDefaultPipeline(builder, _OPTIMISATION_LEVEL)
+            library.RunNewModulePassManager(passes, module, builder)
+            library.DisposeNewModulePassManger(passes)
         library.DisposePassBuilder(builder)
         library.DisposePipelineTuningOptions(tuning)
-        said = ctypes.c_char_p()
+
+    def _emit(self, module: Any) -> str:
+        library, said = self._library, ctypes.c_char_p()
         buffer = library.TargetMachineEmitToMemory(self._machine, module, 0, said)
         if not buffer:
             raise RuntimeError(self._take(said))
@@ -176,11 +214,20 @@ class _BindingMachine:
         self._machine = target.create_target_machine(cpu=cpu, features=features, opt=_OPTIMISATION_LEVEL)
         self.data_layout = str(self._machine.target_data)
 
-    def assembly(self, ir: str) -> str:
+    def assembly(self, ir: str, functions: Sequence[str] = ()) -> str:
         binding = _binding()
         module = binding.parse_assembly(ir, binding.create_context())
         module.verify()
         tuning = binding.create_pipeline_tuning_options(speed_level=_OPTIMISATION_LEVEL)
         builder = binding.create_pass_builder(self._machine, tuning)
-        builder.getModulePassManager().run(module, builder)
+        if functions:
+            first = binding.create_new_function_pass_manager()
+            for name in _FIRST_PASSES:
+                getattr(binding.ffi.lib, f"LLVMPY_function_Add{name}Pass")(first)
+            rest = builder.getFunctionPassManager()
+            for name in functions:
+                for passes in (first, rest):
+                    passes.run(module.get_function(name), builder)
+        else:
+            builder.getModulePassManager().run(module, builder)
         return str(self._machine.emit_assembly(module))

@@ -23,6 +23,8 @@ define ptx_kernel void @copy(ptr addrspace(1) %from, i32 %n) {{
 }}
 '''
 
+WORDY = IR.replace("%n) {", "%n) {\n  %nothing = mul i32 %n, %n\n  br label %go\ngo:")
+
 
 @pytest.fixture(params=["direct", "binding"])
 def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Machine]]:
@@ -45,10 +47,12 @@ def test_text(make: Callable[..., Machine]) -> None:
     assert text == made.assembly(IR) == make(TRIPLE, "sm_90", "+ptx80").assembly(IR)
 
 
-def test_both_make_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    direct = machine(TRIPLE, "sm_80", "+ptx70").assembly(IR)
-    binding = llvm_library._BindingMachine(TRIPLE, "sm_80", "+ptx70").assembly(IR)
+@pytest.mark.parametrize("functions", [(), ("copy",)], ids=["the module", "its function"])
+def test_both_make_the_same(functions: tuple[str, ...]) -> None:
+    direct = machine(TRIPLE, "sm_80", "+ptx70").assembly(WORDY, functions)
+    binding = llvm_library._BindingMachine(TRIPLE, "sm_80", "+ptx70").assembly(WORDY, functions)
     assert direct == binding
+    assert "ret" in direct and "mul" not in direct
 
 
 @pytest.mark.parametrize(
