@@ -13,7 +13,6 @@ from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.arguments import bind, check_shape
-from ptxdsl.sim.code import WarpCodeView
 from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault, at_source
 from ptxdsl.sim.float_environment import default_floats
 from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
@@ -22,7 +21,7 @@ from ptxdsl.sim.memory import Memory
 from ptxdsl.sim.program import build
 from ptxdsl.sim.schedule import Recording, Schedule, parse_schedule
 from ptxdsl.sim.timeline import Event, Trace
-from ptxdsl.sim.translate.warp_code import translate
+from ptxdsl.sim.translate.warp_code import WarpCode, translate
 from ptxdsl.sim.watch import Watch
 from ptxdsl.sim.whereabouts import whereabouts
 from ptxdsl.source import Span
@@ -180,9 +179,7 @@ def _reached(machine: Machine, diagnostic: Diagnostic) -> Diagnostic:
     return Diagnostic(diagnostic.code, diagnostic.message, span, notes, diagnostic.help)
 
 
-def compiled(
-    ptx: str | bytes | Module, kernel: str | None, text_name: str = "<ptx>", traced: bool = False
-) -> WarpCodeView:
+def compiled(ptx: str | bytes | Module, kernel: str | None, text_name: str = "<ptx>", traced: bool = False) -> WarpCode:
     """The host code of a kernel. Raises CompileError. The last few of a process are kept. traced: it writes the access
     log."""
     if isinstance(ptx, Module):
@@ -191,5 +188,5 @@ def compiled(
 
 
 @lru_cache(_CACHED)
-def _compiled(ptx: str | bytes, kernel: str | None, text_name: str, traced: bool) -> WarpCodeView:
+def _compiled(ptx: str | bytes, kernel: str | None, text_name: str, traced: bool) -> WarpCode:
     return translate(build(read(ptx, text_name), kernel), trace=traced)

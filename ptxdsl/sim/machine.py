@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.code import SiteView, WarpCodeView
 from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
 from ptxdsl.sim.exits import check_exit, warn_at_exit
 from ptxdsl.sim.faults import ACCESS_CODES, MEMORY_LIMIT, STEP_LIMIT, Places, SimulationFault, cta_text
@@ -32,6 +31,10 @@ from ptxdsl.sim.stall import Stall
 from ptxdsl.sim.timeline import Trace
 from ptxdsl.sim.turns import Turns
 from ptxdsl.sim.watch import AccessLog, How, Watch
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.translate.warp_code import Site as CodeSite
+    from ptxdsl.sim.translate.warp_code import WarpCode
 
 T = TypeVar("T")
 Dim3 = tuple[int, int, int]
@@ -66,7 +69,7 @@ class Machine:
 
     def __init__(
         self,
-        code: WarpCodeView,
+        code: WarpCode,
         memory: Memory,
         grid: Dim3,
         block: Dim3,
@@ -117,6 +120,8 @@ class Machine:
         self.sites = [self._site(site) for site in code.sites]
         self.snapshots = Snapshots(code)
         self.launch_quads = memoryview(memory.record_bytes).cast("Q")  # type: ignore[arg-type]
+        self._told = 0  # warp-instructions that the code has been told of
+        self._next_progress = 0.0
         self._spare: list[list[CtaStorage]] = []
         self._resident_warps = 0
         self._cta_warps = -(-block[0] * block[1] * block[2] // 32)
@@ -131,7 +136,7 @@ class Machine:
         self.stall = Stall(self)
 
     @staticmethod
-    def _site(site: SiteView) -> Site:
+    def _site(site: CodeSite) -> Site:
         opcode = site.instruction.opcode
         barrier = opcode.startswith(("bar.warp", "barrier.warp"))
         return Site(site.instruction, site.next_block, _handler(opcode), barrier)
@@ -174,8 +179,9 @@ class Machine:
             self.watch.touches(cta, space, starts, size, how)
 
     def print(self, text: str) -> None:
-        """Adds to the output of the program."""
+        """Adds to the output of the program. It is kept for the report, and counts as memory used."""
         self.output.append(text)
+        self.memory.allocated += len(text)
         if self.stdout is not None:
             self.stdout(text)
 
@@ -215,12 +221,14 @@ class Machine:
             if statistics.turns >= check:
                 check = statistics.turns + _CHECK_EVERY
                 self._check()
+        self._tell_code()
         if self.progress is not None:
             self._report_progress()
         return "finished"
 
     def _check(self) -> None:
         limits, statistics = self.limits, self.statistics
+        self._tell_code()
         if statistics.thread_instructions > limits.steps:
             raise LimitReached(
                 STEP_LIMIT,
@@ -238,7 +246,10 @@ class Machine:
         if self.progress is not None and perf_counter() > self._next_progress:
             self._report_progress()
 
-    _next_progress = 0.0
+    def _tell_code(self) -> None:
+        executed = self.statistics.warp_instructions
+        self.code.has_executed(executed - self._told)
+        self._told = executed
 
     def _report_progress(self) -> None:
         assert self.progress is not None

@@ -22,8 +22,9 @@ from ptxdsl.sim.memory import SPACES, AccessFault, Bytes, access_bytes
 from ptxdsl.sim.waits import POLL, Blocked
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.code import SlotView, WarpCodeView
     from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.translate.slots import Slot
+    from ptxdsl.sim.translate.warp_code import WarpCode
     from ptxdsl.sim.turns import Turns
 
 CLOCK_QUAD = offset(LAUNCH, "clock") // 8
@@ -49,7 +50,7 @@ class Snapshot:
 class Snapshots:
     """Takes them: all registers but those that derive from clocks."""
 
-    def __init__(self, code: WarpCodeView) -> None:
+    def __init__(self, code: WarpCode) -> None:
         clocks = code.program.clock_registers
         self.reads_clock = bool(clocks)
         slots = [slot for name, slot in code.slots.items() if name not in clocks]
@@ -71,7 +72,7 @@ class Snapshots:
         return Snapshot(b"".join(parts), version)
 
 
-def _element_numbers(slots: list[SlotView], size: int) -> npt.NDArray[np.int64]:
+def _element_numbers(slots: list[Slot], size: int) -> npt.NDArray[np.int64]:
     """Of each slot (each row of a wide one) and lane the number of its element in the register file."""
     starts = np.array([slot.offset // size for slot in slots])
     return starts[:, None] + np.arange(32)

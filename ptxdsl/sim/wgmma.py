@@ -11,9 +11,8 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,6 @@ from ptxdsl.sim.wgmma_hazards import Uses, touched_early
 if TYPE_CHECKING:
     from ptxdsl.sim.cta import Cta
     from ptxdsl.sim.machine import Machine
-    from ptxdsl.sim.program import Block
 
 Array = npt.NDArray[Any]
 
@@ -295,7 +293,7 @@ def _serialised(group: Group) -> bool:
     found = known.get(instruction)
     if found is None:
         uses: Uses = machine.state(machine, "wgmma hazards of blocks", dict)
-        early = touched_early(cast("Sequence[Block]", machine.program.blocks), instruction, uses)
+        early = touched_early(machine.program.blocks, instruction, uses)
         found = known[instruction] = early is not None
         if early is not None:
             warning = machine.places.diagnostic(

@@ -7,6 +7,7 @@ from harness import HEAD, Launch, compile_kernel, launch, run
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.ptx.reader import read
 from ptxdsl.sim import layout
+from ptxdsl.sim.launch import compiled, simulate
 from ptxdsl.sim.program import build
 
 LANE = np.arange(32, dtype=np.uint32)
@@ -253,3 +254,17 @@ def test_improved_code_takes_over_between_two_calls() -> None:
     made.code.improve()
     assert made.run() == layout.ALL_STOPPED
     assert (out == 100 * LANE).all()
+
+
+def test_code_that_runs_long_is_compiled_better_and_gives_the_same() -> None:
+    body = """mov.u32 %r1, 0; mov.u32 %r2, 0;
+    L: mad.lo.u32 %r2, %r2, 3, %t; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 200000; @%p1 bra L;
+    st.global.u32 [%out], %r2; ret;"""
+    text = HEAD + kernel(body)
+    outs = np.zeros((3, 32), np.uint32)
+    improved = []
+    for out in outs:
+        assert simulate(text, grid=1, block=32, arguments=[out]).finished
+        improved.append(compiled(text, None).improved)
+    assert improved == [False, False, True], "in the third run: it has executed enough by then"
+    assert (outs[1:] == outs[0]).all() and outs[0].any()
