@@ -126,9 +126,9 @@ class _Slice:
             seen.add(value)
             place = self.place.get(value)
             if place is None:
-                op = self.made.get(value)
-                if op is not None:
-                    values.extend(self.integers.inputs(value, op))
+                maker = self.made.get(value)
+                if maker is not None:
+                    values.extend(self.integers.inputs(value, maker))
                 continue
             owner, number = place
             if value not in variables:

@@ -255,9 +255,9 @@ class Op:
     the user wrote it. barrier: the mbarrier (8 bytes); with a mask the one at the same offset in each CTA of the mask.
     parity: of a wait. count: of an init or an arrival (None: 1), the threads of a named barrier (None: all of the
     block), n of a wait_group. bytes: announced, completed or copied. id: of a named barrier. mask: of the CTAs of a
-    multicast. writes, reads: memory touched now, or by the asynchronous work that is started; by which proxy says
-    ``what.proxy``. pipeline, method: the RolePipeline's variable and method as written, for messages. elected: one lane
-    of the warp does it (``elect.sync`` is part of the operation).
+    multicast; of the lanes that take part in a warp collective (None: all). writes, reads: memory touched now, or by
+    the asynchronous work that is started; by which proxy says ``what.proxy``. pipeline, method: the RolePipeline's
+    variable and method as written, for messages. elected: one lane of the warp does it (``elect.sync`` is in it).
     """
 
     what: Effect

@@ -102,6 +102,8 @@ def needs(op: Op) -> Sequence[Value]:
         wanted.add(1)
     if what.kind is Kind.ATOMIC:
         wanted.add(0)
+    if what.kind is Kind.WARP_SYNC:
+        wanted.add(0)  # the lanes that take part
     for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
         wanted.add(operand)
         if isinstance(width, str) and width.startswith("$"):
@@ -210,7 +212,7 @@ class Operations:
             count=count,
             bytes=size,
             id=operand(what.barrier) if named else None,
-            mask=operand(_MASKS.get(name)),
+            mask=operand(0 if what.kind is Kind.WARP_SYNC else _MASKS.get(name)),
             writes=self._places(op, _WRITES.get(name, ())),
             reads=self._places(op, _READS.get(name, ())),
         )

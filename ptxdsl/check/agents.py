@@ -1,0 +1,165 @@
+"""Which threads go the same way through a kernel: the agents of a proof.
+
+An agent is a set of threads that take the same branches wherever they may wait. It is found by halving: all threads are
+one agent, and a branch (or a loop) that sends some of them one way, by their thread ids, splits it in two if there is
+something in its arms that a thread may wait for. Branches without such, as ``if lane == 0: arrive``, stay inside one
+agent; their operations are those of a part of its threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxdsl.check.threads import Block, Mask, members
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import (
+    Assign,
+    Branch,
+    Expr,
+    Jump,
+    Kernel,
+    Loop,
+    Node,
+    Op,
+    Return,
+    Seq,
+    Unmodelled,
+    walk,
+)
+
+# More agents than this are no roles: a kernel where every thread waits for something of its own.
+MAX_AGENTS = 40
+
+_WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.CLUSTER_WAIT, Kind.WAIT_GROUP})
+_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
+
+
+class TooManyAgents(Exception):
+    pass
+
+
+class Shape:
+    """What of a program may wait, and which thread ids decide about it."""
+
+    def __init__(self, kernel: Kernel, block: Block) -> None:
+        self.kernel = kernel
+        self.block = block
+        self._waits: dict[int, bool] = {}
+        self._acts: dict[int, bool] = {}
+        self._parts: dict[Expr, tuple[Expr, ...]] = {}
+        self._assigned: dict[int, list[Expr]] = {}
+        for node in walk(kernel.program):
+            if isinstance(node, Assign):
+                for target, value in zip(node.targets, node.values, strict=True):
+                    self._assigned.setdefault(target, []).append(value)
+            elif isinstance(node, Loop) and node.range is not None:
+                self._assigned.setdefault(node.range.index, []).append(node.range.start)
+
+    def waits(self, node: Node) -> bool:
+        """Whether a thread may wait in a node, or leave it other than at its end."""
+        found = self._waits.get(id(node))
+        if found is None:
+            found = self._waits[id(node)] = self._does(node, _WAITS, True)
+        return found
+
+    def acts(self, node: Node) -> bool:
+        """Whether there is more in a node than accesses to memory."""
+        found = self._acts.get(id(node))
+        if found is None:
+            found = self._acts[id(node)] = self._does(node, None, True)
+        return found
+
+    def _does(self, node: Node, kinds: frozenset[Kind] | None, jumps: bool) -> bool:
+        inner = {n.label for n in walk(node) if isinstance(n, Loop)}
+        for n in walk(node):
+            if isinstance(n, Op):
+                if n.kind in kinds if kinds is not None else n.kind not in _ACCESSES:
+                    return True
+            elif isinstance(n, (Return, Unmodelled)) or (isinstance(n, Jump) and n.label not in inner):
+                return True
+        return False
+
+    def parts(self, expr: Expr) -> tuple[Expr, ...]:
+        """The largest parts of an expression, and of what its variables get, that are made of thread ids alone."""
+        found = self._parts.get(expr)
+        if found is None:
+            parts: dict[Expr, None] = {}
+            self._collect(expr, parts, set())
+            found = self._parts[expr] = tuple(parts)
+        return found
+
+    def _collect(self, expr: Expr, parts: dict[Expr, None], seen: set[int]) -> None:
+        row = self.block.row(expr)
+        if row is not None:
+            if not isinstance(row, int):
+                parts[expr] = None
+            return
+        if expr.op == "var" and expr.value not in seen:
+            seen.add(expr.value)
+            for value in self._assigned.get(expr.value, ()):
+                self._collect(value, parts, seen)
+        for arg in expr.args:
+            self._collect(arg, parts, seen)
+
+    def split(self, mask: Mask, exprs: tuple[Expr, ...]) -> list[Mask]:
+        """The threads of a mask by what they have for each expression, in the order of their first threads."""
+        rows = [row for expr in exprs if isinstance(row := self.block.row(expr), list)]
+        groups: dict[tuple[int, ...], int] = {}
+        for t in members(mask):
+            key = tuple(row[t] for row in rows)
+            groups[key] = groups.get(key, 0) | 1 << t
+        return list(groups.values())
+
+
+def agents(kernel: Kernel, block: Block) -> list[Mask]:
+    """The agents of a kernel as sets of threads. Raises TooManyAgents."""
+    shape = Shape(kernel, block)
+    pending, found = [block.all], []
+    while pending:
+        mask = pending.pop()
+        parts = next(_splits(kernel.program, mask, shape), None)
+        if parts is None:
+            found.append(mask)
+        else:
+            pending.extend(parts)
+        if len(pending) + len(found) > MAX_AGENTS:
+            raise TooManyAgents
+    return sorted(found, key=lambda mask: mask & -mask)
+
+
+def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
+    """Ways in which the threads of a mask part."""
+    if isinstance(node, Seq):
+        for inner in node.nodes:
+            yield from _splits(inner, mask, shape)
+    elif isinstance(node, Loop):
+        if node.range is not None and shape.acts(node.body):
+            exprs = (*shape.parts(node.range.start), *shape.parts(node.range.stop))
+            yield from _parted(mask, exprs, shape)
+        yield from _splits(node.body, mask, shape)
+    elif isinstance(node, Branch):
+        yield from _branch(node, mask, shape)
+
+
+def _parted(mask: Mask, exprs: tuple[Expr, ...], shape: Shape) -> Iterator[list[Mask]]:
+    if exprs:
+        parts = shape.split(mask, exprs)
+        if len(parts) > 1:
+            yield parts
+
+
+def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
+    row = shape.block.row(node.condition)
+    if row is None:
+        if shape.acts(node.then) or shape.acts(node.orelse):
+            yield from _parted(mask, shape.parts(node.condition), shape)
+        yield from _splits(node.then, mask, shape)
+        yield from _splits(node.orelse, mask, shape)
+        return
+    taken = shape.block.where(row) & mask
+    rest = mask & ~taken
+    if taken and rest:
+        if shape.waits(node.then) or shape.waits(node.orelse):
+            yield [taken, rest]
+        return
+    yield from _splits(node.then if taken else node.orelse, mask, shape)

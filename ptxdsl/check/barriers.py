@@ -1,0 +1,244 @@
+"""Steps on mbarriers: initialisation, arrivals, announcements, waits, commits and copies that complete there."""
+
+from __future__ import annotations
+
+from ptxdsl.check import blame, brackets, phases
+from ptxdsl.check.context import Agent, Barrier, Context, Touch
+from ptxdsl.check.expressions import Expressions, Function
+from ptxdsl.check.findings import Unproved
+from ptxdsl.check.program import Cannot, Step
+from ptxdsl.check.slots import Part, check, touches_of
+from ptxdsl.check.states import State
+from ptxdsl.check.threads import Mask, first_of_each_warp, members
+from ptxdsl.check.values import Sum, Value
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Expr, Op
+
+Targets = tuple[tuple[Barrier, Mask], ...]
+
+
+def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context, agent: Agent) -> Step | None:
+    """The step of an operation on an mbarrier; None of another."""
+    if op.barrier is None:
+        return None
+    if op.barrier.address is None:
+        return Cannot(op.span, f"which barrier `{op.name}` works on is not known")
+    if op.elected:
+        mask = first_of_each_warp(mask)
+    kind = op.kind
+    if kind is Kind.BAR_WAIT:
+        return Wait(op, mask, expressions)
+    if kind is Kind.BAR_INIT:
+        return Initialise(op, mask, expressions)
+    if kind is Kind.BAR_INVAL:
+        return Invalidate(op, mask, expressions)
+    if kind in (Kind.BAR_ARRIVE, Kind.BAR_EXPECT):
+        return Arrive(op, mask, expressions)
+    if kind is Kind.COMMIT:
+        return Commit(op, mask, expressions)
+    if kind is Kind.ASYNC_COPY:
+        return Copy(op, mask, expressions)
+    return Cannot(op.span, f"`{op.method or op.name}` is not modelled")
+
+
+class OnBarrier(Step):
+    """A step that works on one barrier, or on one for each thread."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op.span)
+        self.op = op
+        self.acting = mask
+        self.threads = members(mask)
+        assert op.barrier is not None and op.barrier.address is not None
+        self.function, self.lanes, used = expressions.split(op.barrier.address, mask)
+        self.root = expressions.root(op.barrier.address)
+        self.multicast = expressions.function(op.mask) if op.mask is not None else None
+        if op.mask is not None:
+            used |= expressions.variables(op.mask)
+        self.variables = tuple(sorted(used))
+        self._known: dict[tuple[object, ...], Targets] = {}
+        self._level = expressions
+
+    def value(self, expr: Expr | None, absent: int) -> Function:
+        """The value of an operand, the same in all threads that do it."""
+        if expr is None:
+            return lambda env: absent
+        row = self._level.row(expr)
+        if row is not None:
+            values = {row[t] for t in self.threads} if not isinstance(row, int) else {row}
+            if len(values) == 1:
+                only = values.pop()
+                return lambda env: only
+        return self._level.function(expr)
+
+    def number_of(self, value: Value, what: str) -> int:
+        if type(value) is not int:
+            assert self.span is not None
+            raise Unproved(self.span, f"{what} depends on data, or is not known when compiling")
+        return value
+
+    def targets(self, context: Context, state: State, agent: Agent) -> Targets:
+        env = state.environments[agent.number]
+        key = tuple([env[v] for v in self.variables])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = tuple(self._found(context, agent, env))
+            missing = len(context.barriers) - len(state.phases)
+            if missing:
+                context.fit(state)
+        return found
+
+    def _found(self, context: Context, agent: Agent, env: list[object]) -> list[tuple[Barrier, Mask]]:
+        shared = self.number_of(self.function(env), "which barrier it is")
+        if self.lanes is None:
+            addresses = {shared: self.acting}
+        else:
+            addresses = {}
+            for t, own in zip(self.threads, self.lanes, strict=True):
+                addresses[shared + own] = addresses.get(shared + own, 0) | 1 << t
+        if self.multicast is None:
+            return [(context.barrier(address, agent.cta), mask) for address, mask in addresses.items()]
+        ctas = self.number_of(self.multicast(env), "the mask of the multicast")
+        return [
+            (context.barrier(address, cta), mask)
+            for address, mask in addresses.items()
+            for cta in range(context.ctas)
+            if ctas >> cta & 1
+        ]
+
+
+class Initialise(OnBarrier):
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op, mask, expressions)
+        self.count = self.value(op.count, 1)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        count = self.number_of(self.count(state.environments[agent.number]), "the count of the barrier")
+        for barrier, mask in self.targets(context, state, agent):
+            if mask & (mask - 1):
+                raise blame.initialised_by_many(context, state, agent, barrier, self, mask)
+            phases.initialise(context, state, agent, barrier, self, count)
+        return self.number + 1
+
+
+class Invalidate(OnBarrier):
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        for barrier, _ in self.targets(context, state, agent):
+            phases.invalidate(context, state, agent, barrier, self)
+        return self.number + 1
+
+
+class Arrive(OnBarrier):
+    """mbarrier.arrive, with or without a count, and arrive.expect_tx or expect_tx."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op, mask, expressions)
+        expects = op.kind is Kind.BAR_EXPECT
+        self.each = self.value(op.count, 1 if not expects or op.what.count else 0)
+        self.bytes = self.value(op.bytes, 0)
+        self.remote = op.what.space == "cluster"
+        self.drops = "arrive_drop" in op.name
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        each = self.number_of(self.each(env), "how often it arrives")
+        announced = self.bytes(env)
+        for barrier, mask in self.targets(context, state, agent):
+            threads = mask.bit_count()
+            total = announced if threads == 1 or announced == 0 else self.number_of(announced, "bytes") * threads
+            if announced != 0 and self.span is not None:
+                barrier.announced.setdefault(agent.number, self.span)
+            if self.drops:
+                raise Unproved(self.op.span, "`arrive_drop` changes the count as it goes, which is not modelled")
+            if not isinstance(total, (int, Sum)):
+                raise Unproved(self.op.span, "the number of bytes depends on data")
+            phases.arrive(context, state, agent, barrier, self, each * threads, announce=total)
+            if announced == 0:
+                brackets.arrived(context, state, agent, self.root, barrier)
+        return self.number + 1
+
+
+class Wait(OnBarrier):
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op, mask, expressions)
+        self.parity = self.value(op.parity, 0)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        targets = self.targets(context, state, agent)
+        if len(targets) > 1:
+            raise Unproved(self.op.span, "threads of a role wait on different barriers here")
+        parity = self.number_of(self.parity(state.environments[agent.number]), "the parity")
+        barrier = targets[0][0]
+        after = phases.wait(context, state, agent, barrier, self, parity)
+        if after >= 0:
+            brackets.waited(context, state, agent, self.root, barrier, not state.phases[barrier.number].begun)
+        return after
+
+
+class Commit(OnBarrier):
+    """An arrival when asynchronous work is done: tcgen05.commit, cp.async.mbarrier.arrive; complete_tx."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op, mask, expressions)
+        self.bytes = self.value(op.bytes, 0)
+        self.is_bytes = op.bytes is not None
+        self.mechanism = "cp-async-group" if "cp_async" in op.name or "cp.async" in op.name else "tcgen05"
+        name = op.name
+        self.counts = not self.is_bytes and not (self.mechanism == "cp-async-group" and "noinc" not in name)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        groups = state.groups[agent.number]
+        brings = 0
+        for group in groups.get(self.mechanism, ()):
+            brings |= group
+        for barrier, mask in self.targets(context, state, agent):
+            if self.is_bytes:
+                completed = self.bytes(env)
+                phases.arrive(context, state, agent, barrier, self, 0, complete=completed)
+                continue
+            count = mask.bit_count() if self.counts else 0
+            phases.arrive(context, state, agent, barrier, self, count, brings=brings)
+            brackets.arrived(context, state, agent, self.root, barrier)
+        return self.number + 1
+
+
+class Copy(OnBarrier):
+    """A copy into shared memory whose bytes complete on a barrier."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op, mask, expressions)
+        self.bytes = self.value(op.bytes, 0)
+        self.proxy = op.what.proxy == "async"
+        self.writes = [Part(place, op.span, mask, expressions) for place in op.writes]
+        self.reads = [Part(place, op.span, mask, expressions) for place in op.reads]
+        parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)))
+        self.part_variables = tuple(sorted(parts))
+        self._touches: dict[tuple[object, ...], tuple[list[Touch], list[Touch]]] = {}
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        size = self.bytes(env)
+        key = tuple([env[v] for v in self.part_variables])
+        found = self._touches.get(key)
+        if found is None:
+            reads, writes = (
+                touches_of(self, parts, context, agent, env, writes=w, mask=self.acting, asynchronous=True)
+                for parts, w in ((self.reads, False), (self.writes, True))
+            )
+            found = self._touches[key] = reads, writes
+        brings = 0
+        for touch in (*found[0], *found[1]):
+            check(context, state, agent, touch, self.mask)
+            state.forget(touch.bit)
+            state.live |= touch.bit
+            brings |= touch.bit
+        for barrier, mask in self.targets(context, state, agent):
+            threads = mask.bit_count()
+            total = size if threads == 1 else self.number_of(size, "bytes") * threads
+            if not isinstance(total, (int, Sum)):
+                raise Unproved(self.op.span, "the number of bytes depends on data")
+            if self.span is not None:
+                barrier.copied.setdefault(agent.number, self.span)
+            phases.arrive(context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy)
+        return self.number + 1

@@ -1,0 +1,250 @@
+"""What to say of a state that goes wrong at one step: the class of the fault, its lines and the repair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxdsl.check import classes
+from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.findings import Fault, Finding, Unproved
+from ptxdsl.check.program import Step
+from ptxdsl.check.states import Phase, State
+from ptxdsl.check.tables import gates
+from ptxdsl.check.threads import Mask, range_text
+from ptxdsl.source import Span
+
+Notes = tuple[tuple[Span, str], ...]
+
+
+def fault(
+    state: State, kind: str, message: str, span: Span | None, *notes: tuple[Span | None, str], help: str | None = None
+) -> Fault:
+    """A fault whose notes are those that have a place, each place once."""
+    kept: list[tuple[Span, str]] = []
+    for place, text in notes:
+        if place is not None and place != span and all(place != other for other, _ in kept):
+            kept.append((place, text))
+    assert span is not None
+    return Fault(Finding(kind, message, span, tuple(kept), help, state.path))
+
+
+def where_initialised(barrier: Barrier) -> list[tuple[Span | None, str]]:
+    return [(span, f"initialised here, with {_arrivals(count)}") for span, count in barrier.initialised[:1]]
+
+
+def _arrivals(count: int) -> str:
+    return f"{count} arrival{'s' if count != 1 else ''}"
+
+
+def _verb(step: Step) -> str:
+    op = getattr(step, "op", None)
+    if op is None:
+        return "this"
+    return f"`{op.method}`" if op.method else f"`{op.name.removeprefix('mbarrier_')}`"
+
+
+# ------------------------------------------------------------------------------------------------ initialisation
+
+
+def uninitialised(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    name = context.barrier_text(barrier)
+    if barrier.initialised:
+        notes = where_initialised(barrier)
+        message = f"{_verb(step)} uses {name}, which is not initialised then"
+        return fault(
+            state, classes.EARLY_USE, message, step.span, *notes,
+            help="let all roles pass a `barrier()` after the initialisation, and use nothing after `inval`",
+        )  # fmt: skip
+    array = context.array(barrier.address)
+    inits = [s.span for a in context.agents for s in a.steps if type(s).__name__ == "Initialise"]
+    if not inits:
+        assert step.span is not None
+        return Unproved(step.span, f"{name} is not initialised in this kernel")
+    outside = array is not None and array.bytes is not None and barrier.address >= array.base + array.bytes
+    text = f"{name} lies beyond the array `{array.name}`" if outside and array else f"{name} is never initialised"
+    kind = classes.STALE_STAGE if outside else classes.EARLY_USE
+    return fault(
+        state, kind, f"{_verb(step)} uses a barrier that does not exist: {text}", step.span,
+        *((span, "barriers are initialised here") for span in inits[:1]),
+        help="initialise every barrier of the table, and keep indices below the number of stages",
+    )  # fmt: skip
+
+
+def early_use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    return fault(
+        state,
+        classes.EARLY_USE,
+        f"{agent.name} may come to {_verb(step)} before {context.barrier_text(barrier)} is initialised",
+        step.span,
+        *where_initialised(barrier),
+        help="put `barrier()` (in a cluster `cluster_sync()`) between the initialisation and the roles",
+    )
+
+
+def unfenced_init(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    return fault(
+        state,
+        classes.EARLY_USE,
+        f"the initialisation of {context.barrier_text(barrier)} may not be visible to what {_verb(step)} starts",
+        step.span,
+        *where_initialised(barrier),
+        help="`fence_mbarrier_init()` after the initialisation, by the same thread, before the barrier of the block",
+    )
+
+
+def initialised_again(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    return fault(
+        state,
+        classes.LIVE_REINIT,
+        f"{context.barrier_text(barrier)} is initialised again while it is in use",
+        step.span,
+        *where_initialised(barrier),
+        help="initialise once, or call `inval` when all roles are done with it",
+    )
+
+
+def initialised_by_many(
+    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, mask: Mask
+) -> Exception:
+    return fault(
+        state,
+        classes.LIVE_REINIT,
+        f"{context.barrier_text(barrier)} is initialised by {mask.bit_count()} threads ({range_text(mask)})",
+        step.span,
+        help="initialise each barrier by one thread: `if thread_idx.x == 0:`",
+    )
+
+
+def still_live(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, users: int) -> Exception:
+    notes: list[tuple[Span | None, str]] = []
+    for a, waiter in barrier.waiters.items():
+        if a != agent.number:
+            notes.append((waiter.span, "still in use here"))
+    for a, sites in barrier.arrivals.items():
+        if a != agent.number:
+            notes += [(site.span, "still in use here") for site in sites]
+    return fault(
+        state,
+        classes.LIVE_REINIT,
+        f"{context.barrier_text(barrier)} is invalidated while others may still use it",
+        step.span,
+        *notes[:3],
+        *where_initialised(barrier),
+        help="put a barrier of the block between the last use and `inval`",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ arrivals
+
+
+def too_many(
+    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int, phase: Phase
+) -> Exception:
+    before = phase.expected - phase.pending
+    others = f" after {_arrivals(before)} of others" if before else ""
+    return fault(
+        state,
+        classes.WRONG_COUNT,
+        f"{context.barrier_text(barrier)} is initialised for {_arrivals(phase.expected)} a phase, but "
+        f"{agent.name} makes {count} at once{others}",
+        step.span,
+        *where_initialised(barrier),
+        *arrival_notes(barrier, step),
+        help=f"count every thread that arrives: init({shares(barrier)}), or let one lane arrive",
+    )
+
+
+def shares(barrier: Barrier) -> int:
+    """Arrivals a phase if each agent arrives at one of its sites."""
+    return sum(max(sites.values()) for sites in barrier.arrivals.values() if sites)
+
+
+def arrival_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span | None, str]]:
+    notes: list[tuple[Span | None, str]] = []
+    for sites in barrier.arrivals.values():
+        for site, count in sites.items():
+            if site is not but:
+                notes.append((site.span, f"{_arrivals(count)} here"))
+    return notes[:4]
+
+
+def wait_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span | None, str]]:
+    return [(site.span, "waited for here") for site in barrier.waiters.values() if site is not but][:3]
+
+
+def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    """An arrival that may fall into the phase before the one that it is for."""
+    phase = state.phases[barrier.number]
+    share = shares(barrier)
+    name = context.barrier_text(barrier)
+    if share > phase.expected:
+        return fault(
+            state,
+            classes.WRONG_COUNT,
+            f"{name} is initialised for {_arrivals(phase.expected)} a phase but receives {share}",
+            step.span,
+            *where_initialised(barrier),
+            *arrival_notes(barrier, step),
+            help=f"init({share}), or fewer threads that arrive",
+        )
+    waiters = [a for a in barrier.waiters if a != agent.number]
+    kind = classes.WRONG_PARITY
+    if waiters and not any(gates(context, context.agents[w], agent) for w in waiters):
+        kind = classes.OVERWRITTEN
+    return fault(
+        state,
+        kind,
+        f"{_verb(step)} may arrive at {name} while the phase before is not complete",
+        step.span,
+        *wait_notes(barrier),
+        *where_initialised(barrier),
+        help="wait for the stage (acquire, wait) before each arrival, for its own phase",
+    )
+
+
+def runs_ahead(context: Context, state: State, barrier: Barrier, late: int) -> Exception:
+    """A phase that completes though a waiter may not have seen the one before."""
+    waiter = next(a for a, bit in barrier.waits.items() if bit & late)
+    site = barrier.waiters[waiter]
+    arriving = [a for a in barrier.arrivals if a != waiter]
+    held_back = any(gates(context, context.agents[waiter], context.agents[a]) for a in arriving)
+    name = context.barrier_text(barrier)
+    span = next((s.span for a in arriving for s in barrier.arrivals[a]), site.span)
+    return fault(
+        state,
+        classes.WRONG_PARITY if held_back else classes.OVERWRITTEN,
+        f"{name} may complete two phases before {context.agents[waiter].name} has seen the first",
+        span,
+        (site.span, "this wait may then be for the wrong phase"),
+        *where_initialised(barrier),
+        help="wait until the stage was given back (acquire) before it is committed again",
+    )
+
+
+def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    name = context.barrier_text(barrier)
+    return fault(
+        state,
+        classes.WRONG_PARITY,
+        f"{_verb(step)} may be let through by an earlier phase of {name}",
+        step.span,
+        *arrival_notes(barrier),
+        *where_initialised(barrier),
+        help="wait for each phase in turn, with the parity of that phase: a producer starts with 1, a consumer with 0",
+    )
+
+
+def wrong_bytes(
+    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, outstanding: Any
+) -> Exception:
+    notes = [(span, "bytes announced here") for span in barrier.announced.values()]
+    notes += [(span, "copied here") for span in barrier.copied.values()]
+    name = context.barrier_text(barrier)
+    if isinstance(outstanding, int):
+        message = f"copies bring {-outstanding} bytes more to {name} than were announced"
+    else:
+        message = f"the bytes announced at {name} and those copied differ by {outstanding!r}"
+    return fault(
+        state, classes.BYTE_MISMATCH, message, step.span, *notes, *where_initialised(barrier),
+        help="announce (expect_bytes) exactly the bytes of all copies that complete on the barrier in one phase",
+    )  # fmt: skip

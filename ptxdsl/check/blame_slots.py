@@ -1,0 +1,157 @@
+"""What to say of accesses that nothing orders: which class of fault it is, by what is missing between them."""
+
+from __future__ import annotations
+
+from ptxdsl.check import classes
+from ptxdsl.check.blame import fault
+from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.findings import Unproved
+from ptxdsl.check.program import Step
+from ptxdsl.check.states import State
+from ptxdsl.check.tables import gates
+from ptxdsl.check.threads import range_text
+from ptxdsl.source import Span
+
+
+def race(context: Context, state: State, agent: Agent, touch: Touch, missing: int) -> Exception:
+    """Two accesses to the same bytes that nothing orders."""
+    other = context.touches[missing & -missing]
+    for bit, candidate in context.touches.items():
+        if bit & missing and candidate.exact:
+            other = candidate
+            break
+    if not touch.exact or not other.exact:
+        inexact = touch if not touch.exact else other
+        assert inexact.site.span is not None
+        return Unproved(inexact.site.span, "which bytes of shared memory this touches depends on data")
+    kind, message, help = _race_kind(context, state, agent, touch, other)
+    first, second = (other, touch)
+    waits = [(step.span, "waits here") for step in waited_steps(context, state, agent)]
+    return fault(
+        state, kind, message, second.site.span, (first.site.span, f"{_does(first)} by {_name(context, first)}"),
+        *waits, *release_notes(context, first), help=help,
+    )  # fmt: skip
+
+
+def _name(context: Context, touch: Touch) -> str:
+    who = range_text(touch.mask)
+    return f"the copy that {who} started" if touch.asynchronous else who
+
+
+def _does(touch: Touch) -> str:
+    return "written" if touch.writes else "read"
+
+
+def waited_steps(context: Context, state: State, agent: Agent) -> list[Step]:
+    """The waits that an agent has passed last."""
+    steps = []
+    for number, *_ in state.waited[agent.number].values():
+        site = context.barriers[number].waiters.get(agent.number)
+        if site is not None:
+            steps.append(site)
+    return steps[:3]
+
+
+def release_notes(context: Context, touch: Touch) -> list[tuple[Span | None, str]]:
+    """Where the agent of a touch arrives."""
+    agent = context.agents[touch.agent]
+    spans = [step.span for step in agent.steps if type(step).__name__ in ("Arrive", "Commit")]
+    return [(span, "arrives here") for span in spans[:3]]
+
+
+def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other: Touch) -> tuple[str, str, str]:
+    array = touch.array.name if touch.array is not None else "shared memory"
+    writer, reader = (touch, other) if touch.writes else (other, touch)
+    by = context.agents[other.agent]
+    if other.asynchronous and not other.writes and not state.known[other.agent] & other.bit:
+        return (
+            classes.UNDRAINED,
+            f"`{array}` is written again while the asynchronous read of it may still be under way",
+            "wait for the group that reads the stage before it is released",
+        )
+    if (
+        other.asynchronous
+        and other.agent == agent.number
+        and not state.known[other.agent] & other.bit
+        and any(other.bit & group for groups in state.groups[other.agent].values() for group in groups)
+    ):
+        return (
+            classes.UNDRAINED,
+            f"`{array}` is used while the asynchronous copy into it may still be under way",
+            "wait for the copy's group first",
+        )
+    for one in (touch, other):
+        if one.stale is not None:
+            return (
+                classes.STALE_STAGE,
+                f"stage {one.slot} of `{array}` is {_does(one)}, but the role holds stage {one.stale}",
+                "take the index from the state before it steps, and use the same one for the slot and the barrier",
+            )
+    if by is agent and not (touch.asynchronous or other.asynchronous):
+        return (
+            classes.DATA_RACE,
+            f"threads of {agent.name} use the same bytes of `{array}` with nothing between that orders them",
+            "put `barrier()`, a named barrier of these warps or `syncwarp()` between the two",
+        )
+    if not _synchronises(agent) or not _synchronises(by):
+        return (
+            classes.DATA_RACE,
+            f"`{array}` is {_does(other)} and {_does(touch)} by different warps with nothing between that orders them",
+            "put `barrier()` between the two",
+        )
+    return _bracket_kind(context, state, array, writer, reader, touch, other)
+
+
+def _synchronises(agent: Agent) -> bool:
+    return any(type(step).__name__ in ("Wait", "Arrive", "Commit", "Copy") for step in agent.steps)
+
+
+def _bracket_kind(
+    context: Context, state: State, array: str, writer: Touch, reader: Touch, touch: Touch, other: Touch
+) -> tuple[str, str, str]:
+    read = (
+        classes.READ_BEFORE_FULL,
+        f"`{array}` may be read before it is full",
+        "the writer commits after it has written, and the reader waits for that before it reads",
+    )
+    over = (
+        classes.OVERWRITTEN,
+        f"`{array}` may be overwritten while it is still in use",
+        "readers release a stage after their last read, and the writer acquires it before it writes",
+    )
+    if not (touch.writes and other.writes):
+        if reader.given:
+            return over
+        if writer.given:
+            return read
+        if reader.free:
+            return (
+                classes.WRONG_PARITY,
+                f"`{array}` is read after a wait that a fresh barrier lets through",
+                "a consumer's first wait is for parity 0; parity 1 passes at once",
+            )
+        w, r = context.agents[writer.agent], context.agents[reader.agent]
+        if not gates(context, w, r):
+            return read
+        if not gates(context, r, w):
+            return over
+    return over if touch.writes else read
+
+
+def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen: int) -> Exception:
+    other = context.touches[unseen & -unseen]
+    array = touch.array.name if touch.array is not None else "shared memory"
+    if not other.exact or not touch.exact:
+        assert touch.site.span is not None
+        return Unproved(touch.site.span, "which bytes of shared memory this touches depends on data")
+    what = "reads" if not touch.writes else "overwrites"
+    did = "wrote" if other.writes else "read"
+    return fault(
+        state,
+        classes.PROXY_FENCE,
+        f"an asynchronous operation {what} what threads {did} in `{array}`, with no proxy fence between",
+        touch.site.span,
+        (other.site.span, f"{_does(other)} here by {range_text(other.mask)}"),
+        *release_notes(context, other),
+        help="`fence_proxy_async()` by the threads that touched it, before they arrive at the barrier",
+    )

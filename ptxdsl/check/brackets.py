@@ -1,0 +1,45 @@
+"""Which stage a role holds: between the wait that gave it and the arrival that hands it on. For messages alone."""
+
+from __future__ import annotations
+
+from ptxdsl.check.context import Agent, Barrier, Context, Touch
+from ptxdsl.check.states import State
+
+_BARRIER = 8
+
+
+def waited(context: Context, state: State, agent: Agent, table: int, barrier: Barrier, free: bool) -> None:
+    """An agent holds a stage. table: the address of the site's first barrier. free: it did not have to wait."""
+    stage, several = _stage(context, barrier, table)
+    state.waited[agent.number][table] = (barrier.number, stage if several else None, free, False)
+
+
+def arrived(context: Context, state: State, agent: Agent, table: int, barrier: Barrier) -> None:
+    """It gives the stage of that number away (the last sub-stage counts)."""
+    place = context.stage_of(barrier.address)
+    if place is not None and place[4] > 1 and place[3] != place[4] - 1:
+        return
+    stage, several = _stage(context, barrier, table)
+    held = state.waited[agent.number]
+    for other, (number, at, free, given) in held.items():
+        if not given and (at == stage or at is None or not several):
+            held[other] = (number, at, free, True)
+
+
+def _stage(context: Context, barrier: Barrier, table: int) -> tuple[int, bool]:
+    place = context.stage_of(barrier.address)
+    if place is not None:
+        return place[2], place[0].stages > 1
+    return (barrier.address - table) // _BARRIER, True
+
+
+def describe(context: Context, state: State, agent: Agent, touch: Touch) -> None:
+    """Notes in which bracket a touch lies."""
+    held = state.waited[agent.number].values()
+    if not held:
+        return
+    stages = [stage for _, stage, _, _ in held if stage is not None]
+    if touch.slot is not None and stages and touch.slot not in stages:
+        touch.stale = stages[-1]
+    touch.given = all(given for _, _, _, given in held)
+    touch.free = any(free and not given for _, _, free, given in held)

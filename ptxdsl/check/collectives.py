@@ -1,0 +1,171 @@
+"""Barriers of threads and warp collectives: all who belong to one must come to it.
+
+A *meeting* is one barrier of a CTA by its id (``barrier()`` is number 0), or the cluster's. What those who come know is
+known to all who waited afterwards.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.check import blame_meetings as blame
+from ptxdsl.check.context import Agent, Context, Meeting
+from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.findings import Unproved
+from ptxdsl.check.program import WAIT, Step
+from ptxdsl.check.states import State
+from ptxdsl.check.threads import Mask, whole_warps
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Op
+
+_NAMED = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE})
+_IDS = 16
+
+
+def collective_step(op: Op, mask: Mask, expressions: Expressions, context: Context, agent: Agent) -> Step | None:
+    kind = op.kind
+    if kind in _NAMED:
+        return Meet(op, mask, expressions)
+    if kind is Kind.CLUSTER_ARRIVE:
+        return ClusterArrive(op)
+    if kind is Kind.CLUSTER_WAIT:
+        return ClusterWait(op)
+    if kind is Kind.WARP_SYNC:
+        return WarpSync(op, mask, expressions)
+    return None
+
+
+class Meet(Step):
+    """bar.sync or bar.arrive."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op.span)
+        self.op = op
+        self.acting = mask
+        self.syncs = op.kind is not Kind.NAMED_ARRIVE
+        self.id = expressions.function(op.id) if op.id is not None else None
+        self.count = expressions.function(op.count) if op.count is not None else None
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        number = self.id(env) if self.id is not None else 0
+        needed = self.count(env) if self.count is not None else context.size
+        if type(number) is not int or type(needed) is not int:
+            raise Unproved(self.op.span, "the number of the barrier depends on data")
+        if not 0 <= number < _IDS:
+            raise blame.no_such_barrier(context, state, agent, self, number)
+        meeting = context.meeting((agent.cta, number), state)
+        arrived, expected, waiting = state.meetings.get(meeting.number, (0, 0, ()))
+        me = agent.number
+        if any(a == me for a, _ in waiting):
+            return WAIT
+        if expected and expected != needed:
+            raise blame.counts_differ(context, state, agent, self, meeting, expected, needed, waiting)
+        threads = self.acting.bit_count()
+        if arrived + threads > needed:
+            raise blame.too_many_at(context, state, agent, self, meeting, arrived + threads, needed)
+        hidden = context.hidden(state, agent, self.mask)
+        known = state.known[me] & ~hidden
+        if state.live & meeting.last and not known & meeting.last:
+            raise blame.may_come_early(context, state, agent, self, meeting)
+        state.known[meeting.holder] |= known
+        state.proxied[meeting.holder] |= state.proxied[me] & known
+        waiting = (*waiting, (me, self.number if self.syncs else -1))
+        if arrived + threads < needed:
+            state.meetings[meeting.number] = arrived + threads, needed, waiting
+            return WAIT if self.syncs else self.number + 1
+        _complete(context, state, meeting, waiting)
+        return self.number + 1
+
+
+def _complete(context: Context, state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
+    """All have come: those who wait go on, and know what the others knew."""
+    state.forget(meeting.last)
+    state.live |= meeting.last
+    known = state.known[meeting.holder] | meeting.last
+    seen = state.proxied[meeting.holder]
+    state.known[meeting.holder] = state.proxied[meeting.holder] = 0
+    state.meetings.pop(meeting.number, None)
+    for number, place in waiting:
+        if place < 0:
+            continue
+        state.places[number] = place + 1
+        state.known[number] |= known
+        state.proxied[number] |= seen
+        state.fresh[number] &= ~known
+        state.met[number] &= ~known
+
+
+class ClusterArrive(Step):
+    def __init__(self, op: Op) -> None:
+        super().__init__(op.span)
+        self.relaxed = op.what.scope is None
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        meeting = context.meeting("cluster", state)
+        me = agent.number
+        arrived, turn, who = state.meetings.get(meeting.number, (0, 0, 0))
+        if who >> me & 1 or state.meetings.get(("cluster", me), turn ^ 1) == turn:
+            raise blame.cluster_order(context, state, agent, self, "arrives twice without a wait between")
+        hidden = context.hidden(state, agent, self.mask)
+        known = state.known[me] & ~hidden
+        if self.relaxed:  # it orders nothing; a fence before it does
+            known &= context.initialisations() & state.proxied[me]
+        state.known[meeting.holder] |= known
+        state.proxied[meeting.holder] |= state.proxied[me] & known
+        state.meetings["cluster", me] = turn
+        arrived += self.mask.bit_count()
+        if arrived < context.size * context.ctas:
+            state.meetings[meeting.number] = arrived, turn, who | 1 << me
+        else:
+            state.known[meeting.holder + 1] = state.known[meeting.holder]
+            state.proxied[meeting.holder + 1] = state.proxied[meeting.holder]
+            state.known[meeting.holder] = state.proxied[meeting.holder] = 0
+            state.meetings[meeting.number] = 0, turn ^ 1, 0
+        return self.number + 1
+
+
+class ClusterWait(Step):
+    def __init__(self, op: Op) -> None:
+        super().__init__(op.span)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        meeting = context.meeting("cluster", state)
+        me = agent.number
+        mine = state.meetings.get(("cluster", me))
+        if mine is None:
+            raise blame.cluster_order(context, state, agent, self, "waits without having arrived")
+        if state.meetings.get(meeting.number, (0, 0, 0))[1] == mine:
+            return WAIT
+        del state.meetings["cluster", me]
+        gained = state.known[meeting.holder + 1]
+        state.known[me] |= gained
+        state.proxied[me] |= state.proxied[meeting.holder + 1]
+        state.fresh[me] &= ~gained
+        state.met[me] &= ~gained
+        return self.number + 1
+
+
+class WarpSync(Step):
+    """A shuffle, vote or syncwarp: the lanes of each warp meet."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+        super().__init__(op.span)
+        self.acting = mask
+        block = expressions.block.all
+        lanes = expressions.constant(op.mask) if op.mask is not None else -1
+        self.diverges = lanes == -1 and whole_warps(mask, block) != mask
+        self.op = op
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        if self.diverges:
+            raise blame.diverges(context, state, agent, self, self.op.name)
+        fresh = state.fresh[agent.number]
+        if fresh:
+            met = 0
+            rest = fresh
+            while rest:
+                bit = rest & -rest
+                rest ^= bit
+                if not context.masks.get(bit, 0) & ~self.acting:
+                    met |= bit
+            state.met[agent.number] |= met
+        return self.number + 1

@@ -1,0 +1,367 @@
+"""What one proof knows apart from its states: agents, barriers, events, and whose accesses are in each other's way."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.check.counters import Counters
+from ptxdsl.check.states import UNINITIALISED
+from ptxdsl.check.threads import WARP, Mask, members, range_text, whole_warps
+from ptxdsl.check.values import Symbols
+from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, Array, Kernel, Pipeline
+from ptxdsl.record import dataclass, field
+from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.check.program import Step
+    from ptxdsl.check.states import State
+
+Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
+# Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
+Places = tuple[tuple[tuple[int, ...] | None, int, int], ...]
+
+
+@dataclass(eq=False, slots=True)
+class Agent:
+    """Threads that take the same way (``agents.py``), in one CTA of a cluster."""
+
+    number: int
+    mask: Mask
+    cta: int
+    count: int
+    steps: list[Step] = field(default_factory=list)
+    variables: list[int] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return range_text(self.mask)
+
+
+@dataclass(eq=False, slots=True)
+class Barrier:
+    """An mbarrier. init, last, before: bits of its initialisation and of its last two completions.
+
+    waits: by agent, the bit of its last wait. uses: of all other operations on it. holder: of what those know who
+    waited for the last completed phase; the next one is of those that have arrived in the current one. arrivals: sites
+    that were seen to arrive, by agent, with how many arrivals they made.
+    """
+
+    number: int
+    address: int
+    cta: int
+    init: int
+    last: int
+    before: int
+    holder: int
+    waits: dict[int, int] = field(default_factory=dict)
+    uses: int = 0
+    arrivals: dict[int, dict[Step, int]] = field(default_factory=dict)
+    waiters: dict[int, Step] = field(default_factory=dict)
+    initialised: list[tuple[Span, int]] = field(default_factory=list)
+    announced: dict[int, Span] = field(default_factory=dict)
+    copied: dict[int, Span] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Meeting:
+    """A barrier of threads. last: the bit of its last completion. holder: of what those who have come know."""
+
+    key: Any
+    number: int
+    last: int
+    holder: int
+
+
+@dataclass(eq=False, slots=True)
+class Touch:
+    """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
+
+    places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact: whether
+    the bytes are known. conflicts: bits of the touches that it must be ordered with. within, across: of such of the
+    same agent, made by other threads of the same warp, of another warp. stale, given, free: ``brackets.describe``.
+    """
+
+    bit: int
+    agent: int
+    writes: bool
+    atomic: bool
+    asynchronous: bool
+    array: Array | None
+    cta: int
+    intervals: Intervals
+    mask: Mask
+    site: Step
+    slot: int | None
+    places: Places
+    exact: bool = True
+    conflicts: int = 0
+    within: int = 0
+    across: int = 0
+    stale: int | None = None
+    given: bool = False
+    free: bool = False
+
+
+class Context:
+    """size: threads of a block. ctas: of a cluster."""
+
+    def __init__(self, kernel: Kernel, counters: Counters, symbols: Symbols, size: int, ctas: int) -> None:
+        self.kernel = kernel
+        self.counters = counters
+        self.symbols = symbols
+        self.size = size
+        self.ctas = ctas
+        self.agents: list[Agent] = []
+        self.barriers: list[Barrier] = []
+        self.holders = 0
+        self.bits = 0
+        self.plain = 0  # bits of touches by the generic proxy
+        self.masks: dict[int, Mask] = {}  # the threads that made an event
+        self.touches: dict[int, Touch] = {}
+        self._barriers: dict[tuple[int, int], Barrier] = {}
+        self._touches: dict[Any, Touch] = {}
+        self._of_array: dict[tuple[Any, int], list[Touch]] = {}
+        self._bases = [array.base for array in kernel.arrays]
+        self._excluded: dict[tuple[int, int, Mask], int] = {}
+        self._meetings: dict[Any, Meeting] = {}
+        self._uses: dict[tuple[int, int], int] = {}
+        self.tracks_uses = False  # whether barriers are invalidated
+        self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
+
+    def fit(self, state: State) -> None:
+        """Makes a state large enough for all barriers and holders known by now."""
+        missing = self.holders - len(state.known)
+        if missing > 0:
+            state.known += [0] * missing
+            state.proxied += [0] * missing
+        missing = len(self.barriers) - len(state.phases)
+        if missing > 0:
+            state.phases += [UNINITIALISED] * missing
+
+    def bit(self) -> int:
+        self.bits += 1
+        return 1 << (self.bits - 1)
+
+    # ---------------------------------------------------------------------------------------------------- barriers
+
+    def barrier(self, address: int, own: int) -> Barrier:
+        """The mbarrier at an address as an agent of CTA ``own`` writes it."""
+        rank = address >> CTA_SHIFT
+        cta, at = (rank - 1 if rank else own), address & ((1 << CTA_SHIFT) - 1)
+        found = self._barriers.get((cta, at))
+        if found is None:
+            found = Barrier(len(self.barriers), at, cta, self.bit(), self.bit(), self.bit(), self.holders)
+            self.holders += 2
+            self.barriers.append(found)
+            self._barriers[cta, at] = found
+        return found
+
+    def array(self, address: int) -> Array | None:
+        """The array that an address (of any CTA) lies in, or just beyond."""
+        at = address & ((1 << CTA_SHIFT) - 1)
+        index = bisect_right(self._bases, at) - 1
+        if index < 0 or at >> ARRAY_SHIFT != self._bases[index] >> ARRAY_SHIFT:
+            return None
+        return self.kernel.arrays[index]
+
+    def barrier_text(self, barrier: Barrier) -> str:
+        """``consumer_mbar of stage 2`` or ``bars[3]``."""
+        place = self.stage_of(barrier.address)
+        if place is not None:
+            _, side, stage, sub, subs = place
+            return f"{side}{f'[{sub}]' if subs > 1 else ''} of stage {stage}"
+        array = self.array(barrier.address)
+        if array is None:
+            return "a barrier"
+        return f"{array.name}[{(barrier.address - array.base) // 8}]"
+
+    def stage_of(self, address: int) -> tuple[Pipeline, str, int, int, int] | None:
+        """pipeline, side, stage, sub-stage and number of sub-stages of a RolePipeline's mbarrier."""
+        for pipeline in self.kernel.pipelines:
+            for side, base, subs in (
+                ("producer_mbar", pipeline.full, pipeline.full_subs),
+                ("consumer_mbar", pipeline.empty, pipeline.empty_subs),
+            ):
+                if base.op == "const" and 0 <= address - base.value < 8 * subs * pipeline.stages:
+                    stage, sub = divmod((address - base.value) // 8, subs)
+                    return pipeline, side, stage, sub, subs
+        return None
+
+    def wait_bit(self, barrier: Barrier, agent: int) -> int:
+        found = barrier.waits.get(agent)
+        if found is None:
+            found = barrier.waits[agent] = self.bit()
+        return found
+
+    def use_bit(self, barrier: Barrier, agent: int) -> int:
+        key = barrier.number, agent
+        found = self._uses.get(key)
+        if found is None:
+            found = self._uses[key] = self.bit()
+            barrier.uses |= found
+        return found
+
+    def initialisations(self) -> int:
+        """The bits of all barriers' initialisations."""
+        bits = 0
+        for barrier in self.barriers:
+            bits |= barrier.init
+        return bits
+
+    def meeting(self, key: Any, state: State) -> Meeting:
+        found = self._meetings.get(key)
+        if found is None:
+            found = self._meetings[key] = Meeting(key, len(self._meetings), self.bit(), self.holders)
+            self.holders += 2
+        self.fit(state)
+        return found
+
+    # ---------------------------------------------------------------------------------------------------- knowledge
+
+    def hidden(self, state: State, agent: Agent, mask: Mask) -> int:
+        """Events of the agent's own threads that those of a mask cannot know of: they have not met since."""
+        fresh = state.fresh[agent.number]
+        if not fresh or mask == agent.mask:
+            return 0
+        met = state.met[agent.number] & fresh
+        key = fresh, met, mask
+        found = self._excluded.get(key)
+        if found is None:
+            found = 0
+            warps = whole_warps(mask, agent.mask)
+            rest = fresh
+            while rest:
+                bit = rest & -rest
+                rest ^= bit
+                made_by = self.masks.get(bit, 0)
+                if made_by & ~mask and (not bit & met or made_by & ~warps):
+                    found |= bit
+            self._excluded[key] = found
+        return found
+
+    # ------------------------------------------------------------------------------------------------------ touches
+
+    def touch(
+        self,
+        site: Step,
+        agent: Agent,
+        array: Array | None,
+        cta: int,
+        intervals: Intervals,
+        *,
+        writes: bool,
+        mask: Mask,
+        atomic: bool = False,
+        asynchronous: bool = False,
+        slot: int | None = None,
+        places: Places = (),
+        exact: bool = True,
+    ) -> Touch:
+        key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places)
+        found = self._touches.get(key)
+        if found is not None:
+            return found
+        bit = self.bit()
+        made = Touch(
+            bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
+        )  # fmt: skip
+        if not asynchronous:
+            self.plain |= bit
+        self.masks[bit] = mask
+        self.touches[bit] = made
+        others = self._of_array.setdefault((array, cta), [])
+        others.append(made)
+        for other in others:
+            self._relate(made, other)
+        self._touches[key] = made
+        return made
+
+    def _relate(self, a: Touch, b: Touch) -> None:
+        if not (a.writes or b.writes) or (a.atomic and b.atomic) or not _overlap(a.intervals, b.intervals):
+            return
+        if a.agent == b.agent and not a.asynchronous and not b.asynchronous:
+            within, across = _threads_meet(a, b)
+            if within:
+                a.within |= b.bit
+                b.within |= a.bit
+            if across:
+                a.across |= b.bit
+                b.across |= a.bit
+            return
+        a.conflicts |= b.bit
+        b.conflicts |= a.bit
+
+
+def _overlap(a: Intervals, b: Intervals) -> bool:
+    if a[-1][1] <= b[0][0] or b[-1][1] <= a[0][0]:
+        return False
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i][1] <= b[j][0]:
+            i += 1
+        elif b[j][1] <= a[i][0]:
+            j += 1
+        else:
+            return True
+    return False
+
+
+def _threads_meet(a: Touch, b: Touch) -> tuple[bool, bool]:
+    """Whether different threads of one warp, and of different warps, touch the same byte."""
+    within = across = False
+    by_byte: dict[int, list[int]] = {}
+    for t, start, end in _thread_bytes(a):
+        for byte in range(start, end):
+            by_byte.setdefault(byte, []).append(t)
+    for u, start, end in _thread_bytes(b):
+        for byte in range(start, end):
+            for t in by_byte.get(byte, ()):
+                if t // WARP != u // WARP:
+                    across = True
+                elif t != u:
+                    within = True
+        if across:
+            break  # what must meet across warps must meet within them, too
+    return within or across, across
+
+
+def _thread_bytes(touch: Touch) -> Iterator[tuple[int, int, int]]:
+    """thread, first byte, end; of accesses in unknown places, all of the touch for every thread."""
+    threads = members(touch.mask)
+    for lanes, shift, width in touch.places:
+        for i, t in enumerate(threads):
+            start = shift + (lanes[i] if lanes is not None else 0)
+            yield t, start, start + width
+    if not touch.places:
+        for t in threads[:1] + threads[-1:]:
+            yield t, touch.intervals[0][0], touch.intervals[-1][1]
+
+
+def intervals_of(offsets: list[int], width: int) -> Intervals:
+    """The bytes of accesses of one width at these offsets."""
+    made: list[tuple[int, int]] = []
+    for offset in sorted(set(offsets)):
+        if made and offset <= made[-1][1]:
+            made[-1] = made[-1][0], max(made[-1][1], offset + width)
+        else:
+            made.append((offset, offset + width))
+    return tuple(made)
+
+
+def moved(intervals: Intervals, by: int) -> Intervals:
+    return tuple((a + by, b + by) for a, b in intervals) if by else intervals
+
+
+def merged(parts: list[Intervals]) -> Intervals:
+    """All bytes of several."""
+    if len(parts) == 1:
+        return parts[0]
+    made: list[tuple[int, int]] = []
+    for start, end in sorted(i for part in parts for i in part):
+        if made and start <= made[-1][1]:
+            made[-1] = made[-1][0], max(made[-1][1], end)
+        else:
+            made.append((start, end))
+    return tuple(made)

@@ -1,0 +1,230 @@
+"""Roles that wait for ever: who waits for whom, and what is missing."""
+
+from __future__ import annotations
+
+from ptxdsl.check import classes
+from ptxdsl.check.barriers import OnBarrier, Wait
+from ptxdsl.check.blame import arrival_notes, fault, shares, where_initialised
+from ptxdsl.check.collectives import ClusterWait, Meet
+from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.program import END
+from ptxdsl.check.states import State
+from ptxdsl.source import Span
+
+Note = tuple[Span | None, str]
+
+
+def stuck(context: Context, state: State) -> Exception:
+    """The fault of a state in which nobody can go on though not all are at their end."""
+    waiting = {a.number: a for a in context.agents if state.places[a.number] != END}
+    on_barriers = {n: a for n, a in waiting.items() if isinstance(a.steps[state.places[n]], Wait)}
+    for agent in on_barriers.values():
+        barrier = _barrier(context, state, agent)
+        phase = state.phases[barrier.number]
+        if phase.pending == 0 and phase.bytes != 0:
+            return _bytes(context, state, agent, barrier)
+    for agent in on_barriers.values():
+        barrier = _barrier(context, state, agent)
+        phase = state.phases[barrier.number]
+        arrived = phase.expected - phase.pending
+        share = max(shares(barrier), _possible(context, state, barrier))
+        if share and share != phase.expected and (arrived or share < phase.expected):
+            return _count(context, state, agent, barrier, share)
+    if not on_barriers:
+        return _meeting(context, state, waiting)
+    edges = {n: _who(context, state, a, _barrier(context, state, a)) for n, a in on_barriers.items()}
+    cycle = _cycle(edges, on_barriers)
+    if cycle:
+        return _cyclic(context, state, [context.agents[n] for n in cycle])
+    for number, agent in on_barriers.items():
+        if not any(other in waiting for other in edges[number]):
+            return _missing(context, state, agent, _barrier(context, state, agent))
+    at_meetings = [n for n in waiting if n not in on_barriers]
+    if at_meetings:
+        return _cyclic(context, state, [waiting[n] for n in (*on_barriers, *at_meetings)][:4])
+    agent = next(iter(on_barriers.values()))
+    return _missing(context, state, agent, _barrier(context, state, agent))
+
+
+def _barrier(context: Context, state: State, agent: Agent) -> Barrier:
+    step = agent.steps[state.places[agent.number]]
+    assert isinstance(step, Wait)
+    return step.targets(context, state, agent)[0][0]
+
+
+def _sites(context: Context, state: State, agent: Agent) -> list[tuple[OnBarrier, set[int]]]:
+    """The agent's arriving sites with the barriers that they work on as its variables are now."""
+    found = []
+    for step in agent.steps:
+        if isinstance(step, OnBarrier) and type(step).__name__ in ("Arrive", "Commit", "Copy"):
+            try:
+                targets = {barrier.number for barrier, _ in step.targets(context, state, agent)}
+            except Exception:  # variables of a loop that it has not come to
+                targets = set()
+            found.append((step, targets))
+    return found
+
+
+def _table(context: Context, barrier: Barrier) -> tuple[object, ...]:
+    place = context.stage_of(barrier.address)
+    if place is not None:
+        pipeline, side, _, sub, _ = place
+        return side, pipeline.full.value if side == "producer_mbar" else pipeline.empty.value, sub
+    return (barrier.address,)
+
+
+def _who(context: Context, state: State, agent: Agent, barrier: Barrier) -> list[int]:
+    """The agents that arrive at a barrier, or at others of its table."""
+    table = _table(context, barrier)
+    found = []
+    for other in context.agents:
+        if other is agent:
+            continue
+        if other.number in barrier.arrivals:
+            found.append(other.number)
+            continue
+        for _, targets in _sites(context, state, other):
+            if any(_table(context, context.barriers[n]) == table for n in targets):
+                found.append(other.number)
+                break
+    return found
+
+
+def _possible(context: Context, state: State, barrier: Barrier) -> int:
+    """Arrivals a phase that the sites in the programs could make, each agent at one of its sites."""
+    total = 0
+    for agent in context.agents:
+        counts = [
+            site.acting.bit_count()
+            for site, targets in _sites(context, state, agent)
+            if barrier.number in targets and type(site).__name__ == "Arrive" and site.op.count is None
+        ]
+        total += max(counts, default=0)
+    return total
+
+
+def _cycle(edges: dict[int, list[int]], waiting: dict[int, Agent]) -> list[int]:
+    """Agents each of which waits for an arrival of the next one, and the last for one of the first."""
+    for start in edges:
+        path: list[int] = []
+        at = start
+        while at in edges and at not in path:
+            path.append(at)
+            following = [n for n in edges[at] if n in waiting]
+            if not following:
+                break
+            at = following[0]
+        else:
+            if at in path:
+                return path[path.index(at) :]
+    return []
+
+
+def _waits_here(context: Context, state: State, agent: Agent) -> str:
+    step = agent.steps[state.places[agent.number]]
+    if isinstance(step, Wait):
+        return f"{agent.name} waits here for {context.barrier_text(_barrier(context, state, agent))}"
+    return f"{agent.name} waits here"
+
+
+def _for_full(context: Context, state: State, agent: Agent) -> bool:
+    """Whether an agent waits for a stage to be filled: the consumer's line is the one to look at first."""
+    if not isinstance(agent.steps[state.places[agent.number]], Wait):
+        return False
+    place = context.stage_of(_barrier(context, state, agent).address)
+    return place is not None and place[1] == "producer_mbar"
+
+
+def _cyclic(context: Context, state: State, agents: list[Agent]) -> Exception:
+    agents = sorted(agents, key=lambda agent: not _for_full(context, state, agent))
+    spans = [(agent.steps[state.places[agent.number]].span, _waits_here(context, state, agent)) for agent in agents]
+    notes: list[Note] = list(spans[1:])
+    for agent in agents:
+        step = agent.steps[state.places[agent.number]]
+        if isinstance(step, Wait):
+            barrier = _barrier(context, state, agent)
+            for other in agents:
+                for site, targets in _sites(context, state, other):
+                    if other is not agent and barrier.number in targets:
+                        notes.append((site.span, f"{other.name} would arrive at {context.barrier_text(barrier)} here"))
+    names = " for ".join([agent.name for agent in agents] + [agents[0].name])
+    return fault(
+        state, classes.CYCLIC_WAIT, f"deadlock: {names.replace(' for ', ' waits for ', 1)}", spans[0][0], *notes,
+        help="let one of them arrive before it waits, or wait for the barriers in the same order",
+    )  # fmt: skip
+
+
+def _missing(context: Context, state: State, agent: Agent, barrier: Barrier) -> Exception:
+    step = agent.steps[state.places[agent.number]]
+    name = context.barrier_text(barrier)
+    notes: list[Note] = arrival_notes(barrier)
+    for other in context.agents:
+        if other is agent:
+            continue
+        for site, targets in _sites(context, state, other):
+            if any(_related(context, context.barriers[n], barrier) for n in targets):
+                notes.append((site.span, f"{other.name} arrives here"))
+        place = state.places[other.number]
+        if place != END and other.steps[place].span is not None and isinstance(other.steps[place], Wait):
+            notes.append((other.steps[place].span, _waits_here(context, state, other)))
+    who = "nobody arrives at it" if not barrier.arrivals else "an arrival is missing"
+    return fault(
+        state, classes.MISSING_ARRIVE, f"deadlock: {agent.name} waits for {name} for ever: {who}", step.span,
+        *notes, *where_initialised(barrier),
+        help="arrive (commit, release) once a stage on every path, and let both roles make the same number of turns",
+    )  # fmt: skip
+
+
+def _related(context: Context, one: Barrier, other: Barrier) -> bool:
+    """Whether two barriers are of the same side of a pipeline, or one."""
+    a, b = context.stage_of(one.address), context.stage_of(other.address)
+    if a is None or b is None:
+        return one is other
+    return a[1] == b[1] and a[0].full is b[0].full
+
+
+def _count(context: Context, state: State, agent: Agent, barrier: Barrier, share: int) -> Exception:
+    phase = state.phases[barrier.number]
+    name = context.barrier_text(barrier)
+    span = barrier.initialised[0][0] if barrier.initialised else agent.steps[state.places[agent.number]].span
+    here = agent.steps[state.places[agent.number]].span
+    return fault(
+        state, classes.WRONG_COUNT,
+        f"{name} is initialised for {phase.expected} arrivals a phase but receives {share}", span,
+        *arrival_notes(barrier), (here, f"{agent.name} waits here for ever"),
+        help=f"count every thread that arrives: init({share})",
+    )  # fmt: skip
+
+
+def _bytes(context: Context, state: State, agent: Agent, barrier: Barrier) -> Exception:
+    phase = state.phases[barrier.number]
+    name = context.barrier_text(barrier)
+    notes: list[Note] = [(span, "bytes announced here") for span in barrier.announced.values()]
+    notes += [(span, "copied here") for span in barrier.copied.values()]
+    here = agent.steps[state.places[agent.number]].span
+    span = notes[0][0] if notes else here
+    return fault(
+        state, classes.BYTE_MISMATCH,
+        f"{name} waits for {phase.bytes!r} bytes that no copy brings", span, *notes,
+        (here, f"{agent.name} waits here for ever"), *where_initialised(barrier),
+        help="announce (expect_bytes) exactly the bytes of all copies that complete on the barrier in one phase",
+    )  # fmt: skip
+
+
+def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Exception:
+    """Some are at a barrier of threads to which others do not come."""
+    agents = list(waiting.values())
+    agent = agents[0]
+    step = agent.steps[state.places[agent.number]]
+    gone = [a for a in context.agents if a.number not in waiting]
+    notes: list[Note] = [
+        (other.steps[state.places[other.number]].span, f"{other.name} waits here") for other in agents[1:]
+    ]
+    what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
+    if isinstance(step, Meet):
+        what = f"`{step.op.name}`"
+    missing = f"; {gone[0].name} has ended without coming to it" if gone else ": not all of its threads come to it"
+    return fault(
+        state, classes.DIVERGENT, f"deadlock: {agent.name} waits at {what}{missing}", step.span, *notes,
+        help="every thread that a barrier counts must come to it: keep it out of branches that some do not take",
+    )  # fmt: skip

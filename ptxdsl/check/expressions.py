@@ -1,0 +1,241 @@
+"""Expressions of the model as functions of an agent's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ptxdsl.check.arithmetic import operate
+from ptxdsl.check.counters import Counters, Rates
+from ptxdsl.check.threads import Block, Mask, Row, first_of_each_warp, members
+from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
+from ptxdsl.protocol.model import ARITHMETIC, CTA_SHIFT, Expr, apply, wrap
+
+Environment = list[Any]
+Function = Callable[[Environment], Value]
+
+_SAME = frozenset({"ext.s", "ext.u", "trunc"})
+
+
+class Expressions:
+    """For the threads of one agent. known: values of leaves by name (the CTA's rank in its cluster)."""
+
+    def __init__(
+        self, block: Block, mask: Mask, counters: Counters, symbols: Symbols, known: Mapping[str, Value]
+    ) -> None:
+        self.block = block
+        self.mask = mask
+        self.members = members(mask)
+        self.counters = counters
+        self.symbols = symbols
+        self.known = known
+        self._functions: dict[Expr, Function] = {}
+        self._variables: dict[Expr, frozenset[int]] = {}
+        self._lane0 = first_of_each_warp(mask)
+        self._elects = all(t % 32 == 0 for t in members(self._lane0))
+
+    # ----------------------------------------------------------------------------------------------------- threads
+
+    def row(self, expr: Expr) -> Row | None:
+        """The value in each thread of the block; None where it depends on more than thread ids."""
+        if expr.op == "elected" and not self._elects:
+            return [self._lane0 >> t & 1 for t in range(self.block.size)]
+        return self.block.row(expr)
+
+    def where(self, expr: Expr, mask: Mask) -> Mask | None:
+        """The threads of a mask in which a truth value holds; None where thread ids alone do not tell."""
+        row = self.row(expr)
+        return None if row is None else self.block.where(row) & mask
+
+    def level(self, expr: Expr) -> int | None:
+        """What an expression of thread ids is if all threads of the agent have the same."""
+        row = self.row(expr)
+        if row is None or isinstance(row, int):
+            return row
+        first = row[self.members[0]]
+        return first if all(row[t] == first for t in self.members) else None
+
+    # --------------------------------------------------------------------------------------------------- functions
+
+    def variables(self, expr: Expr) -> frozenset[int]:
+        """The variables that an expression looks at."""
+        found = self._variables.get(expr)
+        if found is None:
+            if expr.op == "var":
+                found = frozenset((expr.value,))
+            else:
+                found = frozenset[int]().union(*(self.variables(arg) for arg in expr.args))
+            self._variables[expr] = found
+        return found
+
+    def function(self, expr: Expr) -> Function:
+        found = self._functions.get(expr)
+        if found is None:
+            found = self._functions[expr] = self._made(expr)
+        return found
+
+    def constant(self, expr: Expr) -> Value | None:
+        """The value of an expression without variables, None of another."""
+        return None if self.variables(expr) else self.function(expr)([])
+
+    def _made(self, expr: Expr) -> Function:
+        op = expr.op
+        if op == "var":
+            number = expr.value
+            return lambda env: env[number]
+        if op == "const":
+            return _always(expr.value)
+        if op in ("uniform", "cta"):
+            return _always(self._leaf(expr))
+        level = self.level(expr)
+        if level is not None:
+            return _always(level)
+        if op == "load":
+            address = self.function(expr.args[0])
+            return lambda env: self.symbols.operation("load", (expr.value, address(env)), expr.bits)
+        if op in ("shuffle", "any", "all"):
+            return self.function(expr.args[0])  # what is left here is the same in all threads of the agent, or unknown
+        if op not in ARITHMETIC:
+            return _always(UNKNOWN)
+        return self._operation(expr)
+
+    def _leaf(self, expr: Expr) -> Value:
+        name = str(expr.value)
+        if name in self.known:
+            return self.known[name]
+        if name.startswith("ntid_"):
+            return self.block.shape["xyz".index(name[-1])]
+        return self.symbols.symbol(name, 0 if expr.op == "cta" or name.startswith("nc") else -(1 << 62))
+
+    def _operation(self, expr: Expr) -> Function:
+        parts = [self.function(arg) for arg in expr.args]
+        rates = [_growing(self.counters.rates(arg)) for arg in expr.args]
+        op, bits, operand_bits, symbols = expr.op, expr.bits, expr.args[0].bits, self.symbols
+
+        def general(*args: Value) -> Value:
+            marked = args
+            if any(rates) and not all(type(a) is int for a in args):
+                marked = tuple(
+                    symbols.index(a, rate) if rate and type(a) is int else a
+                    for a, rate in zip(args, rates, strict=True)
+                )
+            return operate(op, marked, bits, operand_bits, symbols)
+
+        if not self.variables(expr):
+            return _always(general(*(part([]) for part in parts)))
+        unsigned, compute = ARITHMETIC[op]
+        low, high = -(1 << (bits - 1)), 1 << (bits - 1)
+        if len(parts) == 2 and bits > 1 and not unsigned:
+            a, b = parts
+
+            def binary(env: Environment) -> Value:
+                x, y = a(env), b(env)
+                if type(x) is int and type(y) is int:
+                    result: int = compute(x, y, operand_bits)
+                    return result if low <= result < high else wrap(result, bits)
+                return general(x, y)
+
+            return binary
+        return lambda env: general(*(part(env) for part in parts))
+
+    # --------------------------------------------------------------------------------------------------- addresses
+
+    def split(self, expr: Expr, mask: Mask) -> tuple[Function, list[int] | None, frozenset[int]]:
+        """An address as a part that all threads share and one that each thread of the mask has for itself.
+
+        Gives the shared part, the threads' own parts in their order (None: there are none), and the variables used.
+        """
+        terms: dict[Expr, int] = {}
+        constant = self._affine(expr, 1, terms)
+        own: list[int] | None = None
+        shared: list[tuple[Function, int]] = []
+        used: frozenset[int] = frozenset()
+        threads = members(mask)
+        for leaf, factor in terms.items():
+            row = self.row(leaf)
+            if row is None:
+                shared.append((self.function(leaf), factor))
+                used |= self.variables(leaf)
+            elif isinstance(row, int):
+                constant += row * factor
+            else:
+                part = [row[t] * factor for t in threads]
+                own = part if own is None else [x + y for x, y in zip(own, part, strict=True)]
+        if own is not None and own.count(own[0]) == len(own):
+            constant, own = constant + own[0], None
+        return _summed(constant, shared), own, used
+
+    def root(self, expr: Expr) -> int:
+        """The constant part of an address: in which array it is, as far as the text tells."""
+        terms: dict[Expr, int] = {}
+        return self._affine(expr, 1, terms)
+
+    def slot(self, expr: Expr) -> Function | None:
+        """What an address is made of that may be the number of a stage: its variable part with the largest factor."""
+        terms: dict[Expr, int] = {}
+        self._affine(expr, 1, terms)
+        varying = [(abs(factor), leaf) for leaf, factor in terms.items() if self.variables(leaf)]
+        if not varying:
+            return None
+        return self.function(max(varying, key=lambda pair: pair[0])[1])
+
+    def _affine(self, expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
+        """Adds factor * expr to the terms; the constant part is given back. Sums are taken not to wrap."""
+        op = expr.op
+        if op == "const":
+            return int(expr.value) * factor
+        if op in ("add", "sub") and expr.bits >= 32:
+            first = self._affine(expr.args[0], factor, terms)
+            return first + self._affine(expr.args[1], factor if op == "add" else -factor, terms)
+        if op in _SAME and expr.args[0].bits >= 32:
+            return self._affine(expr.args[0], factor, terms)
+        if op in ("mul", "shl"):
+            a, b = expr.args
+            if a.op == "const" and op == "mul":
+                a, b = b, a
+            if b.op == "const":
+                return self._affine(a, factor * (b.value if op == "mul" else 1 << b.value), terms)
+        if op == "mapa":
+            rank = self._affine(expr.args[1], factor << CTA_SHIFT, terms)
+            return self._affine(expr.args[0], factor, terms) + rank + (factor << CTA_SHIFT)
+        terms[expr] = terms.get(expr, 0) + factor
+        return 0
+
+
+def _always(value: Value) -> Function:
+    return lambda env: value
+
+
+def _growing(rates: Rates) -> tuple[tuple[int, int, int], ...]:
+    """(group, turns, growth) of what grows."""
+    return tuple((g, turns, growth) for g, (turns, growth) in rates.items() if growth and g >= 0)
+
+
+def _summed(constant: int, parts: list[tuple[Function, int]]) -> Function:
+    if not parts:
+        return _always(constant)
+    if len(parts) == 1:
+        function, factor = parts[0]
+
+        def one(env: Environment) -> Value:
+            value = function(env)
+            if type(value) is int:
+                return value * factor + constant
+            return add(scale(value, factor), constant) if isinstance(value, Sum) else UNKNOWN
+
+        return one
+
+    def many(env: Environment) -> Value:
+        result: Value = constant
+        for function, factor in parts:
+            value = function(env)
+            if not isinstance(value, (int, Sum)):
+                return UNKNOWN
+            result = add(result, scale(value, factor))
+        return result
+
+    return many
+
+
+def difference(a: Expr, b: Expr) -> Expr:
+    return apply("sub", a, b, bits=a.bits)

@@ -1,0 +1,235 @@
+"""What has been decided about unknown values: the trip counts and conditions that roles share.
+
+The first role that comes to ``i < n`` decides it, for both outcomes in turn, and every role that comes to the same test
+later finds it decided. A fact is an interval: bounds of a sum of atoms.
+
+*Absolute* facts (``n >= 4``) hold for the whole launch. Facts about a counter (``i < n`` for the i that a role is at)
+are kept for one run of the loops around it: a number of turns beyond the threshold (``counters.py``) is *many*, and
+how many may be another each time the loop is entered. So finitely many states cover all trip counts, and a proof holds
+for more launches than there are: where turns do depend on one another, a fault may be found that cannot happen, and is
+then not reported as one (``witness.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ptxdsl.check.values import INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
+from ptxdsl.record import dataclass
+
+Terms = tuple[tuple[Atom, int], ...]
+# Loops around a place, outermost first: each with its group, the counter's value, and which of its like it is.
+Nest = Sequence[tuple[int, int, int]]
+Key = tuple[Terms, tuple[tuple[int, int, int], ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """low <= sum <= high. rates: by group, how the bounds move with its counters (turns, growth)."""
+
+    low: int
+    high: int
+    rates: tuple[tuple[int, int, int], ...] = ()
+
+
+ANY = Bounds(-INFINITE, INFINITE)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way in which a test can turn out: which fact it makes. terms, low, high: the same for a reader."""
+
+    key: Key | None
+    bounds: Bounds
+    terms: Terms
+    absolute: Bounds
+
+
+class Facts:
+    """absolute: bounds by terms, for ever. moving: bounds by place."""
+
+    __slots__ = ("absolute", "moving")
+
+    def __init__(self, absolute: dict[Terms, Bounds], moving: dict[Key, Bounds]) -> None:
+        self.absolute = absolute
+        self.moving = moving
+
+    def copy(self) -> Facts:
+        return Facts(dict(self.absolute), dict(self.moving))
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.key is not None:
+            self.moving[outcome.key] = outcome.bounds
+        if outcome.absolute is not ANY:
+            self.absolute[outcome.terms] = outcome.absolute
+
+    def settle(self, test: Any, nest: Nest, threshold: int) -> int | list[Outcome] | None:
+        """The truth of a test; the ways in which what it hangs on can turn out; None where nothing is known of it."""
+        if isinstance(test, int):
+            return test
+        if test is UNKNOWN:
+            return None
+        if isinstance(test, Sum):  # a number as a truth value
+            return self.settle(negated(Test("eq", test)), nest, threshold)
+        if test.op in ("lt", "eq"):
+            return self._compare(test, nest, threshold)
+        if test.op == "not":
+            inner = self.settle(test.args[0], nest, threshold)
+            return 1 - inner if isinstance(inner, int) else inner
+        deciding = 0 if test.op == "and" else 1
+        for part in test.args:
+            settled = self.settle(part, nest, threshold)
+            if not isinstance(settled, int):
+                return settled
+            if settled == deciding:
+                return deciding
+        return 1 - deciding
+
+    def _compare(self, test: Test, nest: Nest, threshold: int) -> int | list[Outcome] | None:
+        value: Value = test.value
+        if not isinstance(value, Sum):
+            return None
+        for atom, coefficient in value.terms:
+            if atom.op == "select" or atom.op.startswith(("min.", "max.")):
+                return self._choice(test, value, atom, coefficient, nest, threshold)
+        constant, rates, terms = _parts(value)
+        if not terms:
+            return int(constant < 0 if test.op == "lt" else constant == 0)
+        flipped = terms[0][1] < 0
+        if flipped:
+            terms = tuple((atom, -c) for atom, c in terms)
+        if test.op == "lt":
+            # sum + constant < 0, or -sum + constant < 0
+            cut = constant + 1 if flipped else -constant
+            return self._below(terms, cut, rates if flipped else _minus(rates), nest, threshold, flipped)
+        return self._equal(
+            terms, constant if flipped else -constant, rates if flipped else _minus(rates), nest, threshold
+        )
+
+    def _choice(
+        self, test: Test, value: Sum, atom: Atom, coefficient: int, nest: Nest, threshold: int
+    ) -> int | list[Outcome] | None:
+        """Decides first which of the two a minimum, a maximum or a selection is."""
+        if atom.op == "select":
+            condition, a, b = atom.args
+        else:
+            a, b = atom.args
+            smaller = add(a, b, -1)
+            condition = int(smaller < 0) if isinstance(smaller, int) else Test("lt", smaller)
+            if atom.op.startswith("max."):
+                condition = negated(condition)
+        settled = self.settle(condition, nest, threshold)
+        if not isinstance(settled, int):
+            return settled
+        rest = add(value, scale(Sum(0, ((atom, 1),)), coefficient), -1)
+        chosen = add(rest, scale(a if settled else b, coefficient))
+        return self.settle(Test(test.op, chosen), nest, threshold)
+
+    def bounds(self, terms: Terms, key: Key) -> Bounds:
+        known = self.absolute.get(terms, ANY)
+        low, high = known.low, known.high
+        if len(terms) == 1 and terms[0][1] == 1:
+            low, high = max(low, terms[0][0].low), min(high, terms[0][0].high)
+        moving = self.moving.get(key)
+        if moving is not None:
+            low, high = max(low, moving.low), min(high, moving.high)
+        return Bounds(low, high)
+
+    def _below(
+        self, terms: Terms, cut: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int, flipped: bool
+    ) -> int | list[Outcome]:
+        """Whether the sum is below cut (flipped: whether it is not)."""
+        key = _key(terms, rates, nest)
+        known = self.bounds(terms, key)
+        if known.high < cut:
+            return 0 if flipped else 1
+        if known.low >= cut:
+            return 1 if flipped else 0
+        above = self._outcome(key, terms, cut, known.high, rates, threshold)
+        below = self._outcome(key, terms, known.low, cut - 1, rates, threshold)
+        return [above, below]
+
+    def _equal(
+        self, terms: Terms, at: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int
+    ) -> int | list[Outcome]:
+        key = _key(terms, rates, nest)
+        known = self.bounds(terms, key)
+        if at < known.low or at > known.high:
+            return 0
+        if known.low == known.high:
+            return 1
+        outcomes = [self._outcome(key, terms, at, at, rates, threshold)]
+        if known.low < at:
+            outcomes.append(self._outcome(key, terms, known.low, at - 1, rates, threshold))
+        if known.high > at:
+            outcomes.append(self._outcome(key, terms, at + 1, known.high, rates, threshold))
+        return outcomes
+
+    def _outcome(
+        self, key: Key, terms: Terms, low: int, high: int, rates: tuple[tuple[int, int, int], ...], threshold: int
+    ) -> Outcome:
+        moving = any(atom.moving for atom, _ in terms)
+        if not rates and not moving:
+            return Outcome(None, ANY, terms, Bounds(low, high))
+        before = self.absolute.get(terms, ANY)
+        absolute = ANY
+        if not moving:
+            least = max(before.low, min(low, threshold)) if low >= -threshold else before.low
+            most = min(before.high, max(high, -threshold)) if high <= threshold else before.high
+            absolute = Bounds(least, most)
+        return Outcome(key, Bounds(low, high, rates), terms, absolute)
+
+
+def _parts(value: Sum) -> tuple[int, tuple[tuple[int, int, int], ...], Terms]:
+    """A sum as its known part, the rates of that, and the unknown rest."""
+    constant = value.constant
+    rates: dict[int, tuple[int, int]] = {}
+    rest: dict[Atom, int] = {}
+    for atom, coefficient in value.terms:
+        if atom.op != "index":
+            rest[atom] = coefficient
+            continue
+        at, growth = atom.name
+        constant += at * coefficient
+        for group, turns, grown in growth:
+            other = rates.get(group)
+            if other is None:
+                rates[group] = turns, grown * coefficient
+            else:  # over a common number of turns
+                common = turns * other[0]
+                rates[group] = common, grown * coefficient * other[0] + other[1] * turns
+    left = total(0, rest)
+    terms = left.terms if isinstance(left, Sum) else ()
+    return constant, tuple(sorted((g, t, r) for g, (t, r) in rates.items() if r)), terms
+
+
+def _minus(rates: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
+    return tuple((g, turns, -growth) for g, turns, growth in rates)
+
+
+def _key(terms: Terms, rates: tuple[tuple[int, int, int], ...], nest: Nest) -> Key:
+    """Facts hold for one run of the loops around the outermost loop whose counter is in the test."""
+    groups = {g for g, _, _ in rates}
+    for atom, _ in terms:
+        if atom.moving:
+            groups |= moving_groups(atom)
+    around: list[tuple[int, int, int]] = []
+    for loop in nest:
+        if loop[0] in groups:
+            return terms, tuple(around), loop[2]
+        around.append(loop)
+    return terms, (), 0
+
+
+def moving_groups(atom: Atom) -> set[int]:
+    """The groups of the counters in an atom."""
+    if atom.op == "index":
+        return {g for g, _, _ in atom.name[1]}
+    found: set[int] = set()
+    for arg in atom.args:
+        parts = arg.terms if isinstance(arg, Sum) else ()
+        for inner, _ in parts:
+            if inner.moving:
+                found |= moving_groups(inner)
+    return found

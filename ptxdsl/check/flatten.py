@@ -1,0 +1,341 @@
+"""The kernel's program as the steps of one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxdsl.check.agents import Shape
+from ptxdsl.check.barriers import barrier_step
+from ptxdsl.check.collectives import collective_step
+from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.groups import group_step
+from ptxdsl.check.program import (
+    Advance,
+    Assignment,
+    Cannot,
+    Choose,
+    End,
+    Enter,
+    Go,
+    Head,
+    Leave,
+    Nesting,
+    Next,
+    Step,
+    large,
+)
+from ptxdsl.check.slots import Access, Part
+from ptxdsl.check.threads import Mask
+from ptxdsl.check.values import UNKNOWN
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Assign, Branch, Expr, Jump, Loop, Node, Op, Place, Return, Seq, Unmodelled, walk
+
+_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
+_MOST_SPREAD = 512  # places of an access in a loop that are looked at one by one
+
+Spread = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+def flatten(context: Context, agent: Agent, expressions: Expressions, shape: Shape) -> None:
+    """Fills in the agent's steps and variables."""
+    maker = _Flattener(context, agent, expressions, shape)
+    maker.node(context.kernel.program, agent.mask)
+    maker.flush()
+    maker.put(End(None))
+    maker.finish()
+
+
+class _Flattener:
+    def __init__(self, context: Context, agent: Agent, expressions: Expressions, shape: Shape) -> None:
+        self.context = context
+        self.agent = agent
+        self.expressions = expressions
+        self.shape = shape
+        self.counters = context.counters
+        self.steps: list[Step] = agent.steps
+        self.nesting: Nesting = ()
+        self.ordinals: list[dict[int, int]] = [{}]
+        self.again: dict[int, list[Go]] = {}
+        self.out: dict[int, list[Go]] = {}
+        self.used: set[int] = set()
+        self.reads: dict[tuple[Mask, bool], list[Part]] = {}
+        self.writes: dict[tuple[Mask, bool], list[Part]] = {}
+        self.spread: Spread = ()
+
+    def put(self, step: Step) -> Step:
+        step.number = len(self.steps)
+        step.nesting = self.nesting
+        self.steps.append(step)
+        return step
+
+    def here(self) -> int:
+        return len(self.steps)
+
+    def use(self, *exprs: Expr | None) -> None:
+        for expr in exprs:
+            if expr is not None:
+                self.used |= self.expressions.variables(expr)
+
+    def finish(self) -> None:
+        self.agent.variables = sorted(self.used)
+
+    # ------------------------------------------------------------------------------------------------- control flow
+
+    def node(self, node: Node, mask: Mask) -> None:
+        if isinstance(node, Seq):
+            for inner in node.nodes:
+                self.node(inner, mask)
+        elif isinstance(node, Op):
+            self.operation(node, mask)
+        elif isinstance(node, Assign):
+            self.assign(node)
+        elif isinstance(node, Branch):
+            self.branch(node, mask)
+        elif isinstance(node, Loop):
+            self.loop(node, mask)
+        else:
+            self.flush()
+            self.escape(node)
+
+    def escape(self, node: Jump | Return | Unmodelled) -> None:
+        if isinstance(node, Jump):
+            go = Go()
+            self.put(go)
+            (self.again if node.again else self.out)[node.label].append(go)
+        elif isinstance(node, Return):
+            self.put(End(node.span))
+        else:
+            self.put(Cannot(node.span, node.why))
+
+    def assign(self, node: Assign) -> None:
+        self.flush()
+        plain = []
+        for target, value in zip(node.targets, node.values, strict=True):
+            self.used.add(target)
+            loop = self._inductive(target, value)
+            if loop is None:
+                self.use(value)
+                plain.append((target, self.expressions.function(value)))
+                continue
+            start, step, turn = loop
+            group = self.counters.group(turn)
+            assert group is not None
+            self.put(Advance(target, start, turn, self.expressions.function(step), group))
+        if plain:
+            self.put(Assignment(tuple(t for t, _ in plain), [f for _, f in plain]))
+
+    def _inductive(self, target: int, value: Expr) -> tuple[int, Expr, int] | None:
+        for label, turn in self.counters.turn_of.items():
+            found = self.counters.inductive.get((label, target))
+            if found is not None and label in self.again and value.op == "add" and found[1] in value.args:
+                return (*found, turn)
+        return None
+
+    def branch(self, node: Branch, mask: Mask) -> None:
+        taken = self.expressions.where(node.condition, mask)
+        if taken is not None:
+            if taken:
+                self.masked(node.then, taken)
+            if mask & ~taken:
+                self.masked(node.orelse, mask & ~taken)
+            return
+        function = self.expressions.function(node.condition)
+        constant = self.expressions.constant(node.condition)
+        if isinstance(constant, int):
+            self.node(node.then if constant else node.orelse, mask)
+            return
+        if (constant is UNKNOWN or self._differs(node.condition)) and not (
+            self.shape.acts(node.then) or self.shape.acts(node.orelse)
+        ):
+            self.perhaps(node, mask)
+            return
+        self.flush()
+        self.use(node.condition)
+        choose = Choose(function, node.span)
+        self.put(choose)
+        self.node(node.then, mask)
+        self.flush()
+        if node.orelse.nodes:
+            go = Go()
+            self.put(go)
+            choose.target = self.here()
+            self.node(node.orelse, mask)
+            self.flush()
+            go.target = self.here()
+        else:
+            choose.target = self.here()
+
+    def masked(self, node: Seq, mask: Mask) -> None:
+        """An arm for some of the threads; operations of the other arm come before or after, as the text has them."""
+        self.node(node, mask)
+
+    def _differs(self, condition: Expr) -> bool:
+        """Whether a condition may be another one in each thread."""
+        if condition.op in ("unknown", "test"):
+            return True
+        if not condition.args:
+            return self.expressions.row(condition) is not None and self.expressions.level(condition) is None
+        if self.expressions.row(condition) is not None:
+            return self.expressions.level(condition) is None
+        return any(self._differs(arg) for arg in condition.args)
+
+    def perhaps(self, node: Branch, mask: Mask) -> None:
+        """Accesses that depend on data: they may happen. What is assigned there is unknown."""
+        targets: set[int] = set()
+        for arm in (node.then, node.orelse):
+            for inner in walk(arm):
+                if isinstance(inner, Assign):
+                    targets.update(inner.targets)
+                elif isinstance(inner, Op):
+                    self.operation(inner, mask)
+        if targets:
+            self.flush()
+            self.used |= targets
+            self.put(Assignment(tuple(targets), [lambda env: UNKNOWN] * len(targets)))
+
+    # -------------------------------------------------------------------------------------------------------- loops
+
+    def loop(self, node: Loop, mask: Mask) -> None:
+        if node.once:
+            self.flush()
+            self.out[node.label] = []
+            self.again[node.label] = []
+            self.node(node.body, mask)
+            self.flush()
+            self._land(node.label)
+            return
+        if node.range is not None and self._only_accesses(node.body):
+            self._spread_out(node, mask)
+            return
+        self.flush()
+        turn = self.counters.turn_of[node.label]
+        group = self.counters.group(turn)
+        assert group is not None
+        self.used.add(turn)
+        starts = []
+        for (label, variable), (kept, _) in self.counters.inductive.items():
+            if label == node.label:
+                starts.append((variable, kept))
+                self.used |= {variable, kept}
+        first = self.expressions.function(node.range.start) if node.range is not None else lambda env: 0
+        self.put(Enter(turn, first, starts))
+        ordinal = self.ordinals[-1].get(group, 0)
+        self.ordinals[-1][group] = ordinal + 1
+        outside = self.nesting
+        self.nesting = (*outside, (group, turn, ordinal))
+        self.ordinals.append({})
+        self.again[node.label], self.out[node.label] = [], []
+        head: Head | None = None
+        top = self.here()
+        if node.range is not None:
+            self.use(node.range.start, node.range.stop)
+            stop = self.expressions.function(large(node.range.stop))
+            head = Head(turn, stop, node.range.step, group, node.span)
+            self.put(head)
+        self.node(node.body, mask)
+        self.flush()
+        step = node.range.step if node.range is not None else 1
+        after = self.put(Next(turn, step, top))
+        for go in self.again.pop(node.label):
+            go.target = after.number
+        self.nesting = outside
+        self.ordinals.pop()
+        if head is not None:
+            head.target = self.here()
+        self._land(node.label)
+        self.put(Leave([turn]))
+
+    def _land(self, label: int) -> None:
+        for go in self.out.pop(label):
+            go.target = self.here()
+        self.again.pop(label, None)
+
+    def _only_accesses(self, node: Node) -> bool:
+        if isinstance(node, Seq):
+            return all(self._only_accesses(inner) for inner in node.nodes)
+        if isinstance(node, Op):
+            return node.kind in _ACCESSES
+        if isinstance(node, Branch):
+            return self._only_accesses(node.then) and self._only_accesses(node.orelse)
+        if isinstance(node, Loop):
+            return node.range is not None and self._only_accesses(node.body)
+        return isinstance(node, Jump) and node.again
+
+    def _spread_out(self, node: Loop, mask: Mask) -> None:
+        """A loop of accesses alone: all its turns at once."""
+        assert node.range is not None
+        start, stop = (self.expressions.constant(e) for e in (node.range.start, node.range.stop))
+        values: tuple[int, ...] = ()
+        if isinstance(start, int) and isinstance(stop, int):
+            turns = range(start, stop, node.range.step)
+            if not turns:
+                return
+            count = len(turns)
+            for _, others in self.spread:
+                count *= max(len(others), 1)
+            if count <= _MOST_SPREAD:
+                values = tuple(turns)
+        before = self.spread
+        self.spread = (*before, (node.range.index, values))
+        self._accesses_of(node.body, mask)
+        self.spread = before
+
+    def _accesses_of(self, node: Node, mask: Mask) -> None:
+        if isinstance(node, Seq):
+            for inner in node.nodes:
+                self._accesses_of(inner, mask)
+        elif isinstance(node, Op):
+            self.operation(node, mask)
+        elif isinstance(node, Branch):
+            taken = self.expressions.where(node.condition, mask)
+            for arm, where in ((node.then, mask if taken is None else taken), (node.orelse, mask & ~(taken or 0))):
+                if where:
+                    self._accesses_of(arm, where)
+        elif isinstance(node, Loop):
+            self._spread_out(node, mask)
+
+    # --------------------------------------------------------------------------------------------------- operations
+
+    def operation(self, op: Op, mask: Mask) -> None:
+        if op.kind in _ACCESSES:
+            self._access(op, mask)
+            return
+        self.flush()
+        self.use(op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op))
+        for make in (barrier_step, collective_step, group_step):
+            step = make(op, mask, self.expressions, self.context, self.agent)
+            if step is not None:
+                step.mask = mask
+                self.put(step)
+                return
+
+    def _access(self, op: Op, mask: Mask) -> None:
+        atomic = op.kind is Kind.ATOMIC
+        for place in op.writes:
+            self.writes.setdefault((mask, atomic), []).append(self._part(op, place, mask))
+        if not atomic:
+            for place in op.reads:
+                self.reads.setdefault((mask, atomic), []).append(self._part(op, place, mask))
+
+    def _part(self, op: Op, place: Place, mask: Mask) -> Part:
+        self.use(*_exprs(place))
+        return Part(place, op.span, mask, self.expressions, self.spread)
+
+    def flush(self) -> None:
+        """Puts the accesses collected so far: in what order they are does not matter, as no step comes between them."""
+        for collected, writes in ((self.reads, False), (self.writes, True)):
+            for (mask, atomic), parts in collected.items():
+                step = Access(parts, writes, atomic)
+                step.mask = mask
+                self.put(step)
+            collected.clear()
+
+
+def _exprs(place: Place) -> Iterable[Expr]:
+    return [e for e in (place.address, place.width) if isinstance(e, Expr)]
+
+
+def _place_exprs(op: Op) -> Iterable[Expr]:
+    for place in (*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])):
+        yield from _exprs(place)

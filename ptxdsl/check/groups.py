@@ -1,0 +1,147 @@
+"""Asynchronous work that completes in groups: bulk stores, cp.async, wgmma.
+
+Work that was started and not waited for is nobody's to rely on: its events are known to no agent until the group that
+they are in is waited for, by the agent that started it, or told by a barrier.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.findings import Unproved
+from ptxdsl.check.program import Cannot, Step
+from ptxdsl.check.slots import Part, check, touches_of
+from ptxdsl.check.states import State
+from ptxdsl.check.threads import Mask
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Op
+
+_MECHANISMS = frozenset({"bulk-group", "cp-async-group", "wgmma-group"})
+
+
+def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, agent: Agent) -> Step | None:
+    """The step of an operation on groups; what nobody else takes is not modelled."""
+    kind, mechanism = op.kind, op.what.completes_on
+    if kind is Kind.FENCE:
+        return Fence(op)
+    if mechanism in _MECHANISMS:
+        assert mechanism is not None
+        if kind in (Kind.ASYNC_COPY, Kind.ASYNC_MMA):
+            return Start(op, mask, expressions, mechanism)
+        if kind is Kind.COMMIT:
+            return CommitGroup(op, mechanism)
+        if kind is Kind.WAIT_GROUP:
+            return WaitGroup(op, mechanism, expressions)
+    return Cannot(op.span, f"`{op.method or op.name}` is not modelled")
+
+
+class Fence(Step):
+    """A proxy fence shows the async proxy what the threads know of; other fences change nothing here."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(op.span)
+        self.proxy = op.what.proxy == "async" and op.what.space in (None, "shared", "cluster")
+        self.inits = "mbarrier_init" in op.name or "mbarrier_init" in op.name.replace(".", "_")
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        number = agent.number
+        if self.proxy:
+            hidden = context.hidden(state, agent, self.mask)
+            state.proxied[number] |= state.known[number] & ~hidden
+        elif self.inits:
+            bits = 0
+            for barrier in context.barriers:
+                bits |= barrier.init
+            state.proxied[number] |= state.known[number] & bits & ~context.hidden(state, agent, self.mask)
+        return self.number + 1
+
+
+class Start(Step):
+    """A copy or a matrix product that completes with its group."""
+
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions, mechanism: str) -> None:
+        super().__init__(op.span)
+        self.op = op
+        self.acting = mask
+        self.mechanism = mechanism
+        self.asynchronous = op.what.proxy == "async"
+        self.parts = [
+            ([Part(place, op.span, mask, expressions) for place in places], writes)
+            for places, writes in ((op.reads, False), (op.writes, True))
+            if places
+        ]
+        self.unknown = any(place.address is None for place in (*op.reads, *op.writes)) or not self.parts
+        variables = frozenset[int]().union(*(part.variables for parts, _ in self.parts for part in parts))
+        self.variables = tuple(sorted(variables))
+        self._touches: dict[tuple[object, ...], list[Touch]] = {}
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        if self.unknown:
+            raise Unproved(self.op.span, "the shared memory that it reads is not modelled")
+        env = state.environments[agent.number]
+        key = tuple([env[v] for v in self.variables])
+        found = self._touches.get(key)
+        if found is None:
+            found = self._touches[key] = [
+                touch
+                for parts, writes in self.parts
+                for touch in touches_of(
+                    self, parts, context, agent, env, writes=writes, mask=self.acting, asynchronous=self.asynchronous
+                )
+            ]
+        bits = 0
+        for touch in found:
+            check(context, state, agent, touch, self.mask)
+            state.forget(touch.bit)
+            state.live |= touch.bit
+            bits |= touch.bit
+        groups = state.groups[agent.number]
+        current = groups.get(self.mechanism, (0,))
+        groups[self.mechanism] = (current[0] | bits, *(group & ~bits for group in current[1:]))
+        return self.number + 1
+
+
+class CommitGroup(Step):
+    def __init__(self, op: Op, mechanism: str) -> None:
+        super().__init__(op.span)
+        self.mechanism = mechanism
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        groups = state.groups[agent.number]
+        current = groups.get(self.mechanism, (0,))
+        made = (0, *current)
+        while len(made) > 1 and not made[-1]:
+            made = made[:-1]  # an old group that has nothing in it is complete as soon as it is waited for
+        groups[self.mechanism] = made
+        return self.number + 1
+
+
+class WaitGroup(Step):
+    """Waits until at most n groups are under way (cp.async.wait_all: none, the open one too)."""
+
+    def __init__(self, op: Op, mechanism: str, expressions: Expressions) -> None:
+        super().__init__(op.span)
+        self.mechanism = mechanism
+        self.all = op.name.endswith(("wait_all", "wait.all"))
+        value = expressions.constant(op.count) if op.count is not None else 0
+        self.most = value if isinstance(value, int) else 0
+        self.known = isinstance(value, int)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        if not self.known:
+            assert self.span is not None
+            raise Unproved(self.span, "how many groups it waits for is not known when compiling")
+        groups = state.groups[agent.number]
+        current = groups.get(self.mechanism, (0,))
+        keep = 0 if self.all else 1 + self.most
+        done = 0
+        for group in current[keep:]:
+            done |= group
+        left = current[:keep]
+        if any(left):
+            groups[self.mechanism] = left
+        else:
+            groups.pop(self.mechanism, None)
+        state.known[agent.number] |= done
+        state.proxied[agent.number] |= done
+        return self.number + 1

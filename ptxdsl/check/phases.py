@@ -1,0 +1,178 @@
+"""Phases of mbarriers: arrivals, bytes, completions and waits, and that each falls into the phase it is meant for.
+
+A wait for parity p means one phase: the last completed one, or the current one. It means the same one in every schedule
+if, when it begins, the completion before that phase is known to the waiter (else the wait may look too early and be let
+through by an older phase), and if the completion after it knows that the wait is over (else the barrier may run ahead,
+and the parity means the phase after). So too an arrival: the completion before its phase must be known to who arrives,
+unless he alone makes up the phases; else his arrival may fall into the phase before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxdsl.check import blame
+from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.program import WAIT, Step
+from ptxdsl.check.states import Phase, State
+from ptxdsl.check.values import add
+
+
+def need_initialised(
+    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, *, remote: bool = False
+) -> Phase:
+    """The barrier's phase. Raises Fault where its initialisation is not visible to who uses it.
+
+    remote: by the async proxy or another CTA, which takes a fence of the initialising thread as well.
+    """
+    phase = state.phases[barrier.number]
+    if not phase.expected:
+        raise blame.uninitialised(context, state, agent, barrier, step)
+    known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
+    if not known & barrier.init:
+        raise blame.early_use(context, state, agent, barrier, step)
+    if remote and not state.proxied[agent.number] & barrier.init:
+        raise blame.unfenced_init(context, state, agent, barrier, step)
+    return phase
+
+
+def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int) -> None:
+    if state.phases[barrier.number].expected:
+        raise blame.initialised_again(context, state, agent, barrier, step)
+    assert step.span is not None
+    if (step.span, count) not in barrier.initialised:
+        barrier.initialised.append((step.span, count))
+    bits = barrier.init | barrier.last | barrier.before
+    state.forget(bits)
+    state.known[agent.number] |= bits
+    state.live |= bits
+    state.fresh[agent.number] |= barrier.init
+    state.met[agent.number] &= ~barrier.init
+    context.masks[barrier.init] = step.mask
+    state.phases[barrier.number] = Phase(count, count)
+
+
+def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
+    need_initialised(context, state, agent, barrier, step)
+    others = barrier.uses
+    for bit in barrier.waits.values():
+        others |= bit
+    known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
+    if others & state.live & ~known:
+        raise blame.still_live(context, state, agent, barrier, step, others & state.live & ~known)
+    state.phases[barrier.number] = Phase(0, 0)
+    state.live &= ~others
+    state.forget(others)
+
+
+def arrive(
+    context: Context,
+    state: State,
+    agent: Agent,
+    barrier: Barrier,
+    step: Step,
+    count: int,
+    *,
+    announce: Any = 0,
+    complete: Any = 0,
+    brings: int = 0,
+    remote: bool = False,
+) -> None:
+    """count arrivals, ``announce`` bytes that are to come, ``complete`` bytes that have; brings: events told with them.
+
+    What the agent knows goes into the barrier.
+    """
+    phase = need_initialised(context, state, agent, barrier, step, remote=remote)
+    number = agent.number
+    known = state.known[number] & ~context.hidden(state, agent, step.mask)
+    others = phase.arrived & ~(1 << number)
+    if count or announce != 0:
+        sites = barrier.arrivals.setdefault(number, {})
+        sites[step] = max(sites.get(step, 0), count)
+        if not known & barrier.last and not _alone(barrier, number):
+            raise blame.arrives_early(context, state, agent, barrier, step)
+    if count > phase.pending:
+        raise blame.too_many(context, state, agent, barrier, step, count, phase)
+    holder = barrier.holder
+    state.known[holder + 1] |= known | brings
+    state.proxied[holder + 1] |= (state.proxied[number] & known) | brings
+    if context.tracks_uses:
+        use(context, state, agent, barrier)
+        state.known[holder + 1] |= barrier.uses & state.known[number]
+    outstanding = add(add(phase.bytes, announce), complete, -1)
+    pending = phase.pending - count
+    alone = not others and announce == 0 and complete == 0 and not phase.announced
+    phase = Phase(
+        phase.expected,
+        pending,
+        outstanding,
+        phase.parity,
+        phase.arrived | (1 << number if count else 0),
+        phase.announced or announce != 0 or complete != 0,
+        phase.begun,
+    )
+    state.phases[barrier.number] = phase
+    if pending:
+        return
+    if outstanding == 0:
+        _complete(context, state, barrier, agent if alone else None)
+    elif outstanding < 0 if isinstance(outstanding, int) else complete != 0:
+        raise blame.wrong_bytes(context, state, agent, barrier, step, outstanding)
+
+
+def _alone(barrier: Barrier, number: int) -> bool:
+    """Whether an agent is the only one that was ever seen to arrive, without bytes to wait for."""
+    return barrier.arrivals.keys() == {number} and not barrier.copied and not barrier.announced
+
+
+def use(context: Context, state: State, agent: Agent, barrier: Barrier) -> None:
+    """Notes that an agent has used a barrier, for who invalidates it."""
+    bit = context.use_bit(barrier, agent.number)
+    state.forget(bit)
+    state.known[agent.number] |= bit
+    state.live |= bit
+
+
+def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | None) -> None:
+    """The phase is complete. alone: the agent whose arrivals made it up, who knows it therefore."""
+    holder, last, before = barrier.holder, barrier.last, barrier.before
+    brought = state.known[holder + 1]
+    waits = 0
+    for bit in barrier.waits.values():
+        waits |= bit
+    late = waits & state.live & ~brought
+    if late:
+        raise blame.runs_ahead(context, state, barrier, late)
+    state.live &= ~waits
+    drop = ~(waits | last | before)
+    state.known = [(k & drop) | before if k & last else k & drop for k in state.known]
+    seen = state.proxied[holder + 1]
+    state.known[holder] = (brought & drop) | last | before
+    state.proxied[holder] = seen
+    state.known[holder + 1] = state.proxied[holder + 1] = 0
+    phase = state.phases[barrier.number]
+    state.phases[barrier.number] = Phase(phase.expected, phase.expected, 0, phase.parity ^ 1, begun=True)
+    if alone is not None:
+        state.known[alone.number] |= last | before
+
+
+def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, parity: int) -> int:
+    """Waits for a parity: the number of the next step, or WAIT."""
+    phase = need_initialised(context, state, agent, barrier, step)
+    number = agent.number
+    barrier.waiters.setdefault(number, step)
+    if phase.parity == parity & 1:
+        return WAIT
+    if not state.known[number] & barrier.before:
+        raise blame.looks_early(context, state, agent, barrier, step)
+    holder = barrier.holder
+    gained = state.known[holder]
+    state.known[number] |= gained
+    state.proxied[number] |= state.proxied[holder]
+    state.fresh[number] &= ~gained
+    state.met[number] &= ~gained
+    bit = context.wait_bit(barrier, number)
+    state.forget(bit)
+    state.known[number] |= bit
+    state.live |= bit
+    return step.number + 1

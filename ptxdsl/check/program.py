@@ -1,0 +1,205 @@
+"""An agent's program: the kernel's, cut to what its threads do, as a list of steps.
+
+Branches on thread ids are gone: a step of a part of the agent's threads has a mask. A step runs on a state and gives
+the number of the next one; ``WAIT`` where it cannot go on yet, ``ASK`` where a test must be decided first
+(``Context.asked`` has the outcomes).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ptxdsl.check.arithmetic import operate
+from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.counters import LARGE_TRIP
+from ptxdsl.check.expressions import Expressions, Function
+from ptxdsl.check.findings import Unproved
+from ptxdsl.check.states import LEFT, State
+from ptxdsl.check.threads import Mask
+from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add
+from ptxdsl.protocol.model import Expr, uniform
+from ptxdsl.source import Span
+
+WAIT = -1
+ASK = -2
+END = -3
+
+Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counter, which of its like
+
+
+class Step:
+    """number: its place in the agent's list. span: the source's. nesting: the loops around it."""
+
+    mask: Mask = 0
+    blocks: ClassVar[bool] = False  # whether it may wait
+
+    def __init__(self, span: Span | None) -> None:
+        self.span = span
+        self.number = 0
+        self.nesting: Nesting = ()
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        raise NotImplementedError
+
+    def decide(self, context: Context, state: State, agent: Agent, test: Value) -> int | None:
+        """The truth of a test, None where it must be decided first."""
+        if type(test) is int:
+            return test
+        env = state.environments[agent.number]
+        nest = [(group, env[variable], ordinal) for group, variable, ordinal in self.nesting]
+        settled = state.facts.settle(test, nest, context.counters.threshold)
+        if isinstance(settled, int):
+            return settled
+        if settled is None:
+            assert self.span is not None
+            raise Unproved(self.span, "a condition depends on data, or differs between threads")
+        context.asked = (self, agent, test, settled)
+        return None
+
+
+class Assignment(Step):
+    def __init__(self, targets: tuple[int, ...], functions: list[Function]) -> None:
+        super().__init__(None)
+        self.pairs = list(zip(targets, functions, strict=True))
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        values = [(target, function(env)) for target, function in self.pairs]
+        for target, value in values:
+            env[target] = value
+        return self.number + 1
+
+
+class Advance(Step):
+    """``variable = start + turns * step`` for a variable that a loop advances by an unknown step."""
+
+    def __init__(self, variable: int, start: int, turn: int, step: Function, group: int) -> None:
+        super().__init__(None)
+        self.variable, self.start, self.turn, self.step, self.group = variable, start, turn, step, group
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        turns = context.symbols.index(env[self.turn] + 1, ((self.group, 1, 1),))
+        amount = operate("mul", (turns, self.step(env)), 64, 64, context.symbols)
+        env[self.variable] = UNKNOWN if amount is UNKNOWN else add(env[self.start], amount)
+        return self.number + 1
+
+
+class Go(Step):
+    def __init__(self, target: int = 0) -> None:
+        super().__init__(None)
+        self.target = target
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        return self.target
+
+
+class Choose(Step):
+    """Goes on where the condition holds, else to ``target``."""
+
+    def __init__(self, condition: Function, span: Span) -> None:
+        super().__init__(span)
+        self.condition = condition
+        self.target = 0
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        truth = self.decide(context, state, agent, self.condition(state.environments[agent.number]))
+        if truth is None:
+            return ASK
+        return self.number + 1 if truth else self.target
+
+
+class Enter(Step):
+    """A loop's counter gets its first value; starts: variables whose value at the entry is kept."""
+
+    def __init__(self, counter: int, first: Function, starts: list[tuple[int, int]]) -> None:
+        super().__init__(None)
+        self.counter, self.first, self.starts = counter, first, starts
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        env[self.counter] = self.first(env)
+        for variable, kept in self.starts:
+            env[kept] = env[variable]
+        return self.number + 1
+
+
+class Head(Step):
+    """Goes on while the range is not exhausted, else to ``target``."""
+
+    def __init__(self, counter: int, stop: Function, step: int, group: int, span: Span) -> None:
+        super().__init__(span)
+        self.counter, self.stop, self.step, self.group = counter, stop, step, group
+        self.target = 0
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        at, stop = env[self.counter], self.stop(env)
+        if type(at) is int and type(stop) is int:
+            more: int | None = at < stop if self.step > 0 else at > stop
+        elif not isinstance(at, (int, Sum)) or not isinstance(stop, (int, Sum)):
+            assert self.span is not None
+            raise Unproved(self.span, "a loop's trip count depends on data, or differs between threads")
+        else:
+            if type(at) is int:
+                at = context.symbols.index(at, ((self.group, 1, 1),))
+            left = add(at, stop, -1) if self.step > 0 else add(stop, at, -1)
+            more = self.decide(context, state, agent, Test("lt", left) if isinstance(left, Sum) else int(left < 0))
+        if more is None:
+            return ASK
+        return self.number + 1 if more else self.target
+
+
+class Next(Step):
+    def __init__(self, counter: int, step: int, target: int) -> None:
+        super().__init__(None)
+        self.counter, self.step, self.target = counter, step, target
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        value = env[self.counter]
+        env[self.counter] = value + self.step if type(value) is int else add(value, self.step)
+        return self.target
+
+
+class Leave(Step):
+    def __init__(self, counters: list[int]) -> None:
+        super().__init__(None)
+        self.counters = counters
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        for counter in self.counters:
+            env[counter] = LEFT
+        return self.number + 1
+
+
+class End(Step):
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        return END
+
+
+class Cannot(Step):
+    """Something that the model does not have."""
+
+    def __init__(self, span: Span, why: str) -> None:
+        super().__init__(span)
+        self.why = why
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        assert self.span is not None
+        raise Unproved(self.span, self.why)
+
+
+def large(stop: Expr) -> Expr:
+    """A constant trip count of many turns, taken for an unknown one."""
+    if stop.op == "const" and stop.value >= LARGE_TRIP:
+        return uniform(f"{stop.value} turns", stop.bits)
+    return stop
+
+
+def known_row(expressions: Expressions, condition: Expr, mask: Mask) -> Mask | None:
+    return expressions.where(condition, mask)
+
+
+Anything = Any

@@ -1,0 +1,220 @@
+"""The proof of a kernel's protocol, for every trip count and every schedule.
+
+*One schedule is enough.* A barrier only ever lets waiters go on, and who arrives where does not depend on who came
+first (that is checked: ``phases.py``). So all schedules of the same decisions pass the same phases, and what happens
+before what is the same in all of them: one canonical run, each agent as far as it can, decides whether there is a
+deadlock; and whether two accesses can race is decided by what is known to whom in that run (``states.py``), not by its
+luck.
+
+*Decisions* are what the schedule does not give: does a loop go on, is a uniform branch taken. All roles that come to
+the same test find the same answer; the first of them to come is asked, when all others can go no further, and both
+answers are followed (``facts.py``).
+
+*Finitely many states.* States are taken relative: counters of a group move back together by a common period, barriers
+have a parity, knowledge is bits. A state seen before is not followed again; what was proved of it holds here. So
+nested loops, tails and conditional stages of any length come to an end. Where the states are too many, the answer is
+"not provable here".
+
+Source of the idea: marked graphs (Commoner, Holt, Even, Pnueli 1971), which rings with equal bodies are; the states
+here are their reachable markings with the tokens' histories.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxdsl.check import deadlock, endings
+from ptxdsl.check.agents import MAX_AGENTS, Shape, TooManyAgents, agents
+from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.counters import Counters
+from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.findings import Fault, Finding, Unproved
+from ptxdsl.check.flatten import flatten
+from ptxdsl.check.program import ASK, END
+from ptxdsl.check.states import LEFT, Normal, State
+from ptxdsl.check.threads import Block
+from ptxdsl.check.values import Symbols, Value, add, scale
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.record import dataclass
+
+PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
+
+# States at decisions, and steps, after which a proof gives up.
+MAX_STATES = 20_000
+MAX_STEPS = 400_000
+
+
+@dataclass(frozen=True)
+class Proof:
+    """verdict: one of the three above. findings: faults, and for ``not provable here`` why not.
+
+    states, steps: how much was looked at.
+    """
+
+    verdict: str
+    findings: tuple[Finding, ...] = ()
+    reasons: tuple[tuple[Any, str], ...] = ()
+    states: int = 0
+    steps: int = 0
+
+
+def prove(
+    kernel: Kernel, threads: tuple[int, int, int], *, max_states: int = MAX_STATES, max_steps: int = MAX_STEPS
+) -> Proof:
+    """Proves a kernel for blocks of a shape."""
+    search = _Search(kernel, threads, max_states, max_steps)
+    try:
+        search.prepare()
+        search.run()
+    except Unproved as reason:
+        return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
+    except TooManyAgents:
+        why = f"threads go more than {MAX_AGENTS} different ways"
+        return Proof(UNPROVED, (), ((kernel.span, why),), search.states, search.steps)
+    except Fault as fault:
+        return Proof(FAULT, (fault.finding,), (), search.states, search.steps)
+    return Proof(PROVED, (), (), search.states, search.steps)
+
+
+class _Search:
+    def __init__(self, kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int) -> None:
+        self.kernel = kernel
+        self.threads = threads
+        self.max_states = max_states
+        self.max_steps = max_steps
+        self.states = 0
+        self.steps = 0
+
+    def prepare(self) -> None:
+        """Agents with their programs, and the first state."""
+        kernel = self.kernel
+        nodes = list(walk(kernel.program))
+        clusters = any(isinstance(n, Op) and _is_clusters(n) for n in nodes)
+        if clusters and kernel.cluster is None:
+            raise Unproved(kernel.span, "the size of the cluster is not known: say @kernel(cluster=(x, y, z))")
+        shape = kernel.cluster or (1, 1, 1)
+        ctas = shape[0] * shape[1] * shape[2] if clusters else 1
+        self.counters = Counters(kernel)
+        self.symbols = Symbols()
+        block = Block(self.threads)
+        self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas)
+        context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
+        masks = agents(kernel, block)
+        program = Shape(kernel, block)
+        for cta in range(ctas):
+            known = _ranks(cta, shape, self.symbols) if clusters or kernel.cluster else {}
+            for mask in masks:
+                agent = Agent(len(context.agents), mask, cta, mask.bit_count())
+                context.agents.append(agent)
+                context.holders += 1
+                expressions = Expressions(block, mask, self.counters, self.symbols, known)
+                flatten(context, agent, expressions, program)
+        self.normal = Normal(self.counters, self.symbols, [agent.variables for agent in context.agents])
+
+    def first(self) -> State:
+        state = State()
+        for agent in self.context.agents:
+            state.places.append(0)
+            env: list[Any] = [LEFT] * self.counters.fresh
+            for v in agent.variables:
+                env[v] = None
+            state.environments.append(env)
+            state.groups.append({})
+            state.fresh.append(0)
+            state.met.append(0)
+            state.waited.append({})
+        return state
+
+    def run(self) -> None:
+        context = self.context
+        pending = [self.first()]
+        seen: set[Any] = set()
+        while pending:
+            state = pending.pop()
+            context.fit(state)
+            asked = self.advance(state)
+            if asked is None:
+                continue
+            context.fit(state)
+            key = self.normal.key(state)
+            if key in seen:
+                continue
+            seen.add(key)
+            self.states += 1
+            if self.states > self.max_states or self.steps > self.max_steps:
+                raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
+            for outcome in reversed(asked[3]):
+                new = state.copy()
+                new.facts.add(outcome)
+                new.path = (state.path, outcome)
+                pending.append(new)
+
+    def advance(self, state: State) -> Any:
+        """Runs all agents as far as they go; the test that must be decided, None where all is over."""
+        context = self.context
+        places = state.places
+        moved = True
+        asked: dict[int, Any] = {}
+        while moved:
+            moved = False
+            for agent in context.agents:
+                number = agent.number
+                if places[number] == END or number in asked:
+                    continue
+                before = places[number]
+                after = self.go(state, agent)
+                if after == ASK:
+                    asked[number] = context.asked
+                if places[number] != before:
+                    moved = True
+        if asked:
+            return asked[min(asked)]
+        if any(place != END for place in places):
+            raise deadlock.stuck(context, state)
+        endings.check(context, state)
+        return None
+
+    def go(self, state: State, agent: Agent) -> int:
+        """Runs one agent until it waits, asks or ends; its place is in the state."""
+        context, places, steps, number = self.context, state.places, agent.steps, agent.number
+        count = 0
+        while True:
+            at = places[number]
+            step = steps[at]
+            after = step.run(context, state, agent)
+            count += 1
+            if after >= 0:
+                places[number] = after
+                if count > self.max_steps:
+                    raise Unproved(step.span or self.kernel.span, "a role runs too long between two decisions")
+                continue
+            if after == END:
+                places[number] = END
+            self.steps += count
+            return after
+
+
+def _is_clusters(op: Op) -> bool:
+    if op.kind in (Kind.CLUSTER_ARRIVE, Kind.CLUSTER_WAIT) or op.what.space == "cluster":
+        return True
+    places = [*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])]
+    return any(place.address is not None and _maps(place.address) for place in places)
+
+
+def _maps(expr: Any) -> bool:
+    return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)
+
+
+def _ranks(cta: int, shape: tuple[int, int, int], symbols: Symbols) -> dict[str, Value]:
+    """What a CTA of a cluster knows of its place."""
+    x, y, z = shape
+    at = {"x": cta % x, "y": cta // x % y, "z": cta // (x * y)}
+    known: dict[str, Value] = {"cluster_ctarank": cta, "cluster_nctarank": x * y * z}
+    for axis, size in zip("xyz", shape, strict=True):
+        cluster = symbols.symbol(f"clusterid_{axis}", 0)
+        known[f"cluster_ctaid_{axis}"] = at[axis]
+        known[f"cluster_nctaid_{axis}"] = size
+        known[f"clusterid_{axis}"] = cluster
+        known[f"ctaid_{axis}"] = add(scale(cluster, size), at[axis])
+    return known

@@ -1,0 +1,207 @@
+"""Slots: accesses to shared memory, each ordered with whatever touches the same bytes.
+
+An access is an event of its site, agent and bytes. Before it happens, everything that conflicts with it (the same
+bytes, one of both writes, not the same threads in program order) must be known to the agent: it happened before in
+every schedule. Where it is not, the two race, and what is missing between them says which class of fault it is:
+
+* the access is outside the bracket of its role (after the commit, after the release): it comes too late;
+* it is on another stage than the one that its role holds: a stale index;
+* the reader does not wait for the writer: read before full; the writer does not wait for the reader: overwritten;
+* the other one is asynchronous and its own thread has not waited for it: undrained.
+
+Threads' own accesses that the async proxy must see, or may overwrite, need a proxy fence on the way as well.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from ptxdsl.check.blame_slots import race, unfenced
+from ptxdsl.check.brackets import describe
+from ptxdsl.check.context import Agent, Context, Intervals, Places, Touch, intervals_of, merged, moved
+from ptxdsl.check.expressions import Environment, Expressions, Function
+from ptxdsl.check.program import Step
+from ptxdsl.check.states import State
+from ptxdsl.check.threads import Mask
+from ptxdsl.check.values import UNKNOWN, Sum
+from ptxdsl.protocol.model import CTA_SHIFT, Array, Expr, Place
+from ptxdsl.source import Span
+
+_AT = (1 << CTA_SHIFT) - 1
+
+
+class Part:
+    """One place of an access: from an agent's variables to bytes.
+
+    spread: loop counters with the values that all count at once (none: any).
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        span: Span,
+        mask: Mask,
+        expressions: Expressions,
+        spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
+    ) -> None:
+        self.span = span
+        self.width = place.width
+        self.spread = tuple((v, values) for v, values in spread)
+        self.function: Function = lambda env: UNKNOWN
+        self.lanes: tuple[int, ...] | None = None
+        self.variables: frozenset[int] = frozenset()
+        self.root = 0
+        if place.address is not None:
+            self.function, lanes, self.variables = expressions.split(place.address, mask)
+            self.root = expressions.root(place.address)
+            self.lanes = None if lanes is None else tuple(lanes)
+        self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
+        if isinstance(place.width, Expr):
+            self.variables |= expressions.variables(place.width)
+        self.slot_function = None if place.address is None else expressions.slot(place.address)
+        self._base: dict[int, Intervals] = {}
+
+    def base(self, width: int) -> Intervals:
+        found = self._base.get(width)
+        if found is None:
+            found = self._base[width] = intervals_of(list(self.lanes) if self.lanes is not None else [0], width)
+        return found
+
+    def bytes_of(self, env: Environment) -> int | None:
+        """The width of each thread's access; of an unknown one the most that it can be, None where that is unknown."""
+        if self.width_function is None:
+            return self.width if isinstance(self.width, int) else None
+        value = self.width_function(env)
+        if isinstance(value, int):
+            return value
+        if isinstance(value, Sum) and len(value.terms) == 1 and value.terms[0][1] == 1:
+            high = value.terms[0][0].high
+            return high + value.constant if high < 1 << 40 else None
+        return None
+
+    def addresses(self, env: Environment) -> list[int] | None:
+        """The shared part of the address, for all values of the spread; None where it is unknown."""
+        if not self.spread:
+            value = self.function(env)
+            return [value] if type(value) is int else None
+        if any(v in self.variables and not values for v, values in self.spread):
+            return None
+        turning = [(v, values) for v, values in self.spread if v in self.variables]
+        env = env[:]
+        found = []
+        for values in product(*(values for _, values in turning)):
+            for (v, _), value in zip(turning, values, strict=True):
+                env[v] = value
+            address = self.function(env)
+            if type(address) is not int:
+                return None
+            found.append(address)
+        return found
+
+
+def touches_of(
+    step: Step,
+    parts: list[Part],
+    context: Context,
+    agent: Agent,
+    env: Environment,
+    *,
+    writes: bool,
+    mask: Mask,
+    atomic: bool = False,
+    asynchronous: bool = False,
+) -> list[Touch]:
+    """The events of accesses, one for each array."""
+    found: dict[tuple[Array | None, int], list[tuple[Intervals, Places, bool]]] = {}
+    slot = None
+    for part in parts:
+        width = part.bytes_of(env)
+        addresses = part.addresses(env)
+        if slot is None and part.slot_function is not None:
+            value = part.slot_function(env)
+            slot = value if type(value) is int else None
+        if addresses is None or width is None:
+            array = context.array((addresses[0] if addresses else part.root) & _AT)
+            base = array.base if array is not None else 0
+            whole = ((base, base + (array.bytes if array is not None and array.bytes is not None else 1 << 18)),)
+            found.setdefault((array, agent.cta), []).append((whole, (), False))
+            continue
+        for address in addresses:
+            rank = address >> CTA_SHIFT
+            at = address & _AT
+            array = context.array(at)
+            where = array, rank - 1 if rank else agent.cta
+            found.setdefault(where, []).append((moved(part.base(width), at), ((part.lanes, at, width),), True))
+    made = []
+    for (array, cta), pieces in found.items():
+        made.append(
+            context.touch(
+                step,
+                agent,
+                array,
+                cta,
+                merged([intervals for intervals, _, _ in pieces]),
+                writes=writes,
+                mask=mask,
+                atomic=atomic,
+                asynchronous=asynchronous,
+                slot=slot,
+                places=tuple(place for _, places, _ in pieces for place in places),
+                exact=all(exact for _, _, exact in pieces),
+            )
+        )
+    return made
+
+
+def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask) -> None:
+    """Raises Fault where something that conflicts with a touch is not known to have happened before."""
+    number = agent.number
+    known = state.known[number] & ~context.hidden(state, agent, mask)
+    missing = touch.conflicts & state.live & ~known
+    own = state.fresh[number]
+    if own:
+        missing |= touch.across & own | touch.within & own & ~state.met[number]
+    if missing:
+        raise race(context, state, agent, touch, missing)
+    if touch.asynchronous:
+        unseen = touch.conflicts & state.live & context.plain & ~state.proxied[number]
+        if unseen:
+            raise unfenced(context, state, agent, touch, unseen)
+
+
+class Access(Step):
+    """Reads or writes of an agent's threads between two other steps, in any order."""
+
+    def __init__(self, parts: list[Part], writes: bool, atomic: bool) -> None:
+        super().__init__(parts[0].span)
+        self.parts = parts
+        self.writes = writes
+        self.atomic = atomic
+        self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in parts))))
+        self._known: dict[tuple[object, ...], list[Touch]] = {}
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        key = tuple([env[v] for v in self.variables])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = touches_of(
+                self, self.parts, context, agent, env, writes=self.writes, mask=self.mask, atomic=self.atomic
+            )
+            for touch in found:
+                describe(context, state, agent, touch)
+        for touch in found:
+            check(context, state, agent, touch, self.mask)
+            happen(state, agent.number, touch.bit)
+        return self.number + 1
+
+
+def happen(state: State, number: int, bit: int) -> None:
+    """An access of an agent's own threads: known to them, and anew to all others."""
+    keep = ~bit
+    state.known = [k & keep for k in state.known]
+    state.proxied = [k & keep for k in state.proxied]
+    state.known[number] |= bit
+    state.live |= bit
+    state.fresh[number] |= bit
+    state.met[number] &= keep

@@ -1,0 +1,261 @@
+"""A state of the whole kernel in a proof: where each agent is, what the barriers have, and who knows what.
+
+*Knowledge* is what happens-before is here. Everything that matters later (the last access of an agent to some bytes,
+the last completion of a barrier's phase, …) is an event with a bit; an agent or a barrier *knows* an event if it
+happened before, in every schedule. An agent's knowledge goes into the barrier at which it arrives, and that of the
+completed phase to those who waited for it. When an event happens anew nobody else knows it any more. So knowledge is
+finite, whatever has happened, and two states with the same knowledge go on alike.
+
+``proxied`` is the part of the knowledge that went through a proxy fence: what the async proxy sees of the threads' own
+accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ptxdsl.check.counters import Counters
+from ptxdsl.check.facts import Bounds, Facts, Key, moving_groups
+from ptxdsl.check.values import Atom, Sum, Symbols, total
+from ptxdsl.record import dataclass
+
+
+class _Left:
+    """The counter of a loop that was left."""
+
+    def __repr__(self) -> str:
+        return "left"
+
+
+LEFT = _Left()
+NOT_BEGUN = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A barrier's state. expected: arrivals a phase, 0: not initialised. parity: of the current phase.
+
+    arrived: agents that have arrived in this phase, as bits. announced: whether bytes were counted in this phase.
+    begun: whether a phase is complete.
+    """
+
+    expected: int
+    pending: int
+    bytes: Any = 0
+    parity: int = 0
+    arrived: int = 0
+    announced: bool = False
+    begun: bool = False
+
+
+UNINITIALISED = Phase(0, 0)
+
+
+class State:
+    """places: each agent's step. environments: their variables. facts: what is decided.
+
+    known, proxied: by holder (agents, then what barriers hold). live: events that have happened. phases: of mbarriers.
+    meetings: of named, CTA and cluster barriers. groups: of each agent, asynchronous work that it has not waited for,
+    by mechanism: the open group, then the committed ones. fresh: of each agent, its own events since its threads last
+    met; met: those of them that the lanes of each warp have met after. path: decisions taken, the latest first.
+    """
+
+    __slots__ = (
+        "environments", "facts", "fresh", "groups", "known", "live", "meetings", "met", "path", "phases", "places",
+        "proxied", "waited",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        self.environments: list[list[Any]] = []
+        self.facts = Facts({}, {})
+        self.known: list[int] = []
+        self.proxied: list[int] = []
+        self.live = 0
+        self.phases: list[Phase] = []
+        self.meetings: dict[Any, Any] = {}
+        self.groups: list[dict[str, tuple[int, ...]]] = []
+        self.fresh: list[int] = []
+        self.met: list[int] = []
+        self.waited: list[dict[int, Any]] = []
+        self.path: Any = None
+
+    def copy(self) -> State:
+        new = State.__new__(State)
+        new.places = self.places[:]
+        new.environments = [env[:] for env in self.environments]
+        new.facts = self.facts.copy()
+        new.known = self.known[:]
+        new.proxied = self.proxied[:]
+        new.live = self.live
+        new.phases = self.phases[:]
+        new.meetings = dict(self.meetings)
+        new.groups = [dict(g) for g in self.groups]
+        new.fresh = self.fresh[:]
+        new.met = self.met[:]
+        new.waited = [dict(w) for w in self.waited]
+        new.path = self.path
+        return new
+
+    def forget(self, bits: int) -> None:
+        """Events that happen anew, or are over, are known to nobody."""
+        keep = ~bits
+        self.known = [k & keep for k in self.known]
+        self.proxied = [k & keep for k in self.proxied]
+
+
+class Normal:
+    """Finds the normal form of states: counters of a group moved back together by a multiple of the period."""
+
+    def __init__(self, counters: Counters, symbols: Symbols, variables: Sequence[Sequence[int]]) -> None:
+        """variables: those that each agent's program looks at."""
+        self.counters = counters
+        self.symbols = symbols
+        self.plain: list[tuple[int, int]] = []
+        self.counting: list[tuple[int, int, tuple[tuple[int, int, int], ...]]] = []
+        for agent, own in enumerate(variables):
+            for v in own:
+                group = counters.group(v)
+                rates = counters.derived.get(v, {})
+                if group is not None:
+                    self.counting.append((agent, v, ((group, 1, 1),)))
+                elif rates and -1 not in rates:
+                    self.counting.append((agent, v, tuple((g, turns, growth) for g, (turns, growth) in rates.items())))
+                else:
+                    self.plain.append((agent, v))
+
+    def key(self, state: State) -> tuple[Any, ...]:
+        self._prune(state)
+        shifts = self._shifts(state)
+        environments = []
+        all_of = state.environments
+        for agent, v in self.plain:
+            value = all_of[agent][v]
+            environments.append(value if type(value) is int or value is None else self.shifted(value, shifts))
+        for agent, v, rates in self.counting:
+            value = all_of[agent][v]
+            if type(value) is int:
+                for group, turns, growth in rates:
+                    value -= shifts.get(group, 0) // turns * growth
+            elif value is not None:
+                value = self.shifted(value, shifts)
+            environments.append(value)
+        moving = tuple(sorted(self._facts(state.facts.moving, shifts), key=repr)) if state.facts.moving else ()
+        return (
+            tuple(state.places),
+            tuple(environments),
+            tuple(state.known),
+            tuple(state.proxied),
+            state.live,
+            tuple(map(_phase_key, state.phases)),
+            tuple(state.meetings.items()),
+            tuple(tuple(g.items()) for g in state.groups),
+            tuple(state.fresh),
+            tuple(state.met),
+            frozenset(state.facts.absolute.items()),
+            moving,
+        )
+
+    def _shifts(self, state: State) -> dict[int, int]:
+        least: dict[int, int] = {}
+
+        def see(group: int, value: int) -> None:
+            least[group] = min(least.get(group, value), value)
+
+        for agent, v, rates in self.counting:
+            if len(rates) == 1 and rates[0][1:] == (1, 1):
+                value = state.environments[agent][v]
+                if type(value) is int:
+                    see(rates[0][0], value)
+        for (terms, around, _), bounds in state.facts.moving.items():
+            for group, value, _ in around:
+                see(group, value)
+            for group, turns, growth in bounds.rates:
+                for bound in (bounds.low, bounds.high):
+                    if abs(bound) < 1 << 61:
+                        see(group, abs(bound * turns // growth))
+            for atom, _ in terms:
+                if atom.moving:
+                    for index in _indices(atom):
+                        for group, _, growth in index.name[1]:
+                            see(group, abs(index.name[0] // growth))
+        period, threshold = self.counters.period, self.counters.threshold
+        return {
+            g: (value - threshold) // period * period
+            for g, value in least.items()
+            if value > threshold and g not in self.counters.irregular
+        }
+
+    def _facts(self, moving: dict[Key, Bounds], shifts: dict[int, int]) -> Iterable[Any]:
+        for (terms, around, ordinal), bounds in moving.items():
+            by = sum(shifts.get(g, 0) // turns * growth for g, turns, growth in bounds.rates)
+            low = bounds.low - by if bounds.low > -(1 << 61) else None
+            high = bounds.high - by if bounds.high < 1 << 61 else None
+            parts = tuple((self._atom(atom, shifts), c) for atom, c in terms)
+            outside = tuple((g, value - shifts.get(g, 0), n) for g, value, n in around)
+            yield tuple((a.number, c) for a, c in parts), outside, ordinal, low, high, bounds.rates
+
+    def shifted(self, value: Any, shifts: dict[int, int]) -> Any:
+        if not isinstance(value, Sum) or not value.moving:
+            return value
+        terms: dict[Atom, int] = {}
+        for atom, coefficient in value.terms:
+            new = self._atom(atom, shifts)
+            terms[new] = terms.get(new, 0) + coefficient
+        return total(value.constant, terms)
+
+    def _atom(self, atom: Atom, shifts: dict[int, int]) -> Atom:
+        if not atom.moving:
+            return atom
+        if atom.op == "index":
+            value, rates = atom.name
+            for group, turns, growth in rates:
+                value -= shifts.get(group, 0) // turns * growth
+            return self.symbols.atom("index", (value, rates))
+        args = tuple(self.shifted(a, shifts) for a in atom.args)
+        return self.symbols.atom(atom.op, atom.name, args, atom.low, atom.high)
+
+    def _prune(self, state: State) -> None:
+        """Drops facts that no agent can come to any more."""
+        moving = state.facts.moving
+        if not moving:
+            return
+        stale = [key for key, bounds in moving.items() if self._is_stale(state, key, bounds)]
+        for key in stale:
+            del moving[key]
+
+    def _is_stale(self, state: State, key: Key, bounds: Bounds) -> bool:
+        terms, around, _ = key
+        if around:
+            group, value, _ = around[0]
+            return self._beyond(state, group, value)
+        groups = {g for g, _, _ in bounds.rates}
+        for atom, _ in terms:
+            if atom.moving:
+                groups |= moving_groups(atom)
+        return bool(groups) and all(self._beyond(state, g, 1 << 60) for g in groups)
+
+    def _beyond(self, state: State, group: int, value: int) -> bool:
+        """Whether all agents have passed a turn of their loops of a group, or have none."""
+        for agent, v, rates in self.counting:
+            if len(rates) == 1 and rates[0] == (group, 1, 1):
+                at = state.environments[agent][v]
+                if at is NOT_BEGUN or (type(at) is int and at <= value):
+                    return False
+        return True
+
+
+def _phase_key(phase: Phase) -> tuple[Any, ...]:
+    return phase.expected, phase.pending, phase.bytes, phase.parity, phase.arrived, phase.announced, phase.begun
+
+
+def _indices(atom: Atom) -> list[Atom]:
+    if atom.op == "index":
+        return [atom]
+    found = []
+    for arg in atom.args:
+        for inner, _ in arg.terms if isinstance(arg, Sum) else ():
+            if inner.moving:
+                found += _indices(inner)
+    return found

@@ -1,0 +1,233 @@
+"""Values of a proof: integers, and sums of what nobody knows before the launch.
+
+A value is an int, a ``Sum`` (a constant and multiples of atoms), a ``Test`` (a truth value that compares a Sum with 0,
+or is made of such) or ``UNKNOWN``. An ``Atom`` is a
+launch parameter, a number of a CTA, or an operation that is not linear; equal ones are one object, so equal values are
+found equal by their form. Sums do not wrap: the proof holds for launches where trip counts, sizes and offsets fit
+their types.
+
+Loop counters are ints, whatever they have grown to. Where one is added to what is unknown it becomes an atom ``index``
+with its value, and with the rates at which it grows, so that two states that differ by a number of turns can be
+recognised as alike (``states.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ptxdsl.protocol.model import compute
+
+INFINITE = 1 << 62
+
+
+class Unknown:
+    """A value that nothing is known of; it may differ between threads."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN = Unknown()
+
+
+class Atom:
+    """op: ``symbol`` (name), ``index`` (value; rates by group), else an operation over args (values).
+
+    low, high: bounds that hold whatever the launch. moving: whether an index is in it.
+    """
+
+    __slots__ = ("args", "high", "low", "moving", "name", "number", "op")
+
+    def __init__(self, number: int, op: str, name: Any, args: tuple[Any, ...], low: int, high: int) -> None:
+        self.number = number
+        self.op = op
+        self.name = name
+        self.args = args
+        self.low = low
+        self.high = high
+        self.moving = op == "index" or any(isinstance(a, Sum) and a.moving for a in args)
+
+    def __repr__(self) -> str:
+        if self.op == "symbol":
+            return str(self.name).partition("#")[0]
+        if self.op == "index":
+            return str(self.name[0])
+        return f"{self.op}({', '.join(map(repr, self.args))})"
+
+
+class Sum:
+    """constant + the sum of coefficient * atom; never without atoms. terms are in the order of the atoms' numbers."""
+
+    __slots__ = ("constant", "hashed", "terms")
+
+    def __init__(self, constant: int, terms: tuple[tuple[Atom, int], ...]) -> None:
+        self.constant = constant
+        self.terms = terms
+        self.hashed = hash((constant, terms))
+
+    @property
+    def moving(self) -> bool:
+        return any(atom.moving for atom, _ in self.terms)
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Sum) and self.constant == other.constant and self.terms == other.terms
+
+    def __repr__(self) -> str:
+        parts = [repr(a) if c == 1 else f"{c}*{a!r}" for a, c in self.terms]
+        return " + ".join([*parts, str(self.constant)] if self.constant else parts)
+
+
+Value = int | Sum | Any
+
+
+def total(constant: int, terms: Mapping[Atom, int]) -> Value:
+    """A sum in its normal form."""
+    kept = sorted(((a, c) for a, c in terms.items() if c), key=_number)
+    return Sum(constant, tuple(kept)) if kept else constant
+
+
+def _number(term: tuple[Atom, int]) -> int:
+    return term[0].number
+
+
+def add(a: Value, b: Value, sign: int = 1) -> Value:
+    """a + sign * b, of ints and Sums."""
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return a + sign * b
+        if sign == 1:
+            return Sum(a + b.constant, b.terms)
+        return Sum(a - b.constant, tuple((atom, -c) for atom, c in b.terms))
+    if isinstance(b, int):
+        return Sum(a.constant + sign * b, a.terms)
+    terms = dict(a.terms)
+    for atom, c in b.terms:
+        terms[atom] = terms.get(atom, 0) + sign * c
+    return total(a.constant + sign * b.constant, terms)
+
+
+def scale(a: Value, factor: int) -> Value:
+    if isinstance(a, int):
+        return a * factor
+    return Sum(a.constant * factor, tuple((atom, c * factor) for atom, c in a.terms)) if factor else 0
+
+
+class Test:
+    """A truth value. op: ``lt`` (value < 0), ``eq`` (value == 0), ``not`` (args), ``and``, ``or``."""
+
+    __slots__ = ("args", "op", "value")
+
+    def __init__(self, op: str, value: Value = 0, args: tuple[Any, ...] = ()) -> None:
+        self.op = op
+        self.value = value
+        self.args = args
+
+    def __repr__(self) -> str:
+        if self.op in ("lt", "eq"):
+            return f"{self.value!r} {'<' if self.op == 'lt' else '=='} 0"
+        return f"{self.op}({', '.join(map(repr, self.args))})"
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.op, self.value, *(a.key() if isinstance(a, Test) else a for a in self.args))
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Test) and self.key() == other.key()
+
+
+def negated(test: Any) -> Any:
+    if isinstance(test, int):
+        return 1 - test
+    if isinstance(test, Test):
+        return test.args[0] if test.op == "not" else Test("not", 0, (test,))
+    return UNKNOWN
+
+
+class Symbols:
+    """The atoms of one proof."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Any, ...], Atom] = {}
+
+    def atom(self, op: str, name: Any, args: tuple[Any, ...] = (), low: int = -INFINITE, high: int = INFINITE) -> Atom:
+        key = (op, name, args)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = Atom(len(self.known), op, name, args, low, high)
+        return found
+
+    def symbol(self, name: str, low: int = -INFINITE) -> Sum:
+        return Sum(0, ((self.atom("symbol", name, (), low), 1),))
+
+    def index(self, value: int, rates: tuple[tuple[int, int, int], ...]) -> Sum:
+        """A value that has grown with loops. rates: (group, turns, growth): what so many turns of the group add."""
+        return Sum(0, ((self.atom("index", (value, rates)), 1),))
+
+    def operation(self, op: str, args: tuple[Any, ...], bits: int) -> Value:
+        """What is no sum, as an atom of its own."""
+        if any(a is UNKNOWN for a in args):
+            return UNKNOWN
+        low, high = -INFINITE, INFINITE
+        last = args[-1]
+        if op in ("mod.s", "mod.u") and isinstance(last, int) and last > 0:
+            low, high = 0, last - 1
+        elif op == "and" and isinstance(last, int) and last >= 0:
+            low, high = 0, last
+        elif op in ("min.s", "min.u") and isinstance(last, int):
+            high = last
+        elif op in ("max.s", "max.u") and isinstance(last, int):
+            low = last
+        elif op.endswith(".u"):
+            low = 0
+        return Sum(0, ((self.atom(op, bits, args, low, high), 1),))
+
+
+def plain(value: Value, known: Callable[[Atom], int | None]) -> int | None:
+    """The int that a value is when atoms are as ``known`` says, or None."""
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, Sum):
+        return None
+    result = value.constant
+    for atom, coefficient in value.terms:
+        part = _atom_value(atom, known)
+        if part is None:
+            return None
+        result += coefficient * part
+    return result
+
+
+def _atom_value(atom: Atom, known: Callable[[Atom], int | None]) -> int | None:
+    if atom.op == "index":
+        return int(atom.name[0])
+    if atom.op in ("symbol", "load"):
+        return known(atom)
+    args = [plain(a, known) if not isinstance(a, Test) else truth(a, known) for a in atom.args]
+    if any(a is None for a in args):
+        return None
+    return compute(atom.op, [a for a in args if a is not None], atom.name, 64)
+
+
+def truth(test: Any, known: Callable[[Atom], int | None]) -> int | None:
+    """A test when atoms are as ``known`` says."""
+    if isinstance(test, int):
+        return test
+    if not isinstance(test, Test):
+        return None
+    if test.op in ("lt", "eq"):
+        value = plain(test.value, known)
+        return None if value is None else int(value < 0 if test.op == "lt" else value == 0)
+    args = [truth(a, known) for a in test.args]
+    if any(a is None for a in args):
+        return None
+    if test.op == "not":
+        return 1 - int(args[0] or 0)
+    return int(all(args) if test.op == "and" else any(args))
