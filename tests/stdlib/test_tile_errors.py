@@ -1,0 +1,98 @@
+"""Tiles, tensor copies and warpgroup products that cannot be: errors at the call, with the numbers that are wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxdsl.diagnostics import CompileError
+from ptxdsl.driver import compile_source
+from ptxdsl.options import Options
+from ptxdsl.source import Source
+
+HEAD = """
+from layout import SharedTile, TensorMapSwizzle, TileRing, dynamic_shared
+from matrix_memory import ld_matrix, st_matrix
+from pending import Pending
+from tma import tma_load, tma_store, cp_async_bulk_tensor_prefetch
+from wgmma import WGMMAAccumulator, load_operand, store_accumulator, wgmma_async, wgmma_wait_group_sync
+from wgmma_rare import wgmma_bits_async, wgmma_sparse_async
+
+comptime BF16 = DType.bfloat16
+comptime F32 = DType.float32
+
+@kernel(threads=128)
+def k(map: TensorMap, bar: Int32):
+    var memory = external_memory[UInt8, address_space=.SHARED, alignment=1024]()
+    var bars = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED]()
+    var a = SharedTile[BF16, 64, 64](memory)
+    var b = SharedTile[BF16, 128, 64](memory)
+    var acc = Pending(WGMMAAccumulator[F32, 64, 128]())
+"""
+
+CASES = {
+    # tiles
+    "_ = SharedTile[BF16, 64, 100](memory)": "100 columns of DType.bfloat16 are not made of boxes of 64",
+    "_ = SharedTile[BF16, 64, 32](memory)": None,  # half a row of a swizzle is a tile, if no operand
+    "_ = SharedTile[BF16, 64, 128, box_cols=128](memory)": "a row of 256 bytes is longer than the swizzle's 128",
+    "_ = SharedTile[BF16, 64, 64, box_cols=32](memory)":
+        "a row of a swizzled box has the swizzle's 128 bytes, this one 64",
+    "_ = SharedTile[DType.uint8, 8, 8](memory)": "a row of a box has a multiple of 16 bytes, not 8",
+    "_ = b.row_block[48](0)": "128 rows are not divided into blocks of 48",
+    "_ = b.row_block[4](0)": "a part of a swizzled tile has a multiple of 8 rows, not 4",
+    "_ = b.col_block[32](0)": "a part of a tile has whole boxes of 64 columns, not 32",
+    "_ = b.load[16](0, 0)": "16 bytes at most lie together, not 32",
+    "_ = TileRing[SharedTile[BF16, 4, 64], 3](memory)":
+        "a tile of 512 bytes in a ring has a multiple of its alignment, 1024",
+    "_ = dynamic_shared[240000]()": "the kernel uses 240000 bytes of shared memory, a block has 232448",
+    # copies
+    "tma_load(b.row_block[64](0), map, bars, [0, 0])":
+        "a copy moves whole boxes of 128 rows, this part of a tile has 64",
+    "tma_load(SharedTile[BF16, 512, 64](memory), map, bars, [0, 0])": "a box has at most 256 rows, not 512",
+    "tma_store(map, [0], a)": "a box of a tensor of one dimension has one row, this tile has 64",
+    "cp_async_bulk_tensor_prefetch(map, [0, 0, 0, 0, 0, 0])": "a tensor has 1 to 5 dimensions, not 6",
+    # products
+    "_ = WGMMAAccumulator[F32, 32, 64]()": "an accumulator has a multiple of 64 rows, not 32",
+    "_ = WGMMAAccumulator[F32, 64, 260]()": "an accumulator has 8, 16, … 256 columns, not 260",
+    "_ = WGMMAAccumulator[DType.int8, 64, 64]()": "products accumulate in float32, float16 or int32, not DType.int8",
+    "_ = wgmma_async(b, b, acc)": "A has 128 rows, the accumulator 64",
+    "_ = wgmma_async(a, a, acc)": "B has 64 columns, the accumulator 128",
+    "_ = wgmma_async(a, SharedTile[BF16, 128, 128](memory), acc)": "A has a K of 64, B one of 128",
+    "_ = wgmma_async(a, SharedTile[DType.float16, 128, 64](memory), acc)":
+        "wgmma does not multiply DType.bfloat16 by DType.float16",
+    "_ = wgmma_async(a, b, Pending(WGMMAAccumulator[DType.float16, 64, 128]()))":
+        "products of DType.bfloat16 are accumulated in float32, not DType.float16",
+    "_ = wgmma_async(SharedTile[BF16, 64, 32](memory), b, acc)": "A swizzled by 128 bytes has rows of as many, not 64",
+    "_ = wgmma_async(SharedTile[BF16, 64, 64, swizzle=TensorMapSwizzle.SWIZZLE_NONE](memory), b, acc)":
+        "A without a swizzle lies in boxes of 16 bytes, not 128: give the tile box_cols=8 or a swizzle",
+    "_ = wgmma_async[b_mn_major=True](SharedTile[F32, 64, 32](memory), SharedTile[F32, 32, 128](memory), acc)":
+        "B of DType.float32 is K-major; only 16-bit types can be MN-major",
+    "_ = wgmma_async[saturate=True](a, b, acc)": "only sums of integers saturate",
+    "_ = wgmma_async[a_mn_major=True](load_operand(a), b, acc)": "an A in registers has no majorness",
+    "_ = wgmma_wait_group_sync[8](acc)": "a wait leaves 0 to 7 groups under way, not 8",
+    "_ = acc[0]": "this result is still being written: wait for it, and use what the wait returns",
+    "store_accumulator(a, wgmma_wait_group_sync(acc), )": None,
+    "store_accumulator[col=96](a, wgmma_wait_group_sync(acc))":
+        "columns 96 to 160 of a result of 128 are stored; they are counted by 16",
+    "store_accumulator(b, wgmma_wait_group_sync(acc))": "the tile has 128 rows, the result 64",
+    "_ = wgmma_wait_group_sync(acc).as_operand[DType.int8]()": "a result becomes an operand of 16 bits, not DType.int8",
+    "_ = wgmma_sparse_async(a, Array[UInt32, 4](fill=0), SharedTile[BF16, 128, 64](memory), acc)":
+        "half of A has a K of 64, so B one of 128 and not of 64",
+    "_ = wgmma_sparse_async(a, Array[UInt32, 3](fill=0), SharedTile[BF16, 128, 128](memory), acc)":
+        "4 steps of K have as many words of metadata, not 3",
+    # matrices of 8 by 8
+    "_ = ld_matrix[8](a.ptr)": "ldmatrix loads 1, 2 or 4 matrices, not 8",
+    "st_matrix(a.ptr, SIMD[BF16, 16](0))": "stmatrix stores 2, 4 or 8 elements of each thread, not 16",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", CASES, ids=str)
+def test_what_is_said(line):
+    source = Source("wrong.pdsl", f"{HEAD}    {line}\n")
+    if CASES[line] is None:
+        compile_source(source, options=Options(arch="sm_90a"))
+        return
+    with pytest.raises(CompileError) as caught:
+        compile_source(source, options=Options(arch="sm_90a"))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.message) == ("E0407", CASES[line])
+    assert said.span.text in line
