@@ -98,7 +98,7 @@ def c_rows(folder: Path, loaded: Any, a: Any, b: Any) -> dict[str, Row]:
     function = ctypes.c_void_p()
     if driver.cuKernelGetFunction(ctypes.byref(function), kernel):
         raise RuntimeError("cuKernelGetFunction failed")
-    config = build_config(Shape((1, 1, 1), (32, 1, 1)), 0, 0, None)
+    config = ctypes.byref(build_config(Shape((1, 1, 1), (32, 1, 1)), 0, 0, None))
     kept = (values, config)
 
     def plain(handle: ctypes.c_void_p) -> Row:

@@ -12,6 +12,7 @@ from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import DriverError, LaunchError, forked, launch_error
 from ptxdsl.cuda.launch import LoadedKernel, Plan
+from ptxdsl.cuda.native import Native
 from ptxdsl.cuda.shape import dimensions
 from ptxdsl.program import Program, device_arch
 from ptxdsl.source import Span
@@ -194,7 +195,7 @@ class Kernel:
 class Launcher:
     """A kernel with its launch shape; calling it launches."""
 
-    __slots__ = ("_given", "_last", "block", "grid", "kernel")
+    __slots__ = ("_given", "_last", "_native", "block", "grid", "kernel")
 
     def __init__(self, kernel: Kernel, given: tuple[Any, Any]) -> None:
         self.kernel = kernel
@@ -203,6 +204,7 @@ class Launcher:
         self.block = dimensions(given[1], "block")
         # the keywords of the last launch and its plan, in one value: threads may launch at the same time
         self._last: tuple[tuple[Any, ...], Plan] | None = None
+        self._native: Native | None = None  # that took the arguments of the last launch without keywords
 
     def __call__(
         self,
@@ -226,16 +228,32 @@ class Launcher:
         end, and a fault or a hang is raised here. Raises CompileError, LaunchError, and DeviceError for a kernel that
         fails in the simulator, or on the GPU with ``timeout``.
         """
+        native = self._native
+        plain = smem is None and cluster is None and target is None and timeout is None and not (cooperative or pdl)
+        if plain and native is not None and not native(arguments, stream):
+            return
         last = self._last
-        if last is not None and last[0] == (smem, cluster, cooperative, pdl, target, timeout):
-            plan = last[1]
-            for quick in plan.quick:
-                status = quick(plan, stream, arguments)
-                if status == 0:
-                    return
-                if status > 0:
-                    self._refused(plan, status)
+        options = (smem, cluster, cooperative, pdl, target, timeout)
+        if last is not None and last[0] == options and self._again(last[1], arguments, stream, plain):
+            return
         self._launch(arguments, smem, stream, cluster, cooperative, pdl, target, timeout)
+
+    def _again(self, plan: Plan, arguments: tuple[Any, ...], stream: Any, plain: bool) -> bool:
+        """Tries the quick ways of a plan that was launched before; whether one of them took the arguments."""
+        for native in plan.native:
+            status = native(arguments, stream)
+            if status == 0:
+                self._native = native if plain else self._native
+                return True
+            if status > 0:
+                self._refused(plan, status)
+        for quick in plan.quick:
+            status = quick(plan, stream, arguments)
+            if status == 0:
+                return True
+            if status > 0:
+                self._refused(plan, status)
+        return False
 
     def _refused(self, plan: Plan, status: int) -> None:
         """Raises for what the driver did not take; returns for a thread without a context, which gets one."""

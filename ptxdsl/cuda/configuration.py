@@ -117,7 +117,7 @@ def _check_fit(
     driver: Driver,
 ) -> None:  # fmt: skip
     """Whether one cluster can run at all: its blocks lie on multiprocessors next to one another."""
-    config = build_config(shape, size, 0, cluster)
+    config = byref(build_config(shape, size, 0, cluster))
     clusters = driver.resident_clusters(function, config)
     if clusters and not (shape.cooperative and prod(shape.grid) > clusters * prod(cluster)):
         return
@@ -137,9 +137,8 @@ def _check_fit(
     )
 
 
-def build_config(shape: Shape, shared: int, stream: int, cluster: Dim3 | None) -> Any:
-    """The driver's launch configuration as a pointer for any number of calls. cluster: one that the kernel itself does
-    not have."""
+def build_config(shape: Shape, shared: int, stream: int, cluster: Dim3 | None) -> LaunchConfig:
+    """The driver's launch configuration, for any number of calls. cluster: one that the kernel itself does not have."""
     attributes: list[LaunchAttribute] = []
 
     def attribute(number: int, *values: int) -> None:
@@ -158,4 +157,4 @@ def build_config(shape: Shape, shared: int, stream: int, cluster: Dim3 | None) -
     if attributes:
         config.attributes = table  # ctypes keeps it alive with the structure
         config.attribute_count = len(attributes)
-    return byref(config)
+    return config

@@ -59,9 +59,11 @@ class Driver(Protocol):
 
     launch_ex: cuLaunchKernelEx with byref objects or None for its four pointers, giving a CUresult. devices: how many
     the process may use. process: the id of the one that opened it. hangs: whether a launch was found not to end.
+    addresses: of cuLaunchKernelEx and cuCtxGetDevice, for machine code; None where there are none.
     """
 
     launch_ex: Any
+    addresses: tuple[int, int] | None
     devices: int
     process: int
     hangs: bool
@@ -111,6 +113,7 @@ class CudaDriver:
         self._cu = library
         self._known: dict[int, Device] = {}
         self.launch_ex = library.launch
+        self.addresses: tuple[int, int] | None = library.addresses
         self.devices = 0
         self.process = os.getpid()
         self.hangs = False  # a kernel does not end: whatever waits for the device would wait for ever

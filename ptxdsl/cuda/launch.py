@@ -6,6 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from ctypes import byref
 from typing import Any
 
 from ptxdsl.artifact import Compiled
@@ -14,8 +15,9 @@ from ptxdsl.cuda.configuration import Shape, build_config, check, shape_of
 from ptxdsl.cuda.driver import Device, Dim3, Driver
 from ptxdsl.cuda.errors import DeviceError, DriverError, LaunchError, forked, launch_error
 from ptxdsl.cuda.fast import Quick, build, write
-from ptxdsl.cuda.library import pointer_to
+from ptxdsl.cuda.library import LaunchConfig, pointer_to
 from ptxdsl.cuda.loading import load_function
+from ptxdsl.cuda.native import Native, Natives, latest
 from ptxdsl.cuda.streams import Current, current_of, exported_stream, library_of, stream_handle
 from ptxdsl.record import replace
 from ptxdsl.signature import KernelSignature
@@ -33,10 +35,12 @@ recent: deque[Plan] = deque(maxlen=8)
 class Plan:
     """A launch shape that has been checked, with the driver's configurations for the streams it went to."""
 
-    __slots__ = ("configs", "kernel", "quick", "shape", "shared")
+    __slots__ = ("__weakref__", "configs", "kernel", "native", "number", "quick", "shape", "shared")
 
     def __init__(self, kernel: LoadedKernel, shape: Shape, shared: int) -> None:
         self.kernel = kernel
+        self.native: list[Native] = []
+        self.number = 0
         self.shape = shape
         self.shared = shared
         self.configs: dict[int, Any] = {}
@@ -48,10 +52,12 @@ class Plan:
         if known is None:
             if len(self.configs) >= _MOST_CONFIGS:
                 self.configs.clear()
-            own = self.kernel.signature.cluster
-            cluster = None if own is not None else self.shape.cluster
-            known = self.configs[stream] = build_config(self.shape, self.shared, stream, cluster)
+            known = self.configs[stream] = byref(self.structure(stream))
         return known
+
+    def structure(self, stream: int) -> LaunchConfig:
+        own = self.kernel.signature.cluster
+        return build_config(self.shape, self.shared, stream, self.shape.cluster if own is None else None)
 
     def __str__(self) -> str:
         return f"kernel '{self.kernel.signature.name}' ({self.shape})"
@@ -74,6 +80,7 @@ class LoadedKernel:
         self.spans = spans
         self.packer = Packer(signature, spans)
         self.quick: list[Quick] = []
+        self.natives = Natives(driver, device, self.packer)
         self._keys: set[tuple[Any, ...]] = set()
         self._plans: dict[Shape, Plan] = {}
         self._lock = threading.Lock()
@@ -101,7 +108,9 @@ class LoadedKernel:
         with self._lock:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            return self._plans.setdefault(shape, Plan(self, shape, shared))
+            known = self._plans.setdefault(shape, Plan(self, shape, shared))
+            self.natives.add_to(known)
+            return known
 
     def _allow(self, size: int) -> None:
         # only ever raised: a smaller launch must not take the room from one that another thread prepares
@@ -188,10 +197,23 @@ class LoadedKernel:
             stream_handle=stream_handle,
             record=recent.append,
             other_device=None if self.driver.devices == 1 else lambda: current_device() != ordinal,
+            often=self._to_machine_code,
         )
         with self._lock:
             self._keys.add(key)
             self.quick.append(quick)
+            self.natives.describe(arguments, library_of(arguments))
+            self._add_natives()
+
+    def _to_machine_code(self) -> None:
+        with self._lock:
+            if not self.natives.wanted:
+                self.natives.wanted = True
+                self._add_natives()
+
+    def _add_natives(self) -> None:
+        for plan in self._plans.values():
+            self.natives.add_to(plan)
 
     def _room(self) -> tuple[bytearray, int, Any]:
         room = self.packer.empty()
@@ -200,11 +222,13 @@ class LoadedKernel:
     def _failed(self, failure: DriverError, what: str, own: Plan | None = None) -> LaunchError:
         if not failure.lost_context:
             return launch_error("E0912", f"the launch of {what} failed: {failure.words}")
-        before = [p for p in reversed(recent) if p is not own]
-        names = list(dict.fromkeys(str(p) for p in before))[:3]
-        culprits = f"one of those launched before is at fault, the latest first: {', '.join(names)}" if names else (
-            "this kernel or one launched before it is at fault"
-        )  # fmt: skip
+        before = [p for p in (*latest(), *reversed(recent)) if p is not own]
+        names = list(dict.fromkeys(str(p) for p in before))[:4]
+        culprits = (
+            f"one of those launched before is at fault, such as {', '.join(names)}"
+            if names
+            else "this kernel or one launched before it is at fault"
+        )
         help = (
             f"launches are asynchronous: {culprits}; a launch with timeout=… waits and says it of its own kernel. The "
             "CUDA context is lost and the process must be started anew"

@@ -121,6 +121,9 @@ class Library:
         address = ctypes.cast(self._functions["cuLaunchKernelEx"], c_void_p).value
         assert address is not None
         self.launch = ctypes.CFUNCTYPE(c_int)(address)
+        current = ctypes.cast(self._functions["cuCtxGetDevice"], c_void_p).value
+        assert current is not None
+        self.addresses = address, current
 
     def _function(self, name: str) -> None:
         found = self._library[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import byref
 from math import prod
 
 from ptxdsl.cuda.configuration import Shape, build_config
@@ -41,7 +42,7 @@ def occupancy(kernel: LoadedKernel, shape: Shape) -> Occupancy:
         blocks = kernel.driver.resident_blocks(function, threads, plan.shared)
         clusters = None
         if cluster is not None:
-            clusters = kernel.driver.resident_clusters(function, build_config(shape, plan.shared, 0, cluster))
+            clusters = kernel.driver.resident_clusters(function, byref(build_config(shape, plan.shared, 0, cluster)))
     except DriverError as failure:
         raise launch_error("E0912", f"the occupancy of {plan} is not known: {failure.words}") from None
     return Occupancy(

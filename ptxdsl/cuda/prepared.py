@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 from ptxdsl.cuda.errors import launch_error
+from ptxdsl.cuda.fast import NOT_MINE, OFTEN
 from ptxdsl.cuda.launch import LoadedKernel, Plan, recent
 from ptxdsl.cuda.library import INVALID_CONTEXT
-from ptxdsl.cuda.streams import Current
+from ptxdsl.cuda.native import FIXED, Stream, functions, stream_of
+from ptxdsl.cuda.native_code import PREPARED
+from ptxdsl.cuda.streams import library_of
 
 
 class Prepared:
@@ -19,75 +23,79 @@ class Prepared:
     graph; threads may call it at the same time, but not while another binds.
     """
 
-    __slots__ = (
-        "_arguments", "_config", "_configs", "_current", "_function", "_kernel", "_launch", "_ordinal", "_packed",
-        "_parameters", "_plan", "_record", "_stream",
-    )  # fmt: skip
+    __slots__ = ("_arguments", "_go", "_handle", "_kernel", "_packed", "_plan", "_stream", "_ticks")
 
     def __init__(self, kernel: LoadedKernel, plan: Plan, arguments: Sequence[Any], stream: Any) -> None:
         self._kernel = kernel
         self._plan = plan
         self._stream = stream
-        self._ordinal = kernel.device.ordinal
-        self._launch = kernel.driver.launch_ex
-        self._function = kernel.pointer
-        self._record = recent.append
-        self._configs = plan.configs
-        handle, self._packed = kernel.pack(stream, arguments)
+        self._ticks = repeat(False, OFTEN)
+        self._handle, self._packed = kernel.pack(stream, arguments)
         if any(array.donated for _, array in self._packed.arrays):
             raise launch_error(
                 "E0906",
                 f"a prepared launch of kernel '{kernel.signature.name}' cannot take a donated array: it does not wait",
                 help="launch it with kernel[grid, block](…)",
             )
-        self._parameters = self._packed.pointer
         self._arguments = tuple(arguments)
-        self._config = plan.config(handle)
-        current = kernel.current(arguments) if stream is None else None
-        self._current = current if kernel.driver.devices == 1 else self._on_own_device(current, handle)
+        self._go = self._interpreted()
 
     def __call__(self) -> None:
         """Launches. Raises LaunchError where the driver refuses."""
-        current = self._current
-        if current is None:
-            config = self._config
-        else:
-            handle = current(self._ordinal)
-            config = self._configs.get(handle) or self._plan.config(handle)
-        self._record(self._plan)
-        status = self._launch(config, self._function, self._parameters, None)
+        status = self._go()
         if status:
-            self._again(config, status)
+            self._again(status)
 
     def bind(self, *arguments: Any) -> Prepared:
         """Puts other arguments in the place of all; itself. Raises LaunchError, with nothing changed."""
-        _, packed = self._kernel.pack(self._stream, arguments)
-        # in place: the driver's pointers stay as they are
-        size = self._kernel.packer.size
-        own, new = self._packed, packed
-        own.buffer[own.offset : own.offset + size] = new.buffer[new.offset : new.offset + size]
+        self._handle, self._packed = self._kernel.pack(self._stream, arguments)
         self._arguments = tuple(arguments)
+        self._go = self._interpreted()
+        if next(self._ticks, True):
+            self._to_machine_code()
         return self
 
-    def _again(self, config: Any, status: int) -> None:
+    def _interpreted(self) -> Callable[[], int]:
+        """The launch as a function in Python that gives the driver's result."""
+        kernel, plan, handle = self._kernel, self._plan, self._handle
+        launch, function, parameters, ticks = kernel.driver.launch_ex, kernel.pointer, self._packed.pointer, self._ticks
+        current = kernel.current(self._arguments) if self._stream is None else None
+        ordinal = kernel.device.ordinal
+        device_now = None if kernel.driver.devices == 1 else kernel.driver.current_device
+
+        def go() -> int:
+            if device_now is not None and device_now() != ordinal:
+                return NOT_MINE
+            if next(ticks, True):
+                self._to_machine_code()
+            recent.append(plan)
+            config = plan.config(handle if current is None else current(ordinal))
+            return int(launch(config, function, parameters, None))
+
+        return go
+
+    def _to_machine_code(self) -> None:
+        kernel = self._kernel
+        if kernel.driver.addresses is None or functions() is None:
+            return
+        stream = stream_of(self._arguments, library_of(self._arguments))
+        if self._stream is not None or stream.mode == FIXED:
+            stream = Stream(FIXED, self._handle)
+        packed = self._packed
+        image = bytes(packed.buffer[packed.offset : packed.offset + kernel.packer.size])
+        self._go = kernel.natives.make(PREPARED, self._plan, stream, (), image)
+
+    def _again(self, status: int) -> None:
         """A thread without a context gets the device's; whatever else the driver says is an error."""
-        if status == INVALID_CONTEXT and self._kernel.driver.current_device() is None:
+        now = self._kernel.driver.current_device()
+        if status in (NOT_MINE, INVALID_CONTEXT) and now is None:
             self._kernel.make_current()
-            status = self._launch(config, self._function, self._parameters, None)
+            status = self._go()
+        elif status == NOT_MINE:
+            own = self._kernel.device
+            raise launch_error("E0905", f"the launch was prepared for {own}, and device {now} is current")
         if status:
             self._kernel.refused(self._plan, status)
-
-    def _on_own_device(self, current: Current | None, handle: int) -> Current:
-        """The stream of a call, where the launch's device is the current one."""
-        device_now, own = self._kernel.driver.current_device, self._kernel.device
-
-        def stream(ordinal: int) -> int:
-            now = device_now()
-            if now != ordinal and now is not None:
-                raise launch_error("E0905", f"the launch was prepared for {own}, and device {now} is current")
-            return handle if current is None else current(ordinal)
-
-        return stream
 
     def __repr__(self) -> str:
         return f"<prepared launch of {self._plan}>"

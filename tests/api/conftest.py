@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from fake_library import built, fake  # noqa: F401
 from played_driver import DeviceArray, FakeDriver, Tensor
 
 

@@ -22,6 +22,7 @@ class FakeDriver:
 
     device: Device = H200
     devices: int = 1
+    addresses: None = None
     process: int = field(default_factory=os.getpid)
     hangs: bool = False
     function: Function = PLAIN

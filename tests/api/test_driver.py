@@ -1,13 +1,7 @@
 """The driver's library through ctypes, against one that cuda.h has checked (fake_cuda/libcuda.c)."""
 
-import ctypes
-import importlib.util
 import os
-import shutil
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +9,6 @@ import pytest
 import ptxdsl
 from ptxdsl.api import Module
 from ptxdsl.cuda import driver as cuda_driver
-from ptxdsl.cuda import library
 from ptxdsl.cuda.driver import CudaDriver
 from ptxdsl.cuda.errors import DriverError
 from ptxdsl.cuda.library import Library
@@ -26,52 +19,6 @@ TEXT = """
 def add(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrigin], n: Int64):
     res[unsafe_offset=0] = src[unsafe_offset=0]
 """
-
-
-def header():
-    """The folder of cuda.h: of NVIDIA's packages or the toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    roots = [Path(root) / "cu13" for root in spec.submodule_search_locations] if spec else []
-    roots += [Path(os.environ[v]) for v in ("CUDA_HOME", "CUDA_PATH") if v in os.environ] + [Path("/usr/local/cuda")]
-    return next((root / "include" for root in roots if (root / "include" / "cuda.h").is_file()), None)
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    compiler, folder = shutil.which("cc"), header()
-    if compiler is None or folder is None or sys.platform != "linux":
-        pytest.skip("needs a C compiler and cuda.h (of the package nvidia-cuda-runtime)")
-    path = tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
-    source = Path(__file__).parent / "fake_cuda" / "libcuda.c"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", f"-I{folder}", str(source), "-o", str(path)], check=True)
-    return path
-
-
-class Fake(ctypes.Structure):
-    """The C file's ``fake``."""
-
-    _fields_ = (
-        *((name, ctypes.c_int) for name in (
-            "launches", "loads", "unloads", "devices", "capture_mode", "shared", "large_clusters", "endless", "events",
-            "fails",
-        )),
-        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint),
-        ("attribute_count", ctypes.c_uint), ("attribute_ids", ctypes.c_int * 4), ("stream", ctypes.c_void_p),
-        ("parameters", ctypes.c_ulonglong * 4), ("parameter_count", ctypes.c_int),
-    )  # fmt: skip
-
-
-@pytest.fixture
-def fake(built, monkeypatch):
-    """The process's driver is the one in C; its state, as new."""
-    monkeypatch.setattr(library, "NAMES", {sys.platform: str(built)})
-    monkeypatch.setattr(cuda_driver, "_driver", None)
-    handle = ctypes.CDLL(str(built))
-    state = Fake.in_dll(handle, "fake")
-    ctypes.memset(ctypes.byref(state), 0, ctypes.sizeof(state))
-    state.devices = 1
-    handle.cuCtxSetCurrent(None)
-    return state
 
 
 @pytest.fixture

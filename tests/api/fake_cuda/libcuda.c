@@ -18,6 +18,26 @@ EXPORT struct {
     int parameter_count; /* of 8 bytes, to copy */
 } fake = {.devices = 1};
 
+/* A library's functions of DLPack's exchange API: every object is this tensor. */
+EXPORT struct {
+    void *data;
+    int device_type, device_id, ndim;
+    unsigned char code, bits;
+    unsigned short lanes;
+    long long *shape, *strides;
+    unsigned long long byte_offset;
+} fake_tensor;
+EXPORT int fake_tensor_fails;
+EXPORT void *fake_stream;
+EXPORT int fake_from_object(void *object, void *out) {
+    memcpy(out, &fake_tensor, sizeof fake_tensor);
+    return fake_tensor_fails;
+}
+EXPORT int fake_current_stream(int device_type, int device, void **out) {
+    *out = fake_stream;
+    return device_type == 2 && device == 0 ? 0 : -1;
+}
+
 static __thread CUcontext current;
 static struct { void *start; size_t size; } blocks[64];
 
