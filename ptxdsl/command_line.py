@@ -50,6 +50,7 @@ class Arguments:
     atol: float
     trace: str | None
     timeline: str | None
+    races: bool
 
 
 def _ptx_version(text: str) -> tuple[int, int]:
@@ -144,6 +145,10 @@ _RUN: dict[str, dict[str, Any]] = {
     "--atol": {"type": float, "default": 0.0, "metavar": "T", "help": "absolute tolerance of --expect (0: equal)"},
     "--trace": {"metavar": "FILE", "help": "write the simulated run as Chrome trace events (opens in Perfetto)"},
     "--timeline": {"metavar": "FILE", "help": "write the simulated run as one self-contained HTML page"},
+    "--races": {
+        "action": _FLAG,
+        "help": "look for races in the simulated run, also such as another schedule alone shows",
+    },
     **_CODE,
     **_BOTH,
 }

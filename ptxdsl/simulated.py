@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
     from ptxdsl.sim.schedule import Schedule
+    from ptxdsl.sim.watch import Watch
 
 
 def simulate_kernel(
@@ -29,6 +30,7 @@ def simulate_kernel(
     limits: Limits | None = None,
     trace: bool = False,
     record: bool = False,
+    watch: Watch | None = None,
 ) -> Report:
     """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts."""
     from ptxdsl.cuda.host_arguments import HostPacker
@@ -54,6 +56,7 @@ def simulate_kernel(
         shared_names=compiled.shared_names,
         trace=trace,
         record=record,
+        watch=watch,
     )
 
 

@@ -38,13 +38,14 @@ class Who:
 @dataclass(frozen=True, slots=True)
 class Passed:
     """A wait that a strand has passed: on what, which phase of it, where; time: the strand's after it. again: the same
-    phase had let it pass before."""
+    phase had let it pass before. stage: of a RolePipeline, if the mbarrier is one of such."""
 
     time: int
     name: str
     phase: int
     instruction: Instruction
     again: bool
+    stage: int | None
 
 
 class Actor:

@@ -28,6 +28,7 @@ HELP = {
     classes.READ_BEFORE_FULL: "wait for the barrier that the one who fills it arrives on, with the stage's own phase",
     classes.OVERWRITTEN: "write only after a wait for the barrier on which all who use the memory arrive when they are "
     "done with it",
+    classes.STALE_STAGE: "take slot, barrier and phase from the same state, before step()",
     classes.DATA_RACE: "put a barrier between the two, or use atomic operations or a flag with release and acquire",
 }
 
@@ -36,8 +37,8 @@ HELP = {
 class Race:
     """A finding. kind: one of ``classes``. now, before: the instructions, in the order in which the run executed them.
 
-    place: the memory in words. stage, trip: where the access comes after a wait on an element of an array of barriers,
-    its index and the number of that wait's phase, both from 0. times: how often the pair was met, beside the first.
+    place: the memory in words. stage, trip: of the RolePipeline for whose stage the one of ``now`` has waited last, and
+    the number of the phase that it waited for, from 0.
     """
 
     kind: str
@@ -94,33 +95,29 @@ class Races:
     # Pairs of accesses
 
     def add(self, actor: Actor, cells: Cells, before: Before, read: bool, spaces: Spaces) -> None:
-        key = (before.site, before.site_now, before.read, read, before.fenced)
-        if not self._new(key):
-            return
         now = self.sites.instructions[before.site_now]
         then = self.sites.instructions[before.site]
-        kind = self._classify(actor, cells, before, read)
-        place, memory = self._place(cells, before.cell, spaces)
-        here = self._doing(actor.number, actor.time, now, read, here=True)
-        there = self._doing(before.actor, before.time, then, before.read, here=False)
-        context = self._context(actor.number, actor.time) or self._context(before.actor, before.time)
         span_now, span_then = self.machine.places.span(now), self.machine.places.span(then)
-        notes = [(span_then, there)]
-        waits = [
-            (self.machine.places.span(wait.instruction), self._waited(wait, number))
-            for wait, number in (
-                (self._context(actor.number, actor.time), actor.number),
-                (self._context(before.actor, before.time), before.actor),
-            )
-            if wait is not None
-        ]
-        notes += dict.fromkeys(waits)
-        first, verb = self._order(kind, read, before)
-        message = f"{kind}: {first} {place} in {memory}{verb}; {here}"
-        diagnostic = Diagnostic(
-            classes.CODES[kind], message, span_now, tuple(notes), self._help(kind, actor, before, read, then)
+        # A loop that was unrolled has several instructions for one place of the source.
+        if not self._new((span_now, span_then, before.read, read, before.fenced)):
+            return
+        wait_now = self._context(actor.number, actor.time)
+        wait_then = self._context(before.actor, before.time)
+        kind = self._classify(actor, cells, before, read, wait_now, wait_then)
+        place, memory = self._place(cells, before.cell, spaces)
+        notes = [(span_then, f"{self._name(before.actor, before.time)} {_verb(before.read)} it here")]
+        for wait, number in ((wait_now, actor.number), (wait_then, before.actor)):
+            if wait is not None:
+                note = self.machine.places.span(wait.instruction), self._waited(wait, number)
+                if note not in notes:
+                    notes.append(note)
+        message = f"{kind}: {self._name(actor.number, actor.time)} {_verb(read)} {place} in {memory}" + _relation(
+            kind, before
         )
-        stage, trip = _stage_and_trip(context)
+        help = self._help(kind, before, read)
+        diagnostic = Diagnostic(classes.CODES[kind], message, span_now, tuple(notes), help)
+        wait = wait_now or wait_then
+        stage, trip = (None, None) if wait is None else (wait.stage, max(wait.phase, 0))
         self.found.append(Race(kind, diagnostic, now, then, place, stage, trip))
 
     def _new(self, key: tuple[object, ...]) -> bool:
@@ -132,30 +129,36 @@ class Races:
             return False
         return True
 
-    def _classify(self, actor: Actor, cells: Cells, before: Before, read: bool) -> str:
+    def _classify(
+        self,
+        actor: Actor,
+        cells: Cells,
+        before: Before,
+        read: bool,
+        wait_now: Passed | None,
+        wait_then: Passed | None,
+    ) -> str:
         if before.fenced:
             return classes.PROXY_FENCE
         then, now = self._who(before.actor), self._who(actor.number)
         asynchronous = then.warp is None or now.warp is None
         if not cells.own or not (asynchronous or self._passed):
             return classes.DATA_RACE
-        if read:
-            overtaken = before.first[1] and self._knows(actor, *before.first) and not self._premature(actor)
-            return classes.OVERWRITTEN if overtaken else classes.READ_BEFORE_FULL
-        if before.read:
+        if before.read and not read:
             issue = self._issue(before.actor, before.time)
             if issue is not None and self._knows(actor, *issue):
                 return classes.UNDRAINED
-            wait = self._context(before.actor, before.time)
-            early = wait is None or wait.again
+        if _other_stage(wait_now, wait_then):
+            return classes.STALE_STAGE
+        if read:
+            early = wait_now is None or wait_now.again
+            overtaken = before.first[1] and self._knows(actor, *before.first) and not early
+            return classes.OVERWRITTEN if overtaken else classes.READ_BEFORE_FULL
+        if before.read:
+            early = wait_then is None or wait_then.again
             at_once = then.warp is not None or then.unit == "tcgen05.ld"  # reads when it is executed
             return classes.READ_BEFORE_FULL if early and at_once else classes.OVERWRITTEN
         return classes.OVERWRITTEN
-
-    def _premature(self, actor: Actor) -> bool:
-        """Whether the last wait that an actor passed let it pass for a phase that it had waited for before."""
-        wait = self._context(actor.number, actor.time)
-        return wait is None or wait.again
 
     @staticmethod
     def _knows(actor: Actor, number: int, time: int) -> bool:
@@ -195,26 +198,17 @@ class Races:
         by = f" issued by warp {issuer.warp}" if issuer is not None else ""
         return f"{who.unit} work{by}{where}"
 
-    def _doing(self, number: int, time: int, instruction: Instruction, read: bool, here: bool) -> str:
-        verb = "reads" if read else "writes"
-        return f"{self._name(number, time)} {verb} it here ({'.'.join(instruction.parts[:3])})"
-
     def _waited(self, wait: Passed, number: int) -> str:
         who = self._who(number)
         again = ", for which it had waited before" if wait.again else ""
         name = f"warp {who.warp}" if who.warp is not None else "the warp that issued it"
+        if wait.phase < 0:
+            return f"{name} has last waited here; {wait.name} lets it pass before its first phase is complete{again}"
         return f"{name} has last waited here, for phase {wait.phase} of {wait.name}{again}"
 
-    def _order(self, kind: str, read: bool, before: Before) -> tuple[str, str]:
+    def _help(self, kind: str, before: Before, read: bool) -> str:
         if kind == classes.PROXY_FENCE:
-            return "", ": one access is of the generic proxy, the other of the async proxy, with no proxy fence between"
-        what = "a read" if read else "a write"
-        other = "a read of it" if before.read else "a write of it"
-        return f"{what} of", f" and {other} are in no order"
-
-    def _help(self, kind: str, actor: Actor, before: Before, read: bool, then: Instruction) -> str:
-        if kind == classes.PROXY_FENCE:
-            access = "read" if before.read else "written"
+            access = "read" if read or before.read else "written"
             return (
                 f"the threads that have {access} it execute fence_proxy_async() after that, and before the barrier or "
                 "arrival that lets the asynchronous operation come"
@@ -263,6 +257,27 @@ class Races:
             used,
             "the use",
             "put a barrier of the block between the last use and inval",
+            barrier.name,
+        )
+
+    def add_alias(
+        self, barrier: Barrier, phase: int, domain: Domain, component: int, wait: Instruction, site: int
+    ) -> None:
+        arrival = self.sites.instructions[site]
+        span, at = self.machine.places.span(wait), self.machine.places.span(arrival)
+        if not self._new(("alias", span, at)):
+            return
+        who = self._who(domain.number << SHIFT | component)
+        name = f"warp {who.warp}" + (f" of CTA {who.cta}" if self.machine.cta_count > 1 else "")
+        self._say(
+            classes.WRONG_PARITY,
+            f"{name} waits for phase {phase} of the mbarrier {barrier.place}, and nothing keeps phase {phase + 1} from "
+            "being complete before it looks; then the parity means another phase",
+            wait,
+            arrival,
+            f"with this phase {phase + 1} is complete",
+            "arrive in the next phase only after those have passed who wait for this one: wait for a barrier on which "
+            "they arrive",
             barrier.name,
         )
 
@@ -340,9 +355,20 @@ class Races:
         self.found.append(Race(kind, diagnostic, at, other, place, None, None))
 
 
-def _stage_and_trip(wait: Passed | None) -> tuple[int | None, int | None]:
-    if wait is None:
-        return None, None
-    _, bracket, rest = wait.name.partition("[")
-    index = rest.partition("]")[0]
-    return (int(index) if bracket and index.isdigit() else None), wait.phase
+def _verb(read: bool) -> str:
+    return "reads" if read else "writes"
+
+
+def _relation(kind: str, before: Before) -> str:
+    """What is wrong between an access and the earlier one, after the words for the first."""
+    if kind == classes.PROXY_FENCE:
+        what = "read" if before.read else "written"
+        return f", which is {what} through the other proxy, and no proxy fence is between the two"
+    return f", and nothing orders that with the {'read' if before.read else 'write'} elsewhere"
+
+
+def _other_stage(now: Passed | None, then: Passed | None) -> bool:
+    """Whether two accesses to the same memory come after waits for different stages of one RolePipeline."""
+    if now is None or then is None or now.stage is None or then.stage is None:
+        return False
+    return now.stage != then.stage and now.name.partition("[")[0] == then.name.partition("[")[0]

@@ -54,8 +54,9 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     saves = _saves(arguments.save or ())
     gpu = _on_gpu(arguments)
     schedule = _schedule(arguments.schedule)
-    if gpu and (arguments.trace or arguments.timeline or schedule):
-        raise error("E1019", "--schedule, --trace and --timeline are the simulator's", None, help="add --target sim")
+    if gpu and (arguments.trace or arguments.timeline or arguments.races or schedule):
+        what = "--schedule, --trace, --timeline and --races are the simulator's"
+        raise error("E1019", what, None, help="add --target sim")
     arch = arguments.arch or (_device_arch() if gpu else None)
     if source.name.endswith(".ptx"):
         subject = ptx_subject(source, arguments.kernel, specs, arch or target_of_ptx(source.text) or DEFAULT_ARCH)
@@ -92,8 +93,13 @@ def _simulate(
 
     limits = Limits() if arguments.steps is None else Limits(steps=arguments.steps)
     traced = bool(arguments.trace or arguments.timeline)
+    watch = None
+    if arguments.races:
+        from ptxdsl.check.trace import TraceCheck
+
+        watch = TraceCheck()
     with progress_bar(sys.stderr) as progress:
-        report = in_simulator(subject, bound, shape, schedule, limits, traced, progress)
+        report = in_simulator(subject, bound, shape, schedule, limits, traced, progress, watch)
     ran.diagnostics.extend(report.diagnostics)
     ran.good = report.status == "finished"
     counts = report.statistics
@@ -102,6 +108,11 @@ def _simulate(
         f"{_headline(subject, shape)} in the simulator ({target}): {report.status}, "
         f"{counts.thread_instructions:,} thread-instructions, {counts.cycles:,} cycles of the model"
     )
+    if watch is not None:
+        races = watch.found()
+        ran.diagnostics.extend(races.diagnostics)
+        ran.good = ran.good and not races.races
+        ran.lines.append(races.summary())
     _write_traces(arguments, report, subject)
 
 
@@ -139,7 +150,7 @@ def _results(
 def _on_gpu(arguments: Arguments) -> bool:
     if arguments.target != "auto":
         return arguments.target == "gpu"
-    if arguments.schedule or arguments.trace or arguments.timeline or arguments.steps is not None:
+    if arguments.schedule or arguments.trace or arguments.timeline or arguments.races or arguments.steps is not None:
         return False
     from ptxdsl.cuda.driver import current_driver
 

@@ -16,6 +16,7 @@ from ptxdsl.sim.launch import Report, simulate
 from ptxdsl.sim.limits import Limits, Progress
 from ptxdsl.sim.schedule import Schedule
 from ptxdsl.sim.tensor_map import TensorMap
+from ptxdsl.sim.watch import Watch
 
 Dim3 = tuple[int, int, int]
 
@@ -39,6 +40,7 @@ def in_simulator(
     limits: Limits,
     trace: bool,
     progress: Callable[[Progress], None] | None,
+    watch: Watch | None = None,
 ) -> Report:
     """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
     from ptxdsl.cuda.host_arguments import HostPacker
@@ -60,6 +62,7 @@ def in_simulator(
         shared_names=subject.compiled.shared_names,
         trace=trace,
         progress=progress,
+        watch=watch,
     )
 
 

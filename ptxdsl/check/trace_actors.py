@@ -1,0 +1,167 @@
+"""The trace check's actors: strands of warps and asynchronous work, from what a run tells of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxdsl.check.accesses import Spaces
+from ptxdsl.check.actors import Actor, Groups, Strand, Unit, WarpLanes, Work
+from ptxdsl.check.clocks import Domain
+from ptxdsl.check.flags import Flags
+from ptxdsl.check.races import Races
+from ptxdsl.check.site_kinds import Sites
+from ptxdsl.sim.transfer import BULK, CP_ASYNC, Transfer
+from ptxdsl.sim.watch import Watch
+from ptxdsl.sim.wgmma import WARPS, Product
+
+if TYPE_CHECKING:
+    from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.host import Agent, Group
+    from ptxdsl.sim.machine import Machine
+
+_ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
+
+
+class TraceActors(Watch):
+    """Knows who does what happens now."""
+
+    def begin(self, machine: Machine) -> None:
+        self.machine = machine
+        self.sites = Sites([site.instruction for site in machine.sites])
+        self.spaces = Spaces(machine.memory, self.sites.strong)
+        self.flags = Flags(self.sites, self.spaces)
+        self.domains: dict[Cluster, Domain] = {}
+        self.lanes: dict[Warp, WarpLanes] = {}
+        self.units: dict[tuple[Cta, object], Unit] = {}
+        self.groups: dict[tuple[Warp, str], Groups] = {}
+        self.works: dict[Agent, Work] = {}
+        self.products: dict[Warp, list[Work]] = {}  # of each warp, its parts of those that are not carried out
+        self.parts: list[Work] = []  # of the product that is carried out now
+        self.unfinished: dict[Cta, dict[int, tuple[int, Instruction]]] = {}  # the last work of each component
+        self.races = Races(machine, self.sites)
+        self.group: Group | None = None
+        self.work: Work | None = None
+        self._strand: Strand | None = None
+        self._count = 0
+
+    # Who
+
+    def domain(self, cluster: Cluster) -> Domain:
+        domain = self.domains.get(cluster)
+        if domain is None:
+            warps = sum(len(cta.warps) for cta in cluster.ctas)
+            domain = self.domains[cluster] = Domain(self._count, 2 * warps + 16)
+            self._count += 1
+            self.races.domains.append(domain)
+        return domain
+
+    def lanes_of(self, warp: Warp) -> WarpLanes:
+        lanes = self.lanes.get(warp)
+        if lanes is None:
+            lanes = self.lanes[warp] = WarpLanes(self.domain(warp.cta.cluster), warp)
+        return lanes
+
+    def strand(self) -> Strand:
+        """Of the group that stands."""
+        if self._strand is None:
+            group = self.group
+            assert group is not None
+            self._strand = self.lanes_of(group.warp).of(group.mask)
+        return self._strand
+
+    def unit(self, cta: Cta, name: str, key: object = None) -> Unit:
+        found = self.units.get((cta, key or name))
+        if found is None:
+            made = Unit(self.domain(cta.cluster), cta, name, name in _ASYNC_UNITS)
+            found = self.units[cta, key or name] = made
+        return found
+
+    def group_of(self, warp: Warp, kind: str) -> Groups:
+        found = self.groups.get((warp, kind))
+        if found is None:
+            found = self.groups[warp, kind] = Groups()
+        return found
+
+    def actor(self) -> Actor:
+        return self.work if self.work is not None else self.strand()
+
+    def site(self) -> int:
+        if self.work is not None:
+            return self.work.site
+        assert self.group is not None
+        return self.sites.of(self.group.instruction)
+
+    def stands(self, group: Group) -> None:
+        self.group, self.work, self._strand = group, None, None
+        if group.instruction.opcode.startswith("wgmma.mma_async"):
+            self._issues_product(group)
+
+    # Asynchronous work
+
+    def _issues_product(self, group: Group) -> None:
+        """A warp's part of a product of its warpgroup: it sees what the warp sees, and its end is known to the warp."""
+        warpgroup = group.cta.states.get(("wgmma", group.warp.index // WARPS))
+        issued = warpgroup.issued[group.warp.index % WARPS] if warpgroup is not None else 0
+        unit = self.unit(group.cta, "wgmma", ("wgmma", group.warp))
+        if unit.last is not None and unit.last[1] > issued:
+            return  # the instruction stands here once more
+        strand = self.strand()
+        component, time = unit.in_order()
+        work = Work(unit, component, time, strand.clock.copy(), strand, group.instruction, self.site())
+        self.races.remember(work)
+        self.products.setdefault(group.warp, []).append(work)
+        self.unfinished.setdefault(group.cta, {})[component] = work.end, group.instruction
+        strand.tick()
+
+    def part(self, rank: int) -> None:
+        self.work = self.parts[rank]
+
+    def issued(self, entity: AgentEntity) -> None:
+        agent, cta = entity.agent, entity.cta
+        strand = self.strand()
+        assert self.group is not None
+        instruction, site = self.group.instruction, self.site()
+        if isinstance(agent, Product):
+            return  # each warp's part is issued by itself
+        if isinstance(agent, Transfer) and entity.unit != "cp.async":
+            unit = self.unit(cta, entity.unit)
+            component, time = unit.any_order(strand.clock)
+        else:
+            unit = self.unit(cta, entity.unit, (entity.unit, strand.warp))
+            component, time = unit.in_order()
+        work = self.works[agent] = Work(unit, component, time, strand.clock.copy(), strand, instruction, site)
+        self.races.remember(work)
+        if isinstance(agent, Transfer):
+            if agent.leaves and entity.unit == "tma":
+                writers = self.unit(cta, entity.unit, "tma writes")
+                second, first = writers.any_order(strand.clock)
+                work.writer = Work(writers, second, first, work.clock.copy(), strand, instruction, site)
+                self.races.remember(work.writer)
+                self.group_of(strand.warp, BULK).open.append(work)
+            elif entity.unit == "cp.async":
+                self.group_of(strand.warp, CP_ASYNC).open.append(work)
+        if entity.unit != "st.async":
+            self.unfinished.setdefault(cta, {})[component] = work.end, instruction
+        strand.tick()
+
+    def turn(self, entity: AgentEntity) -> None:
+        agent = entity.agent
+        self.group, self._strand = None, None
+        if isinstance(agent, Product):
+            first = WARPS * agent.warpgroup.index
+            self.parts = [self.products[warp].pop(0) for warp in agent.cta.warps[first : first + WARPS]]
+            self.work = self.parts[0]
+            return
+        work = self.works[agent]
+        if isinstance(agent, Transfer):
+            if agent.read_done:
+                del self.works[agent]
+                if work.unit.last is None:
+                    work.unit.free.append((work.component, work.end))
+                if work.writer is not None:
+                    work = work.writer
+                    work.unit.free.append((work.component, work.end))
+        else:
+            del self.works[agent]
+        self.work = work

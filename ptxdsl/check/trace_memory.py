@@ -1,0 +1,100 @@
+"""The trace check's view of memory: accesses of a run, held against what their actors know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.check.accesses import LOAD, segments
+from ptxdsl.check.actors import Actor, Strand, Work
+from ptxdsl.check.clocks import GENERIC
+from ptxdsl.check.shadow import Before, Cells
+from ptxdsl.check.trace_actors import TraceActors
+from ptxdsl.sim.watch import How
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.cta import Cta, Warp
+
+Array = npt.NDArray[Any]
+
+
+class TraceMemory(TraceActors):
+    """Finds conflicting accesses."""
+
+    def ran(self, warp: Warp) -> None:
+        log = self.machine.log
+        records = log.take() if log is not None else None
+        if records is None:
+            return
+        for mask, part in segments(records):
+            strand = self.lanes_of(warp).of(mask)
+            if not self.sites.orders:
+                self._records(strand, part)
+                continue
+            for orders, some in self.flags.split(part):
+                if orders:
+                    self.flags.order(strand, some)
+                self._records(strand, some)
+
+    def joined(self, warp: Warp, mask: int) -> None:
+        self.lanes_of(warp).of(mask)
+
+    def _records(self, strand: Strand, records: Array) -> None:
+        for piece in self.spaces.pieces(strand.warp.cta, records):
+            cells = piece.cells
+            index = cells.index(piece.starts, piece.size)
+            sites = piece.sites
+            if not isinstance(sites, int):
+                count = index.stop - index.start if isinstance(index, slice) else len(index)
+                if count != len(sites):
+                    sites = np.repeat(sites, count // len(sites))
+            if piece.kind == LOAD:
+                found = cells.access_read(strand, GENERIC, index, sites)
+            else:
+                if cells.objects is not None and cells.objects[index].any():
+                    self._written_over(strand, cells, index, sites)
+                found = cells.access_write(strand, GENERIC, index, sites)
+            if found:
+                self._tell(strand, cells, found, piece.kind == LOAD)
+
+    def touches(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> None:
+        actor, site = self.actor(), self.site()
+        for cells, offsets in self.spaces.places(cta, space, starts, size):
+            self._access(actor, cells, cells.index(offsets, size), site, how)
+
+    def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
+        # A cell is a column of 16 lanes: less than that no two units can have for themselves.
+        rows = np.array([row for row in range(8) if lanes >> 16 * row & 0xFFFF])
+        index = (rows[:, None] * 512 + np.arange(first, end)).reshape(-1)
+        actor = self.actor()
+        if isinstance(actor, Strand):  # tcgen05.ld and .st are over when they are waited for
+            actor = self._moving(actor, how)
+        self._access(actor, self.spaces.tensor(cta), index, self.site(), how, GENERIC)
+
+    def _moving(self, strand: Strand, how: How) -> Work:
+        assert self.group is not None
+        unit = self.unit(strand.warp.cta, f"tcgen05.{'ld' if how == 'read' else 'st'}", (strand.warp, how))
+        component, time = unit.in_order()
+        work = Work(unit, component, time, strand.clock.copy(), strand, self.group.instruction, self.site())
+        self.races.remember(work)
+        return work
+
+    def _access(self, actor: Actor, cells: Cells, index: Any, site: int, how: How, row: int | None = None) -> None:
+        if row is None:
+            row = actor.rows[0 if cells.own else 1]
+        if how != "read" and cells.objects is not None and cells.objects[index].any():
+            self._written_over(actor, cells, index, site)
+        access = cells.access_read if how == "read" else cells.access_write
+        found = access(actor, row, index, site)
+        if found:
+            self._tell(actor, cells, found, how == "read")
+
+    def _written_over(self, actor: Actor, cells: Cells, index: Any, sites: int | Array) -> None:
+        """Data lands on a live mbarrier."""
+        raise NotImplementedError
+
+    def _tell(self, actor: Actor, cells: Cells, found: list[Before], read: bool) -> None:
+        for before in found:
+            self.races.add(actor, cells, before, read, self.spaces)

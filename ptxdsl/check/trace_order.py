@@ -1,0 +1,253 @@
+"""The trace check's edges: what mbarriers, barriers, fences and groups of asynchronous work order."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.check.actors import Actor, Passed, Work
+from ptxdsl.check.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, Clock, Domain, nothing
+from ptxdsl.check.shadow import Cells
+from ptxdsl.check.trace_memory import TraceMemory
+from ptxdsl.record import dataclass, field
+from ptxdsl.sim.layout import RANK_SHIFT
+from ptxdsl.sim.transfer import BULK, CP_ASYNC
+
+if TYPE_CHECKING:
+    from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.host import Group
+    from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.mbarrier import Barrier
+
+Array = npt.NDArray[Any]
+
+_KEPT_GENERATIONS = 4
+_STAGE = re.compile(r"of stage (\d+)")
+_OFFSET = (1 << RANK_SHIFT) - 1
+
+
+@dataclass(slots=True, eq=False)
+class Gate:
+    """An mbarrier. pending: what all arrivals so far have released; done: what those had that the phases which are
+    complete consist of. component, time, origin: of its initialisation; cells: where it lies. used: the last use by
+    each component. passed: the last phase that each strand's component has waited for. waits: for the last phase or
+    the one under way: the phase, who, when and where."""
+
+    domain: Domain
+    pending: Clock
+    done: Clock
+    component: int
+    time: int
+    origin: Instruction
+    cells: Cells
+    used: dict[int, tuple[int, Instruction]] = field(default_factory=dict)
+    passed: dict[int, int] = field(default_factory=dict)
+    waits: list[tuple[int, int, int, Instruction]] = field(default_factory=list)
+
+
+class TraceOrder(TraceMemory):
+    """Knows what orders accesses."""
+
+    def begin(self, machine: Machine) -> None:
+        super().begin(machine)
+        self.gates: dict[Barrier, Gate] = {}
+        self.meetings: dict[object, dict[int, Clock]] = {}
+
+    # Instructions
+
+    def executed(self, group: Group) -> None:
+        parts = group.instruction.parts
+        first = parts[0]
+        if first == "fence":
+            self._fence(parts)
+        elif first == "cp" and len(parts) > 2:
+            self._copy_groups(group, parts)
+        elif first == "wgmma":
+            self._wgmma(group, parts[1])
+        elif first == "tcgen05" and parts[1].startswith("wait"):
+            how = "read" if parts[1] == "wait::ld" else "write"
+            unit = self.units.get((group.cta, (group.warp, how)))
+            if unit is not None and unit.last is not None:
+                self.strand().know(*unit.last)
+
+    def _fence(self, parts: tuple[str, ...]) -> None:
+        strand = self.strand()
+        if parts[1] == "mbarrier_init":
+            strand.fence(INIT)
+        elif parts[1] == "proxy" and any(part.startswith("async") for part in parts[2:]):
+            if "global" in parts:
+                strand.fence(ASYNC_GLOBAL)
+            elif any(part.startswith("shared") or "shared" in part for part in parts):
+                strand.fence(ASYNC_SHARED, INIT)
+            else:
+                strand.fence_all()
+
+    def _copy_groups(self, group: Group, parts: tuple[str, ...]) -> None:
+        bulk = parts[2] == "bulk"
+        what = parts[3] if bulk and len(parts) > 3 else parts[2]
+        if what not in ("commit_group", "wait_group", "wait_all"):
+            return
+        groups = self.group_of(group.warp, BULK if bulk else CP_ASYNC)
+        if what != "wait_group":
+            groups.commit()
+        if what == "commit_group":
+            return
+        keep = group.instruction.operands[0].value if what == "wait_group" else 0  # type: ignore[union-attr]
+        if bulk and parts[-1] == "read":
+            # Those whose end is still to be waited for stay where they are.
+            for works in list(groups.committed)[: max(len(groups.committed) - keep, 0)]:
+                for work in works:
+                    self.strand().know(work.component, work.end)
+            return
+        for work in groups.waited(keep):
+            self._over(work)
+
+    def _over(self, work: Work) -> None:
+        """The strand learns that work is over."""
+        strand = self.strand()
+        strand.know(work.component, work.end)
+        if work.writer is not None:
+            strand.know(work.writer.component, work.writer.end)
+
+    def _wgmma(self, group: Group, what: str) -> None:
+        groups = self.group_of(group.warp, "wgmma")
+        unit = self.unit(group.cta, "wgmma", ("wgmma", group.warp))
+        if what == "commit_group":
+            groups.numbers.append(unit.last[1] if unit.last is not None else 0)
+        elif what == "wait_group":
+            keep = group.instruction.operands[0].value  # type: ignore[union-attr]
+            last = 0
+            while len(groups.numbers) > keep:
+                last = groups.numbers.popleft()
+            if last and unit.last is not None:
+                self.strand().know(unit.last[0], last)
+
+    # mbarriers
+
+    def initialised(self, barrier: Barrier) -> None:
+        strand = self.strand()
+        domain = strand.domain
+        empty = nothing(domain.number)
+        cells = self.spaces.shared(strand.warp.cta)
+        self.gates[barrier] = Gate(domain, empty, empty.copy(), strand.component, strand.time, barrier.origin, cells)
+        self._on_object(barrier, True)
+
+    def invalidated(self, barrier: Barrier) -> None:
+        gate, strand = self.gates.pop(barrier), self.strand()
+        own = strand.clock.own
+        for component, (time, instruction) in gate.used.items():
+            if component != strand.component and (component >= own.shape[1] or own[GENERIC, component] < time):
+                self.races.add_live(barrier, strand, self.site(), instruction, component)
+                break
+        self._on_object(barrier, False)
+
+    def _on_object(self, barrier: Barrier, live: bool) -> None:
+        """The object's 8 bytes are written, by a thread of its CTA."""
+        strand = self.strand()
+        cells = self.spaces.shared(strand.warp.cta)
+        index = cells.index(barrier.address & _OFFSET, 8)
+        cells.mark(index, False)
+        self._access(strand, cells, index, self.site(), "write")
+        cells.mark(index, live)
+
+    def used(self, barrier: Barrier) -> None:
+        gate = self.gates.get(barrier)
+        if gate is None:
+            return
+        actor = self.actor()
+        component, time = gate.component, gate.time
+        own = actor.clock.own
+        if component != actor.component:
+            row = actor.rows[0]
+            known = component < own.shape[1] and (own[row, component] >= time or own[INIT, component] >= time)
+            if not known:
+                generic = component < own.shape[1] and own[GENERIC, component] >= time
+                self.races.add_uninitialised(barrier, gate.origin, actor, self.site(), bool(generic))
+        gate.used[actor.component] = actor.time, self.sites.instructions[self.site()]
+
+    def arrives(self, barrier: Barrier) -> None:
+        gate = self.gates.get(barrier)
+        if gate is None:
+            return
+        if self.work is not None:
+            gate.pending.join(self.work.clock)
+            return
+        strand = self.strand()
+        assert self.group is not None
+        if "relaxed" not in self.group.instruction.parts:
+            gate.pending.join(strand.clock)
+        strand.tick()
+
+    def completed(self, barrier: Barrier) -> None:
+        gate = self.gates.get(barrier)
+        if gate is None:
+            return
+        gate.done = gate.pending.copy()
+        phase = barrier.phase - 1
+        own = gate.done.own
+        left = []
+        for wait in gate.waits:
+            if wait[0] >= phase:
+                left.append(wait)
+                continue
+            # Once this phase is complete too, a wait for the one before it looks for the wrong one.
+            _, component, time, instruction = wait
+            if component >= own.shape[1] or own[GENERIC, component] < time:
+                self.races.add_alias(barrier, wait[0], gate.domain, component, instruction, self.site())
+        gate.waits = left
+
+    def saw(self, group: Group, barrier: Barrier) -> None:
+        gate = self.gates.get(barrier)
+        if gate is None:
+            return
+        strand = self.strand()
+        if "relaxed" not in group.instruction.parts:
+            strand.clock.join(gate.done)
+        strand.tick()
+        phase = barrier.phase - 1
+        again = gate.passed.get(strand.component) == phase
+        gate.passed[strand.component] = phase
+        if not again:
+            gate.waits.append((phase, strand.component, strand.time, group.instruction))
+        stage = _STAGE.search(barrier.place)
+        wait = Passed(
+            strand.time, barrier.name, phase, group.instruction, again, int(stage[1]) if stage is not None else None
+        )
+        self.races.passed(strand, wait)
+
+    def _written_over(self, actor: Actor, cells: Cells, index: Any, sites: int | Array) -> None:
+        """Data over a live mbarrier."""
+        where = np.flatnonzero(cells.objects[index])[0]  # type: ignore[index]
+        cell = index.start + where if isinstance(index, slice) else index[where]
+        byte = cells.byte(int(cell))
+        site = sites if isinstance(sites, int) else int(sites[where])
+        for barrier in self.gates:
+            if self.gates[barrier].cells is cells and 0 <= byte - (barrier.address & _OFFSET) < 8:
+                self.races.add_written_over(barrier, actor, site)
+                return
+
+    # Barriers of CTAs and clusters
+
+    def comes(self, group: Group, meeting: object, generation: int) -> None:
+        strand = self.strand()
+        clocks = self.meetings.setdefault(meeting, {})
+        clock = clocks.get(generation)
+        if clock is None:
+            clock = clocks[generation] = nothing(strand.domain.number)
+            clocks.pop(generation - _KEPT_GENERATIONS, None)
+        if "relaxed" in group.instruction.parts:
+            given = nothing(strand.domain.number)
+            given.own = np.zeros_like(strand.clock.own)
+            given.own[INIT] = strand.clock.own[INIT]
+            clock.join(given)
+        else:
+            clock.join(strand.clock)
+        strand.tick()
+
+    def leaves(self, group: Group, meeting: object, generation: int) -> None:
+        clock = self.meetings.get(meeting, {}).get(generation)
+        if clock is not None:
+            self.strand().clock.join(clock)
