@@ -130,6 +130,8 @@ def _comparison(op: str, a: Expr, b: Expr) -> Expr:
         inner = a.args[0]
         if inner.bits < bits and plain(a.op, const(wrap(value, inner.bits), inner.bits), bits=bits).value == value:
             return plain(op, inner, const(wrap(value, inner.bits), inner.bits), bits=1)
+    if op.endswith(".u") and value >= 0 and not_negative(a):
+        return plain(f"{op[:2]}.s", a, b, bits=1)
     # One way to write a bound: x < c, x >= c.
     if op in ("le.s", "gt.s") and value < (1 << (bits - 1)) - 1:
         return plain("lt.s" if op == "le.s" else "ge.s", a, const(value + 1, bits), bits=1)
@@ -137,6 +139,8 @@ def _comparison(op: str, a: Expr, b: Expr) -> Expr:
         return plain("lt.u" if op == "le.u" else "ge.u", a, const(wrap(value + 1, bits), bits), bits=1)
     if op in ("lt.u", "ge.u") and value == 1:
         return plain("eq" if op == "lt.u" else "ne", a, const(0, bits), bits=1)
+    if op in ("lt.s", "ge.s") and a.op == "max.s" and a.args[1].op == "const" and a.args[1].value < value:
+        return plain(op, a.args[0], b, bits=1)
     return apply(op, a, b, bits=1)
 
 
@@ -242,3 +246,45 @@ def _rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     if expr.op == "test":
         return model.test(*args)
     raise AssertionError(expr.op)
+
+
+def linear(expr: Expr) -> tuple[dict[Expr, int], int]:
+    """An expression as a sum: what is not a sum with its factors, and the constant, all in two's complement."""
+    terms: dict[Expr, int] = {}
+    constant = 0
+    work = [(expr, 1)]
+    while work:
+        at, factor = work.pop()
+        if at.op == "const":
+            constant += at.value * factor
+        elif at.op in ("add", "sub"):
+            work.append((at.args[0], factor))
+            work.append((at.args[1], factor if at.op == "add" else -factor))
+        elif at.op == "mul" and at.args[1].op == "const":
+            work.append((at.args[0], factor * at.args[1].value))
+        else:
+            terms[at] = terms.get(at, 0) + factor
+    bits = expr.bits
+    return {e: w for e, factor in terms.items() if (w := wrap(factor, bits))}, wrap(constant, bits)
+
+
+def of_linear(terms: dict[Expr, int], constant: int, bits: int) -> Expr:
+    """The sum again."""
+    total = const(0, bits)
+    for expr, factor in terms.items():
+        total = plain("add", total, plain("mul", expr, const(factor, bits), bits=bits), bits=bits)
+    return plain("add", total, const(wrap(constant, bits), bits), bits=bits)
+
+
+def not_negative(expr: Expr) -> bool:
+    """Whether it is 0 or more, read as signed, whatever its leaves."""
+    if expr.op == "const":
+        return bool(expr.value >= 0)
+    if expr.op == "ext.u":
+        return True
+    if expr.op == "max.s":
+        return any(map(not_negative, expr.args))
+    if expr.op in ("and", "shr.u", "mod.u", "rem.u"):
+        last = expr.args[-1]
+        return last.op == "const" and last.value > 0
+    return expr.op in ("tid", "min.s", "select") and all(map(not_negative, expr.args[-2:]))

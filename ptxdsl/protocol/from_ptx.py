@@ -15,6 +15,8 @@ from ptxdsl.protocol.ptx_operations import Operations, is_protocol, needs, writt
 from ptxdsl.protocol.ptx_structure import Structure, TooDeep
 from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
+from ptxdsl.protocol.ranges import turned_back
+from ptxdsl.protocol.rerolled import rerolled
 from ptxdsl.protocol.tidy import tidy
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.sim.call_parameters import promote
@@ -84,7 +86,9 @@ class _Reader:
         operations = Operations(values, self.arrays, self.span_of)
         self.forget_loads(graph, values)
         program = tidy(Structure(graph, values, operations, self.span_of).program())
-        return self.kernel(program, values.variables)
+        turns = frozenset(values.turns)
+        program, variables = rerolled(tidy(turned_back(program, turns)), turns, values.variables)
+        return self.kernel(tidy(program), variables)
 
     def graph(self, flat: Flat) -> Graph:
         blocks = blocks_of(flat)

@@ -168,6 +168,8 @@ class Operations:
             yield self._matrix(item, what, span)
         elif what.barrier is not None:
             yield self._barrier_op(item, what)
+        elif what.kind is Kind.WARP_SYNC:
+            yield model.Op(what, opcode, span, mask=self._members(item))
         else:
             yield model.Op(what, opcode, span)
 
@@ -200,6 +202,12 @@ class Operations:
             bytes=operand(what.bytes),
             mask=mask,
         )
+
+    def _members(self, item: Instruction) -> Expr | None:
+        """The lanes that a collective names: the last operand where it says ``.sync``."""
+        last = item.operands[-1] if item.operands else None
+        named = "sync" in item.parts and item.parts[0] not in ("mma", "wmma", "movmatrix")
+        return self.values.read(last, 32) if named and isinstance(last, Register | Immediate) else None
 
     # ------------------------------------------------------------------------------------------------------ memory
 

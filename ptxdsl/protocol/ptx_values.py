@@ -73,6 +73,7 @@ class Values:
         self.roots: dict[Expr, str | None] = {}  # of variables that are global addresses: the parameter
         self.starts: dict[Expr, tuple[Expr, ...]] = {}  # of variables: values that they begin with
         self.constant: set[Expr] = set()  # loads of what the compiler knows to be constant
+        self.turns: set[int] = set()  # the variables that number the turns of loops
         self._unknowns = 0
         self._variables = 0
         self._env: dict[str, Expr] = {}
@@ -445,6 +446,7 @@ class Values:
             if not advancing:
                 continue
             turn = model.var(self._variables)
+            self.turns.add(self._variables)
             self._variables += 1
             for name, begins, step in advancing:
                 join = self.joins[header].pop(name)

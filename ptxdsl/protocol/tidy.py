@@ -17,12 +17,12 @@ from ptxdsl.protocol.model import (
     Loop,
     Node,
     Op,
-    Place,
     Return,
     Seq,
     Unmodelled,
     walk,
 )
+from ptxdsl.protocol.rewriting import expressions_of
 from ptxdsl.record import replace
 
 
@@ -234,7 +234,7 @@ class _Slice:
         while self.work:
             node = self.work.pop()
             if isinstance(node, Op):
-                self.want(expressions(node))
+                self.want(expressions_of(node))
             elif isinstance(node, Branch):
                 self.want((node.condition,))
             elif isinstance(node, Loop):
@@ -285,19 +285,6 @@ class _Slice:
 def _unshared(node: Node) -> Node:
     """The program with every node an object of its own: marks are of places."""
     return _with_inner(node, _unshared) if isinstance(node, Seq | Branch | Loop) else replace(node)
-
-
-def expressions(op: Op) -> Iterator[Expr]:
-    """All expressions of an operation."""
-    for place in (op.barrier, *op.writes, *op.reads):
-        if isinstance(place, Place):
-            if place.address is not None:
-                yield place.address
-            if isinstance(place.width, Expr):
-                yield place.width
-    for expr in (op.parity, op.count, op.bytes, op.id, op.mask):
-        if expr is not None:
-            yield expr
 
 
 def variables_of(expr: Expr) -> set[int]:

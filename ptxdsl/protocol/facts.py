@@ -1,0 +1,82 @@
+"""What is known at a place of a program: conditions that hold there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxdsl.protocol.algebra import plain
+from ptxdsl.protocol.model import Expr
+from ptxdsl.protocol.tidy import variables_of
+from ptxdsl.record import dataclass
+
+_LIMIT = 1 << 70
+_OPPOSITE = {"ge.s": "lt.s", "lt.s": "ge.s", "ge.u": "lt.u", "lt.u": "ge.u", "eq": "ne", "ne": "eq"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """possible: whether all of them can hold together, as far as that is seen."""
+
+    known: frozenset[Expr] = frozenset()
+    possible: bool = True
+
+    def and_(self, condition: Expr) -> Facts:
+        """With one more."""
+        if condition.op == "const":
+            return self if condition.value else Facts(self.known, False)
+        if condition.op == "and":
+            return self.and_(condition.args[0]).and_(condition.args[1])
+        possible = self.possible and not self.imply(plain("not", condition, bits=1))
+        return Facts(self.known | {condition}, possible)
+
+    def without(self, assigned: Iterable[int]) -> Facts:
+        """Without those about variables that get other values."""
+        gone = set(assigned)
+        return Facts(frozenset(f for f in self.known if not variables_of(f) & gone), self.possible)
+
+    def imply(self, condition: Expr) -> bool:
+        """Whether a condition holds, as far as that is seen."""
+        if condition.op == "const":
+            return bool(condition.value)
+        if condition in self.known:
+            return True
+        if condition.op == "and":
+            return all(map(self.imply, condition.args))
+        if condition.op == "or":
+            return any(map(self.imply, condition.args))
+        if condition.op not in _OPPOSITE or condition.args[1].op != "const":
+            return False
+        value, at = condition.args[0], int(condition.args[1].value)
+        unsigned = condition.op.endswith(".u")
+        low, high = self._bounds(value, unsigned)
+        if condition.op.startswith("ge"):
+            return low >= at
+        if condition.op.startswith("lt"):
+            return high < at
+        if condition.op == "eq":
+            return low == high == at
+        low_unsigned, high_unsigned = self._bounds(value, True)
+        return not low <= at <= high or (at >= 0 and not low_unsigned <= at <= high_unsigned)
+
+    def _bounds(self, value: Expr, unsigned: bool) -> tuple[int, int]:
+        """What a value lies between, as the facts about it and constants say."""
+        low, high = (0, _LIMIT) if unsigned else (-_LIMIT, _LIMIT)
+        sign = ".u" if unsigned else ".s"
+        for fact in self.known:
+            if fact.op not in _OPPOSITE or fact.args[0] is not value or fact.args[1].op != "const":
+                continue
+            at = int(fact.args[1].value)
+            if at < 0 and unsigned:
+                continue
+            if fact.op == "ge" + sign:
+                low = max(low, at)
+            elif fact.op == "lt" + sign:
+                high = min(high, at - 1)
+            elif fact.op == "eq":
+                low, high = max(low, at), min(high, at)
+            elif fact.op == "ne" and low == at:
+                low += 1
+        return low, high
+
+
+NOTHING = Facts()

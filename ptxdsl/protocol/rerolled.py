@@ -1,0 +1,330 @@
+"""Loops that a compiler has unrolled by the stages of a ring, rolled up again.
+
+    while n - S * turn >= S: copy 0; copy 1; … copy S-1; turn += 1          for i in range(n): copy i % S
+    if n - S * turn != 0: copy 0; if n - S * turn != 1: copy 1; …       →
+
+The copies must be the same but for constants that grow evenly from one to the next: slots and barriers of stages. What
+changes once a turn (the parity) then changes where the stage goes back to 0. Only a loop that can be recognised in all
+of its parts is rolled up; any other one stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
+from ptxdsl.protocol.model import ARITHMETIC, Assign, Branch, Expr, Loop, Node, Op, Place, Range, Seq, const, var, wrap
+from ptxdsl.protocol.ranges import while_condition
+from ptxdsl.protocol.rewriting import assigned, expressions_of, mapped, with_expressions
+from ptxdsl.protocol.tidy import same, variables_of
+from ptxdsl.record import dataclass, replace
+from ptxdsl.source import Span
+
+
+def rerolled(program: Seq, turns: frozenset[int], variables: int) -> tuple[Seq, int]:
+    """turns: variables that number the turns of loops. Gives the number of variables there are then, too."""
+    work = _Rolling(program, turns, variables)
+    return work.seq(program), work.variables
+
+
+class _Different(Exception):
+    """The copies are not the same."""
+
+
+@dataclass(slots=True)
+class _Unrolled:
+    """stages: copies in the loop. total: of how many there are in all. turn: the variable."""
+
+    turn: int
+    stages: int
+    total: Expr
+
+
+class _Rolling:
+    def __init__(self, program: Seq, turns: frozenset[int], variables: int) -> None:
+        self.program = program
+        self.turns = turns
+        self.variables = variables
+
+    def fresh(self) -> int:
+        self.variables += 1
+        return self.variables - 1
+
+    def seq(self, seq: Seq) -> Seq:
+        out: list[Node] = []
+        nodes = list(seq.nodes)
+        position = 0
+        while position < len(nodes):
+            node = nodes[position]
+            found = self.rolled_up(nodes, position) if isinstance(node, Loop) else None
+            if found is not None:
+                rolled, position = found
+                out.extend(rolled)
+                continue
+            if isinstance(node, Branch):
+                node = Branch(node.condition, self.seq(node.then), self.seq(node.orelse), node.span)
+            elif isinstance(node, Loop):
+                node = replace(node, body=self.seq(node.body))
+            out.append(node)
+            position += 1
+        return Seq(tuple(out))
+
+    def rolled_up(self, nodes: list[Node], position: int) -> tuple[list[Node], int] | None:
+        """What becomes of an unrolled loop and its tail, and the position behind them."""
+        loop = nodes[position]
+        assert isinstance(loop, Loop)
+        shape = self.shape(loop)
+        if shape is None:
+            return None
+        exits: dict[Expr, Expr] = {}
+        behind = position + 1
+        if behind < len(nodes) and isinstance(node := nodes[behind], Assign):
+            exits = {var(t, v.bits): v for t, v in zip(node.targets, node.values, strict=True)}
+            behind += 1
+        if behind >= len(nodes):
+            return None
+        tail = self.tail(nodes[behind], exits, shape)
+        if tail is None or self.wanted_elsewhere(nodes[position : behind + 1]):
+            return None
+        try:
+            return self.roll(loop, shape, tail), behind + 1
+        except _Different:
+            return None
+
+    def shape(self, loop: Loop) -> _Unrolled | None:
+        if loop.range is not None or loop.once or len(loop.body.nodes) < 3:
+            return None
+        last, condition = loop.body.nodes[-1], while_condition(loop)
+        if not isinstance(last, Assign) or condition is None or condition.op not in ("ge.u", "ge.s"):
+            return None
+        rest, stages = condition.args
+        terms, constant = linear(rest)
+        found = [t for t in last.targets if t in self.turns and var(t, rest.bits) in terms]
+        if len(found) != 1 or stages.op != "const" or terms.pop(var(found[0], rest.bits)) != -stages.value:
+            return None
+        total = of_linear(terms, constant, rest.bits)
+        if variables_of(total) & assigned(loop):
+            return None
+        return _Unrolled(found[0], stages.value, total)
+
+    def tail(self, node: Node, exits: dict[Expr, Expr], shape: _Unrolled) -> list[list[Node]] | None:
+        """The copies behind the loop, the branches around them taken away."""
+        turn = var(shape.turn, shape.total.bits)
+        done = plain("mul", turn, const(-shape.stages, turn.bits), bits=turn.bits)
+        left = linear(plain("add", shape.total, done, bits=turn.bits))
+        copies: list[list[Node]] = []
+        for count in range(shape.stages - 1):
+            if not isinstance(node, Branch) or node.orelse.nodes:
+                return None
+            condition = substitute(node.condition, exits.get, {})
+            if condition.op != "ne":
+                return None
+            terms, constant = linear(plain("sub", *condition.args, bits=turn.bits))
+            if (terms, constant) != (left[0], wrap(left[1] - count, turn.bits)):
+                return None
+            inner = node.then.nodes
+            last = count == shape.stages - 2
+            copies.append([with_expressions(n, exits.get, {}) for n in (inner if last else inner[:-1])])
+            node = inner[-1] if inner else node
+        return copies
+
+    def wanted_elsewhere(self, nodes: Sequence[Node]) -> bool:
+        """Whether anything outside looks at the variables that these nodes assign."""
+        own = {id(node) for node in nodes}
+        changed = set().union(*(assigned(node) for node in nodes))
+        looked: set[int] = set()
+
+        def visit(node: Node) -> Node | None:
+            if id(node) in own:
+                return node
+            for expr in expressions_of(node):
+                looked.update(variables_of(expr))
+            return None
+
+        mapped(self.program, visit)
+        return bool(looked & changed)
+
+    def plainer(self, node: Node, span: Span) -> Node:
+        """With every sum in one form, and as if it all stood in one place."""
+
+        def here(node: Node) -> Node | None:
+            return replace(node, span=span) if isinstance(node, Op) else None
+
+        return mapped(Seq((with_expressions(node, self.normal, {}),)), here)
+
+    def normal(self, expr: Expr) -> Expr | None:
+        if expr.op in ("ext.s", "ext.u"):
+            return self.extended(expr)
+        if expr.op not in ("add", "sub", "mul"):
+            return None
+        terms, constant = linear(expr)
+        inner = {substitute(term, self.normal, {}): factor for term, factor in terms.items()}
+        terms, constant = linear(of_linear(inner, constant, expr.bits))
+        ordered = dict(sorted(terms.items(), key=lambda item: repr(item[0])))
+        return of_linear(ordered, constant, expr.bits)
+
+    def extended(self, expr: Expr) -> Expr | None:
+        """Numbers of turns and their multiples are far from where their type ends."""
+        terms, constant = linear(expr.args[0])
+        if len(terms) == 1:
+            ((turn, factor),) = terms.items()
+            if turn.op == "var" and turn.value in self.turns and not constant:
+                wide = plain("ext.u", turn, bits=expr.bits)
+                return plain("mul", wide, const(factor, expr.bits), bits=expr.bits)
+        return None
+
+    def roll(self, loop: Loop, shape: _Unrolled, tail: list[list[Node]]) -> list[Node]:
+        """Raises _Different."""
+        nodes = list(loop.body.nodes[1:-1])
+        last = loop.body.nodes[-1]
+        assert isinstance(last, Assign)
+        copies: list[list[Node]] = []
+        for copy in tail:
+            copies.append(nodes[: len(copy)])
+            nodes = nodes[len(copy) :]
+            pairs = zip(copies[-1], copy, strict=False)
+            if not all(same(self.plainer(a, loop.span), self.plainer(b, loop.span)) for a, b in pairs):
+                raise _Different
+        copies.append(nodes)
+        if len({len(copy) for copy in copies}) != 1 or not copies[0]:
+            raise _Different
+        index, stage = self.fresh(), self.fresh()
+        template = _Template(shape, index, stage)
+        body = [template.node(group) for group in zip(*copies, strict=True)]
+        again = dict(zip(last.targets, last.values, strict=True))
+        at_end = plain("eq", var(stage), const(shape.stages - 1), bits=1)
+        values = {stage: plain("select", at_end, const(0), plain("add", var(stage), const(1)))}
+        for target, value in again.items():
+            values[target] = plain("select", at_end, value, var(target, value.bits), bits=value.bits)
+        total, signed = shape.total, False
+        if total.op == "max.s" and total.args[1] == const(0, total.bits):
+            total, signed = total.args[0], True
+        elif not_negative(total):
+            signed = True
+        new = Loop(
+            Seq((*body, Assign(tuple(values), tuple(values.values())))),
+            loop.span,
+            Range(index, const(0, total.bits), total, 1, signed),
+            False,
+            loop.label,
+        )
+        return [Assign((stage,), (const(0),)), new]
+
+
+class _Template:
+    """Copies as one, with the stage and the index in the place of what grows."""
+
+    def __init__(self, shape: _Unrolled, index: int, stage: int) -> None:
+        self.shape = shape
+        self.index = index
+        self.stage = stage
+
+    def node(self, copies: tuple[Node, ...]) -> Node:
+        first = copies[0]
+        if any(type(copy) is not type(first) for copy in copies):
+            raise _Different
+        if isinstance(first, Op):
+            return self.op(first, copies)
+        if isinstance(first, Branch):
+            condition = self.expr([c.condition for c in copies if isinstance(c, Branch)])
+            return Branch(
+                condition,
+                self.seq([c.then for c in copies if isinstance(c, Branch)]),
+                self.seq([c.orelse for c in copies if isinstance(c, Branch)]),
+                first.span,
+            )
+        raise _Different
+
+    def seq(self, copies: list[Seq]) -> Seq:
+        if len({len(copy.nodes) for copy in copies}) != 1:
+            raise _Different
+        return Seq(tuple(self.node(group) for group in zip(*(copy.nodes for copy in copies), strict=True)))
+
+    def op(self, first: Op, copies: tuple[Node, ...]) -> Op:
+        ops = [copy for copy in copies if isinstance(copy, Op)]
+        if len({(o.what.kind, o.name, len(o.reads), len(o.writes), o.elected) for o in ops}) != 1:
+            raise _Different
+        return replace(
+            first,
+            barrier=self.place([o.barrier for o in ops]),
+            parity=self.some([o.parity for o in ops]),
+            count=self.some([o.count for o in ops]),
+            bytes=self.some([o.bytes for o in ops]),
+            id=self.some([o.id for o in ops]),
+            mask=self.some([o.mask for o in ops]),
+            writes=tuple(self.place_of(list(group)) for group in zip(*(o.writes for o in ops), strict=True)),
+            reads=tuple(self.place_of(list(group)) for group in zip(*(o.reads for o in ops), strict=True)),
+        )
+
+    def place(self, places: list[Place | None]) -> Place | None:
+        given = [place for place in places if place is not None]
+        if not given:
+            return None
+        if len(given) != len(places):
+            raise _Different
+        return self.place_of(given)
+
+    def place_of(self, places: list[Place]) -> Place:
+        widths = [place.width for place in places]
+        width: int | Expr | None
+        if all(isinstance(w, Expr) for w in widths):
+            width = self.expr([w for w in widths if isinstance(w, Expr)])
+        elif len(set(widths)) == 1:
+            width = widths[0]
+        else:
+            raise _Different
+        return Place(self.some([place.address for place in places]), width)
+
+    def some(self, exprs: list[Expr | None]) -> Expr | None:
+        given = [expr for expr in exprs if expr is not None]
+        if not given:
+            return None
+        if len(given) != len(exprs):
+            raise _Different
+        return self.expr(given)
+
+    def expr(self, exprs: list[Expr]) -> Expr:
+        first = exprs[0]
+        if all(expr is first for expr in exprs):
+            return first
+        bits = first.bits
+        if any(expr.bits != bits for expr in exprs):
+            raise _Different
+        if bits > 1 and all(expr.op in ("add", "sub", "mul", "const") for expr in exprs):
+            return self.sum(exprs, bits)
+        if first.op not in ARITHMETIC or any((e.op, len(e.args)) != (first.op, len(first.args)) for e in exprs):
+            raise _Different
+        args = [self.expr([expr.args[i] for expr in exprs]) for i in range(len(first.args))]
+        return plain(first.op, *args, bits=bits)
+
+    def sum(self, exprs: list[Expr], bits: int) -> Expr:
+        sums = [linear(expr) for expr in exprs]
+        terms, start = sums[0]
+        grown = wrap(sums[1][1] - start, bits)
+        if any(wrap(constant - start - k * grown, bits) for k, (_, constant) in enumerate(sums)):
+            raise _Different
+        if any(other != terms for other, _ in sums):
+            terms = self.terms([other for other, _ in sums])
+        terms = dict(terms)
+        turn = var(self.shape.turn)
+        at = next((term for term in terms if term is turn or (term.op == "ext.u" and term.args[0] is turn)), None)
+        if at is not None and grown:
+            # S * growth for each turn and growth for each stage: growth for each step of the whole loop.
+            if wrap(terms.pop(at) - self.shape.stages * grown, bits):
+                raise _Different
+            moving = var(self.index)
+        else:
+            moving = var(self.stage)
+        widened = plain("ext.u" if bits > 32 else "trunc", moving, bits=bits)
+        terms[widened] = wrap(terms.get(widened, 0) + grown, bits)
+        return of_linear({term: factor for term, factor in terms.items() if factor}, start, bits)
+
+    def terms(self, sums: list[dict[Expr, int]]) -> dict[Expr, int]:
+        """Sums that differ in one term: that as one."""
+        common = {t: f for t, f in sums[0].items() if all(other.get(t) == f for other in sums)}
+        own = [[(t, f) for t, f in terms.items() if t not in common] for terms in sums]
+        if any(len(rest) != 1 or rest[0][1] != own[0][0][1] for rest in own):
+            raise _Different
+        merged = self.expr([rest[0][0] for rest in own])
+        common[merged] = common.get(merged, 0) + own[0][0][1]
+        return common
