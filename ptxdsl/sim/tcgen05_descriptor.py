@@ -1,7 +1,6 @@
 """The descriptors of ``tcgen05``: what a 32-bit instruction descriptor and a 64-bit shared-memory descriptor say.
 
-Everything here is a function of numbers; what a descriptor must not say is a ``Fault``. ``pack_instruction`` and
-``pack_shared`` make descriptors of fields, for tests and tools.
+Everything here is a function of numbers; what a descriptor must not say is a ``Fault``.
 
 Source: PTX ISA, "Instruction descriptor" (tables of ``.kind::f16`` …, ``.kind::mxf8f6f4``, ``.kind::mxf4``), "Shared
 memory descriptor", "Matrix Shape", "Valid Combinations of Type-Size, Major-ness and Swizzling", "Transpose and Negate
@@ -168,19 +167,6 @@ class InstructionDescriptor:
     max_shift: int
 
 
-def pack_instruction(kind: str, **fields: int) -> int:
-    """A descriptor of raw fields; M and N are given as they are meant (``m=128``)."""
-    row = KINDS[kind]
-    value = 0
-    for name, low, size in row.fields:
-        raw = fields.pop(name, 0)
-        raw //= {"m": row.m_unit, "n": row.n_unit}.get(name, 1)
-        assert 0 <= raw < 1 << size, (name, raw)
-        value |= raw << low
-    assert not fields, fields
-    return value
-
-
 @lru_cache(1024)
 def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, sparse: bool) -> InstructionDescriptor:
     """The descriptor of an instruction with these qualifiers. Raises Fault."""
@@ -299,24 +285,12 @@ SHARED_FIELDS: Fields = (
 
 @dataclass(frozen=True)
 class SharedDescriptor:
-    """address: offset in the CTA's shared memory. leading, stride: bytes. base: matrix base offset."""
+    """address: offset in the CTA's shared memory. leading, stride: bytes."""
 
     address: int
     leading: int
     stride: int
-    base: int
     swizzle: str
-
-
-def pack_shared(address: int, leading: int, stride: int, swizzle: str, base: int = 0) -> int:
-    """A descriptor; the address may have a CTA's rank in its upper bits, as shared addresses do."""
-    code = next(code for code, name in SWIZZLES.items() if name == swizzle)
-
-    def encode(value: int) -> int:
-        assert value % 16 == 0
-        return (value & 0x3FFFF) >> 4
-
-    return encode(address) | encode(leading) << 16 | encode(stride) << 32 | _VERSION << 46 | base << 49 | code << 61
 
 
 def decode_shared(value: int, what: str) -> SharedDescriptor:
@@ -339,11 +313,16 @@ def decode_shared(value: int, what: str) -> SharedDescriptor:
     if raw["swizzle"] not in SWIZZLES:
         raise wrong(f"swizzling mode {raw['swizzle']} does not exist", "the modes are 0, 1, 2, 4 and 6")
     swizzle = SWIZZLES[raw["swizzle"]]
+    if raw["base"] and swizzle != NO_SWIZZLE:
+        raise wrong(
+            f"a matrix base offset (bits 49-51) of {raw['base']} is not supported by the simulator",
+            "what it does is not in the PTX ISA in words; align the matrix to the swizzling pattern, 1024 bytes for "
+            "128-byte swizzling",
+        )
     return SharedDescriptor(
         address=raw["address"] << 4,
         leading=raw["leading"] << 4,
         stride=raw["stride"] << 4,
-        base=raw["base"] if swizzle != NO_SWIZZLE else 0,
         swizzle=swizzle,
     )
 

@@ -160,19 +160,19 @@ def tile(descriptor: SharedDescriptor, rows: int, k: int, bits: int, mn_major: b
     """
     d = descriptor
     if d.swizzle == SWIZZLE_128_BASE32:
-        return _tile_of_32_byte_atoms(d.address % PERIOD, d.leading, d.stride, d.base, rows, k, bits)
-    plain = wgmma_descriptor.Descriptor(d.address, d.leading, d.stride, d.base, _BYTES[d.swizzle])
+        return _tile_of_32_byte_atoms(d.address % PERIOD, d.leading, d.stride, rows, k, bits)
+    plain = wgmma_descriptor.Descriptor(d.address, d.leading, d.stride, 0, _BYTES[d.swizzle])
     return wgmma_descriptor.tile(plain, rows, k, bits, mn_major)
 
 
 @lru_cache(maxsize=1024)
-def _tile_of_32_byte_atoms(phase: int, leading: int, stride: int, base: int, rows: int, k: int, bits: int) -> Tile:
+def _tile_of_32_byte_atoms(phase: int, leading: int, stride: int, rows: int, k: int, bits: int) -> Tile:
     """An atom ("Layout for swizzle atoms") is 8 chunks along M or N by 4 along K; pairs of chunks change places."""
     chunk = np.arange(rows * bits // (8 * CHUNK))[None, :]
     line = np.arange(k)[:, None]
     offsets = chunk % 8 * CHUNK + chunk // 8 * leading + line % 4 * 128 + line // 4 * stride
     address = phase + offsets
-    offsets = (address ^ ((address >> 7) - base & 3) << 5) - phase
+    offsets = (address ^ ((address >> 7) & 3) << 5) - phase
     first = int(offsets.min())
     return Tile(first, int(offsets.max()) - first + CHUNK, (offsets - first) // CHUNK)
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from tcgen05_packing import pack_instruction
 
 from ptxdsl.record import dataclass
-from ptxdsl.sim.tcgen05_descriptor import pack_instruction
 
 THREADS = 224
 _VECTOR_OF_KIND = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}

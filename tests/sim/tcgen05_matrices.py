@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from tcgen05_bench import Bench
+from tcgen05_packing import pack_shared
 
 from ptxdsl.sim import numbers
-from ptxdsl.sim.tcgen05_descriptor import pack_shared
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8, "e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4}
 STORAGE = {4: np.uint8, 6: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32}

@@ -20,10 +20,10 @@ from tcgen05_matrices import (
     row_bytes,
     words_of,
 )  # fmt: skip
+from tcgen05_packing import pack_instruction
 
 from ptxdsl.sim import numbers
 from ptxdsl.sim.host import Fault
-from ptxdsl.sim.tcgen05_descriptor import pack_instruction
 
 A_AT, B_AT = 0x4000, 0x10000
 D_TYPES = {"f16": 0, "f32": 1, "s32": 2}

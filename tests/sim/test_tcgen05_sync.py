@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcgen05_bench import Bench
+from tcgen05_packing import pack_shared
 
 from ptxdsl.sim.host import Fault
-from ptxdsl.sim.tcgen05_descriptor import pack_shared
 
 COMMIT = "tcgen05.commit.cta_group::{}.mbarrier::arrive::one.shared::cluster{}.b64 [%r1]{};"
 SHIFT = "tcgen05.shift.down.cta_group::1 [%r1];"
