@@ -35,6 +35,7 @@ class Finding(Protocol):
 # A source line is shown up to this width in columns; of a longer one, the part around the span.
 WINDOW = 120
 _BEFORE_SPAN = 40
+_FAR = 4 * WINDOW  # characters from the span's start beyond which a line is not looked at
 _TAB = 4
 
 _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
@@ -83,7 +84,10 @@ def _snippet(span: Span, margin: int, color: bool, mark: str, mark_color: str) -
 
 def _window(text: str, start: int, stop: int) -> tuple[str, int, int]:
     """A line as shown, and the columns before and under the span of its characters ``start`` to ``stop``."""
-    begin, head = 0, ""
+    first = max(start - _FAR, 0)
+    beyond = start + _FAR < len(text)
+    text, start, stop = text[first : start + _FAR], start - first, stop - first
+    begin, head = 0, "…" if first else ""
     if _columns(text) > WINDOW and _columns(text[:start]) > WINDOW // 2:
         begin, head = max(start - _BEFORE_SPAN, 0), "…"
     # Tabs stand at the columns they have in the file, also where the line is cut before them.
@@ -92,7 +96,7 @@ def _window(text: str, start: int, stop: int) -> tuple[str, int, int]:
     end = begin
     while end < len(cells) and (room := room - _columns(cells[end])) >= 0:
         end += 1
-    tail = "…" if end < len(cells) else ""
+    tail = "…" if beyond or end < len(cells) else ""
     shown = head + "".join(cells[begin:end]) + tail
     lead = len(head) + _columns("".join(cells[begin:start]))
     return shown, lead, _columns("".join(cells[start : min(stop, end)]))

@@ -1,5 +1,7 @@
 """A diagnostic as the user sees it."""
 
+import time
+
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 
@@ -84,6 +86,14 @@ def test_long_lines_are_cut_around_the_span() -> None:
     whole, carets = caret_line(span_of(text, text))
     assert whole.startswith("1 | aaa") and whole.endswith("…")
     assert carets.count("^") == 120
+
+
+def test_a_line_of_megabytes_is_cut_before_it_is_measured() -> None:
+    start = time.process_time()
+    for letter in "a漢":
+        short, long = (Diagnostic("E0001", "m", span_of(letter * n + "HERE" + letter * n, "HERE")) for n in (500, 10**6))
+        assert long.render().splitlines()[2:] == short.render().splitlines()[2:]
+    assert time.process_time() - start < 0.5
 
 
 def test_margin_fits_the_largest_line_number() -> None:
