@@ -71,6 +71,8 @@ def command() -> NoReturn:
                 stream.flush()
         except (OSError, ValueError):  # what was written may not have arrived
             code = code or FOUND
+        except KeyboardInterrupt:
+            code = _INTERRUPTED
     os._exit(code)
 
 

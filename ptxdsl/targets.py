@@ -174,7 +174,7 @@ def target(name: str) -> Target:
 
 def target_of_ptx(text: str) -> str | None:
     """The target that a PTX text names in its ``.target``; None where it names none of ours."""
-    found = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
+    found = re.search(r"^[ \t]*\.target[ \t]+(sm_\w+)", text, re.MULTILINE)  # \s would try every blank line anew
     return found[1] if found and found[1] in TARGETS else None
 
 

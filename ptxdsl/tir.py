@@ -14,7 +14,8 @@ casts         ``ext.s ext.u trunc itof.s itof.u ftoi.s ftoi.u`` (saturating, NaN
 pointers      ``ptr.add`` (pointer, integer index; attr ``scale`` bytes, ``offset`` bytes, ``unsigned`` for an unsigned
               index), ``ptr.cast`` (address space), ``ptr.toint``, ``int.toptr``.
 memory        ``load`` / ``store`` (attrs ``align`` bytes, ``volatile``), ``alloca`` (attrs ``bytes align``),
-              ``shared.alloc`` (attrs ``bytes align name``, ``element`` bytes of one element), ``shared.dynamic`` (attr ``align``).
+              ``shared.alloc`` (attrs ``bytes align name``, ``element`` bytes of one element), ``shared.dynamic`` (attr
+              ``align``).
 vectors       ``vec.splat`` (scalar), ``vec.build`` (elements), ``vec.extract`` (vector, i32 index),
               ``vec.insert`` (vector, element, i32 index), ``vec.shuffle`` (a, b; attr ``mask``).
 pipelines     ``pipe.new`` (full base, empty base; no result: where a RolePipeline value is made),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.ptx.module import Immediate, Not, Operand, Register
+from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Register
 from ptxdsl.sim.bulk import kept
 from ptxdsl.sim.host import Group, Wait, handles
 from ptxdsl.sim.lane_values import common, each, lane_numbers
@@ -25,7 +25,15 @@ Array = npt.NDArray[Any]
 _WORDS: dict[int, Any] = {4: np.dtype("u4"), 8: np.dtype("u8"), 16: np.dtype("u8")}
 
 
-@handles("cp.async")
+def unsupported(instruction: Instruction) -> str | None:
+    size = instruction.operands[2]
+    sizes = (16,) if ".cg" in instruction.opcode else (4, 8, 16)
+    if not isinstance(size, Immediate) or size.value not in sizes:
+        return f"a copy is of {' or '.join(map(str, sizes))} bytes"
+    return None
+
+
+@handles("cp.async", check=unsupported)
 def copy(group: Group) -> None:
     """Copies of all lanes at once. A lane reads ``src-size`` bytes and writes zeros behind them."""
     to, source, size_operand, *rest = group.instruction.operands

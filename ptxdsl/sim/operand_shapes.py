@@ -1,7 +1,7 @@
 """What operands each host instruction takes: checked before execution, so that its handler can rely on them.
 
-A shape is a list of kinds, ``?`` after one that may be left out, ``*`` at the end for any more values and addresses (vectors of
-them too):
+A shape is a list of kinds, ``?`` after one that may be left out, ``*`` at the end for any more values, addresses and
+vectors:
 
     d  a register that is written, or ``_``     D  registers that are written: one, a vector, a pair
     v  a value: register, number, symbol, !p    V  registers that are read: one or a vector

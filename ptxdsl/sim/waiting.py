@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine import Machine
 
 
+_READS = ("ld", "ldu", "atom", "mbarrier", "tex", "tld4", "suld", "multimem")
+
+
 @dataclass(slots=True, eq=False)
 class Waiting:
     """One group or agent that waits. lanes: 0 of an agent."""
@@ -58,8 +61,10 @@ def all_waiting(machine: Machine) -> Iterable[Waiting]:
 def _describe(machine: Machine, warp: Warp, blocked: Blocked) -> WaitsFor:
     if blocked.wait is not None:
         return blocked.wait.describe()
-    if blocked.kind == POLL:
+    if blocked.kind == POLL and blocked.instruction.parts[0] in _READS:
         return WaitsFor("memory", "", "a loop that reads the same again and again, and nobody writes any more")
+    if blocked.kind == POLL:
+        return WaitsFor("nothing", "", "a loop that changes nothing has no end")
     if blocked.kind == GATHER:
         missing = blocked.members & warp.live & ~blocked.mask
         return WaitsFor("lanes", lanes_text(missing).partition(" ")[2], "named in its member mask", by=(warp,))

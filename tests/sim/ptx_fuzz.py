@@ -62,7 +62,9 @@ def corpus() -> list[str]:
         for entry in names[1].split("; ") if names else ():
             name, values = entry.split(" in ")
             constants[name] = values.strip("[]").split(", ")[-1]
-        made = compile_source(Source(path.name, source), constants=constants, options=Options(arch[1] if arch else "sm_90a"))
+        made = compile_source(
+            Source(path.name, source), constants=constants, options=Options(arch[1] if arch else "sm_90a")
+        )
         texts.append(made.ptx)
     return texts
 
@@ -109,7 +111,9 @@ def _change(lines: list[str], others: list[str], rng: random.Random) -> None:
         case 11 | 12 | 13:  # operands
             lines[at] = _other_operands(line, rng)
         case 10:  # numbers of declarations and directives
-            heads = [i for i, one in enumerate(lines) if re.match(r"\s*\.(reg|shared|maxntid|reqntid|local|global|ext)", one)]
+            heads = [
+                i for i, one in enumerate(lines) if re.match(r"\s*\.(reg|shared|maxntid|reqntid|local|global|ext)", one)
+            ]
             if heads:
                 head = rng.choice(heads)
                 lines[head] = _one(re.compile(r"\d+"), lines[head], rng, lambda _: str(abs(rng.choice(NUMBERS))))
@@ -123,7 +127,20 @@ def _other_operands(line: str, rng: random.Random) -> str:
     if not operands:
         return f"{head} %r1;"
     i, j = rng.randrange(len(operands)), rng.randrange(len(operands))
-    odd = ("_", "1", "-1", "0f3F800000", "%p1", "%tid.x", "[%r1]", "{%r1, %r2}", "!%p1", "%p1|%p2", "WARP_SZ", "nothing")
+    odd = (
+        "_",
+        "1",
+        "-1",
+        "0f3F800000",
+        "%p1",
+        "%tid.x",
+        "[%r1]",
+        "{%r1, %r2}",
+        "!%p1",
+        "%p1|%p2",
+        "WARP_SZ",
+        "nothing",
+    )
     match rng.randrange(4):
         case 0:
             del operands[i]
