@@ -1,7 +1,11 @@
 """The driver's library through ctypes, against one that cuda.h has checked (fake_cuda/libcuda.c)."""
 
 import os
+import subprocess
+import sys
 import threading
+from array import array
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,10 +161,44 @@ def test_arrays_of_our_own(fake):
     assert driver.pointer_device(address) is None  # freed with the object
 
 
+def test_buffers(fake):
+    for buffer, dtype, values in (
+        (array("f", [1, 2]), "float32", [1, 2]),
+        (array("b", [-1]), "int8", [-1]),
+        (array("Q", [2**63]), "uint64", [2**63]),
+        (b"ab", "uint8", [97, 98]),
+        (memoryview(array("d", [1, 2, 3, 4])).cast("B").cast("d", (2, 2)), "float64", [[1, 2], [3, 4]]),
+        (b"", "uint8", []),
+    ):
+        made = ptxdsl.to_device(buffer)
+        assert made.dtype == dtype and made.to_host().tolist() == values
+    assert ptxdsl.to_device(array("H", [0x3F80]), "bfloat16").dtype == "bfloat16"
+
+
+def test_a_launch_of_buffers_does_without_numpy(built, tmp_path):
+    code = f"""
+import sys, array, ptxdsl
+from ptxdsl.cuda import library
+library.NAMES = {{sys.platform: {str(built)!r}}}
+k = ptxdsl.loads({TEXT!r}, "add.pdsl")["add"]
+a = ptxdsl.to_device(array.array("f", [1, 2]))
+for _ in range(3):
+    k[1, 32](a, a, 1)
+print("numpy" in sys.modules, "llvmlite" in sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ptxdsl.__file__).parents[1])}
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.split()[0] == "False"
+
+
 @pytest.mark.parametrize(
     ("value", "dtype", "words"),
     [
-        ([1, 2], None, "takes an array of NumPy or a CPU tensor, not list"),
+        ([1, 2], None, "takes an array of NumPy, a CPU tensor or a contiguous buffer, not list"),
+        (memoryview(b"abcd")[::2], None, "not memoryview"),
+        (array("f", [1]), "float16", "elements of float32 are no float16"),
+        (array("f", [1]), "float31", "there is no dtype 'float31'"),
         (np.float32(1), None, "not float32"),
         (np.zeros(2, np.uint8), "bfloat16", "elements of uint8 are no bfloat16"),
     ],
