@@ -61,10 +61,11 @@ def all_waiting(machine: Machine) -> Iterable[Waiting]:
 def _describe(machine: Machine, warp: Warp, blocked: Blocked) -> WaitsFor:
     if blocked.wait is not None:
         return blocked.wait.describe()
-    if blocked.kind == POLL and blocked.instruction.parts[0] in _READS:
-        return WaitsFor("memory", "", "a loop that reads the same again and again, and nobody writes any more")
     if blocked.kind == POLL:
-        return WaitsFor("nothing", "", "a loop that changes nothing has no end")
+        # Of a loop without a host instruction it is known what it reads.
+        if blocked.site < 0 and blocked.instruction.parts[0] not in _READS:
+            return WaitsFor("nothing", "", "a loop that changes nothing has no end")
+        return WaitsFor("memory", "", "a loop that reads the same again and again, and nobody writes any more")
     if blocked.kind == GATHER:
         missing = blocked.members & warp.live & ~blocked.mask
         return WaitsFor("lanes", lanes_text(missing).partition(" ")[2], "named in its member mask", by=(warp,))

@@ -203,6 +203,12 @@ def test_a_loop_that_only_looks_is_a_deadlock_when_nobody_writes(name: str) -> N
     assert f"warps 0-1 wait for {what}" in only(report).message
 
 
+@pytest.mark.parametrize("body", ["L: bra L;", "mov.u32 %r1, %tid.x; L: setp.lt.u32 %p1, %r1, 64; @%p1 bra L; ret;"])
+def test_a_loop_that_does_not_even_look_is_told_as_what_it_is(body: str) -> None:
+    report = run(kernel(body), block=64)
+    assert "warps 0-1 wait for nothing: a loop that changes nothing has no end" in only(report).message
+
+
 @pytest.mark.parametrize("name", ["volatile load", "failing cas", "nanosleep", "back-off", "test_wait"])
 @pytest.mark.parametrize("schedule", ["round-robin", "slow:warp1"])
 def test_a_loop_that_only_looks_goes_on_when_somebody_has_written(name: str, schedule: str) -> None:
