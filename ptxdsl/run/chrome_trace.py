@@ -14,7 +14,8 @@ from ptxdsl.run.lanes import Lane
 from ptxdsl.source import Span
 
 
-def chrome_trace(lanes: Sequence[Lane], line_map: Sequence[Span | None]) -> str:
+def chrome_trace(lanes: Sequence[Lane], line_map: Sequence[Span | None], cut: int = 0) -> str:
+    """cut: events that the run had beyond those recorded."""
     events: list[dict[str, Any]] = []
     ctas: dict[str, int] = {}
     for thread, lane in enumerate(lanes, 1):
@@ -36,7 +37,8 @@ def chrome_trace(lanes: Sequence[Lane], line_map: Sequence[Span | None]) -> str:
                     "args": {"what": bar.label, "ptx line": bar.line, "source": place(bar.line, line_map)},
                 }
             )
-    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, separators=(",", ":"))
+    trace = {"displayTimeUnit": "ns", "otherData": {"events left out": cut}, "traceEvents": events}
+    return json.dumps(trace, separators=(",", ":"))
 
 
 def place(line: int, line_map: Sequence[Span | None]) -> str:

@@ -114,6 +114,10 @@ def _simulate(
         ran.good = ran.good and not races.races
         ran.lines.append(races.summary())
     _write_traces(arguments, report, subject)
+    if report.events_cut:
+        ran.lines.append(
+            f"the timeline has the first {len(report.events):,} events; {report.events_cut:,} more are left out"
+        )
 
 
 def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> None:
@@ -125,9 +129,10 @@ def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> Non
 
     shown, line_map = lanes(report.events), subject.compiled.line_map
     if arguments.trace:
-        _save_text(arguments.trace, chrome_trace(shown, line_map))
+        _save_text(arguments.trace, chrome_trace(shown, line_map, report.events_cut))
     if arguments.timeline:
-        _save_text(arguments.timeline, timeline_page(shown, line_map, f"kernel {subject.name}"))
+        title = f"kernel {subject.name}"
+        _save_text(arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
 
 
 def _results(

@@ -12,7 +12,7 @@ from ptxdsl.run.chrome_trace import place
 from ptxdsl.run.lanes import Lane
 from ptxdsl.source import Span
 
-# Bars; a page with more is slow to open, so the latest are left out and the page says so.
+# Bars; a page with more is slow to open, so the latest are left out, and the page says so.
 MOST_BARS = 200_000
 
 
@@ -20,17 +20,17 @@ def timeline_page(lanes: Sequence[Lane], line_map: Sequence[Span | None], title:
     """cut: events that the run had beyond those recorded."""
     lines: dict[int, dict[str, str]] = {}
     rows: list[dict[str, Any]] = []
-    room = MOST_BARS
+    starts = sorted(bar.start for lane in lanes for bar in lane.bars)
+    end = starts[MOST_BARS] if len(starts) > MOST_BARS else float("inf")
     for lane in lanes:
-        kept = lane.bars[: max(room, 0)]
-        room -= len(lane.bars)
+        kept = [bar for bar in lane.bars if bar.start < end]
         cut += len(lane.bars) - len(kept)
         for bar in kept:
             if bar.line and bar.line not in lines:
                 lines[bar.line] = _source(bar.line, line_map)
         bars = [[bar.start, bar.end - bar.start, bar.state, bar.label, bar.line] for bar in kept]
         rows.append({"name": lane.name, "kind": lane.kind, "bars": bars})
-    data = json.dumps({"lanes": rows, "lines": lines, "cut": cut}, separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps({"lanes": rows, "lines": lines, "cut": cut}, separators=(",", ":")).replace("<", "\\u003c")
     page = (Path(__file__).parent / "timeline.html").read_text(encoding="utf-8")
     return page.replace("{{title}}", html.escape(title)).replace("{{data}}", data)
 

@@ -37,7 +37,8 @@ class Report:
 
     status: ``finished``, ``deadlock``, ``fault``, ``limit`` or ``interrupted``. diagnostics: why, and warnings.
     schedule: the one that was followed; recording: its turns, if they were asked for. events: of the timeline, in the
-    order in which they happened to be simulated. output: what the kernel printed.
+    order in which they happened to be simulated, and how many more there were than are kept. output: what the kernel
+    printed.
     """
 
     kernel: str
@@ -47,6 +48,7 @@ class Report:
     schedule: Schedule
     recording: Recording | None = None
     events: list[Event] = field(default_factory=list)
+    events_cut: int = 0
     output: str = ""
 
     @property
@@ -168,6 +170,7 @@ def run(machine: Machine) -> Report:
         machine.schedule,
         machine.recorder.recording() if machine.recorder is not None else None,
         machine.trace.events if machine.trace is not None else [],
+        machine.trace.cut if machine.trace is not None else 0,
         "".join(machine.output),
     )
 

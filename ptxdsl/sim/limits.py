@@ -8,11 +8,11 @@ from ptxdsl.record import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a simulation ends with status ``limit``.
+    """Where a simulation ends with status ``limit``; looked at every few hundred turns.
 
-    steps: thread-instructions. turns: of warps and agents (a host instruction each). memory: bytes of shared and local
-    memory, registers and heap, beside the arguments. idle_rounds: how often in a row timed waits may give up in vain
-    before that counts as a deadlock.
+    steps: thread-instructions. turns: of warps and asynchronous operations. memory: bytes of module variables, shared
+    and local memory, registers and heap, beside the arguments. idle_rounds: how often in a row timed waits may give up
+    in vain before that counts as a deadlock.
     """
 
     steps: int = 10**12
@@ -23,8 +23,12 @@ class Limits:
 
 @dataclass(slots=True, eq=False)
 class Statistics:
-    """thread_instructions, warp_instructions: executed. turns: taken by warps and agents. host_instructions: executed
-    by handlers. cycles: the latest clock under the cost model. ctas: finished. agents: started."""
+    """What a run has done. thread_instructions, warp_instructions: executed; one of a warp counts once in the latter.
+
+    host_instructions: those of them (of warps) that wait, communicate or start asynchronous work. turns: taken by warps
+    and asynchronous operations under the schedule. cycles: the latest clock under the cost model (``sim.timeline``).
+    ctas: finished blocks. agents: asynchronous operations started.
+    """
 
     thread_instructions: int = 0
     warp_instructions: int = 0

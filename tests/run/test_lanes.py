@@ -2,6 +2,7 @@
 
 import json
 
+import ptxdsl.run.timeline_page
 from ptxdsl.run.chrome_trace import chrome_trace
 from ptxdsl.run.lanes import lanes
 from ptxdsl.run.timeline_page import timeline_page
@@ -97,7 +98,8 @@ def test_a_barrier_alone_shows_its_phases():
 
 def test_chrome_trace_is_what_perfetto_reads():
     source = Source("a.pdsl", "one\n  two\n")
-    trace = json.loads(chrome_trace(lanes(RING), [None] * 6 + [Span(source, 6, 9)]))
+    trace = json.loads(chrome_trace(lanes(RING), [None] * 6 + [Span(source, 6, 9)], 3))
+    assert trace["otherData"] == {"events left out": 3}
     bars = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert all(bar["dur"] > 0 for bar in bars)
     waits = [bar for bar in bars if bar["name"] == "wait" and bar["args"]["ptx line"] == 7]
@@ -111,4 +113,15 @@ def test_the_page_holds_the_data_and_no_link():
     assert "k&lt;1&gt;" in page
     assert "http" not in page
     data = page.split('id="data">')[1].split("</script>")[0]
+    assert "<" not in data
     assert json.loads(data)["lines"]["7"] == {"place": "</script>.pdsl:1:1", "text": "<b>"}
+
+
+def test_what_a_page_has_no_room_for_is_the_end_of_the_run(monkeypatch):
+    monkeypatch.setattr(ptxdsl.run.timeline_page, "MOST_BARS", 7)
+    page = timeline_page(lanes(RING), [], "k", cut=100)
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    starts = [bar[0] for lane in data["lanes"] for bar in lane["bars"]]
+    every = sorted(bar.start for lane in lanes(RING) for bar in lane.bars)
+    assert sorted(starts) == [start for start in every if start < every[7]]
+    assert data["cut"] == 100 + len(every) - len(starts)
