@@ -1,6 +1,6 @@
 """Microseconds of the host for a launch: ptxdsl's beside a C loop and other Python routes, all in one run.
 
-    python benchmarks/launch.py [--rounds N] [--launches N] [--start]
+    python benchmarks/launch.py [--rounds N] [--launches N] [--parts] [--start]
 
 Needs a GPU with PyTorch, and nvcc or cc for the C loop. Every row launches a kernel of two pointers and a number that
 does nothing; what is measured is the host's time for a burst of launches, the device idle before. The rounds go through
@@ -133,6 +133,24 @@ def our_rows(kernel: Any, a: Any, b: Any) -> dict[str, Row]:
         "ptxdsl, checked": loops(lambda: kernel[1, 32](a, b, 1)),
         "ptxdsl, checked, with smem=": loops(lambda: kernel[1, 32](a, b, 1, smem=0)),
     }
+
+
+def parts(kernel: Any, a: Any, b: Any) -> dict[str, Row]:
+    """Where the time of our rows goes."""
+    from ptxdsl.cuda import native
+
+    prepared = kernel.prepare(1, 32, a, b, 1)
+    for _ in range(100):
+        kernel[1, 32](a, b, 1)
+        prepared()
+    code = kernel[1, 32]._native
+    print(f"# machine code: checked {code}, prepared {prepared._go}")
+    print(f"# DLPack's exchange functions: {native.exchange(type(a))}")
+    found = {"part: kernel[grid, block]": loops(lambda: kernel[1, 32]), "part: prepared's own": loops(prepared._go)}
+    if code is not None:
+        arguments = (a, b, 1)
+        found["part: checked's machine code"] = loops(lambda: code(arguments, None))
+    return found
 
 
 def other_rows(a: Any, b: Any) -> dict[str, Row]:
@@ -268,6 +286,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--launches", type=int, default=400, help="of a burst; the driver's queue has about 1000")
+    parser.add_argument("--parts", action="store_true", help="rows of what our launches are made of, too")
     parser.add_argument("--start", action="store_true", help="measure the start of a process too")
     chosen = parser.parse_args()
     lack = lacking() or (None if shutil.which("cc") or shutil.which("nvcc") else "needs a C compiler")
@@ -282,6 +301,8 @@ def main() -> int:
         folder = Path(name)
         kernel = ptxdsl.loads(TEXT)["nothing"]
         rows = {**c_rows(folder, kernel.load((a,)), a, b), **our_rows(kernel, a, b), **other_rows(a, b)}
+        if chosen.parts:
+            rows.update(parts(kernel, a, b))
         found = measure(rows, chosen.rounds, chosen.launches)
         best = {row: min(times) for row, times in found.items()}
         print_table(
