@@ -15,9 +15,10 @@ from ptxdsl.command_line import Arguments, read
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import IO, Any, NoReturn
 
+    from ptxdsl.check.report import Verdict
     from ptxdsl.diagnostics import Diagnostic
     from ptxdsl.options import Options
     from ptxdsl.source import Source, Span
@@ -31,6 +32,7 @@ _COLLECT_AFTER = 500_000
 
 # The version of the form of ``--json``'s output.
 JSON_SCHEMA = 1
+JSON_SCHEMA_OF_CHECK = 2  # with verdicts
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -186,8 +188,24 @@ def _check(arguments: Arguments) -> int:
     from ptxdsl.imports import source_of
 
     name, data = _input(arguments.file)
-    job = driver.Job(source_of(data, name), options=_options(arguments))
-    return _report(driver.check(job), arguments.json)
+    source = source_of(data, name)
+    constants = _constants(arguments.constants)
+    job = driver.Job(source, arguments.kernel, constants, _options(arguments, source))
+    found = list(driver.check(job))
+    verdicts: Sequence[Verdict] = ()
+    if not any(d.severity == "error" for d in found):
+        from ptxdsl.check.report import suppressed
+
+        again = driver.Job(source, arguments.kernel, constants, _options(arguments, source))
+        verdicts = driver.prove(again, arguments.block)
+        found += suppressed(d for verdict in verdicts for d in verdict.diagnostics)
+    if arguments.sarif is not None:
+        from ptxdsl.check.sarif import sarif
+
+        _write(sarif(found)) if arguments.sarif == "-" else _write_file(arguments.sarif, sarif(found))
+    elif not arguments.json:
+        _write("".join(f"{verdict.text}\n" for verdict in verdicts))
+    return _report(found, arguments.json, [verdict.as_json() for verdict in verdicts])
 
 
 def _explain(arguments: Arguments) -> int:
@@ -326,12 +344,16 @@ def _write_file(path: str, text: str | bytes) -> None:
 # ------------------------------------------------------------------------------------------------------ diagnostics
 
 
-def _report(diagnostics: Sequence[Diagnostic], as_json: bool) -> int:
+def _report(
+    diagnostics: Sequence[Diagnostic], as_json: bool, verdicts: Sequence[Mapping[str, Any]] | None = None
+) -> int:
     """Prints diagnostics to standard error; FOUND if there is an error among them."""
     if as_json:
         import json
 
-        document = {"schema": JSON_SCHEMA, "diagnostics": [_as_json(d) for d in diagnostics]}
+        document: dict[str, Any] = {"schema": JSON_SCHEMA, "diagnostics": [_as_json(d) for d in diagnostics]}
+        if verdicts is not None:
+            document |= {"schema": JSON_SCHEMA_OF_CHECK, "verdicts": verdicts}
         print(json.dumps(document), file=sys.stderr)
     elif diagnostics:
         color = _wants_color(sys.stderr)

@@ -49,6 +49,7 @@ class Arguments:
     rtol: float
     atol: float
     trace: str | None
+    sarif: str | None
     timeline: str | None
     races: bool
 
@@ -107,7 +108,7 @@ _COMPILE: dict[str, dict[str, Any]] = {
     "--check": {
         "choices": ("off", "warn", "error"),
         "default": "warn",
-        "help": "no effect yet: the protocol checker is not part of this version",
+        "help": "faults of the barrier protocol are warnings (warn), errors, or not looked for (off)",
     },
     "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
     **_BOTH,
@@ -150,6 +151,12 @@ _RUN: dict[str, dict[str, Any]] = {
         "help": "look for races in the simulated run, also such as another schedule alone shows",
     },
     **_CODE,
+    **_BOTH,
+}
+_CHECK: dict[str, dict[str, Any]] = {
+    **_KERNEL,
+    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block, where no @kernel(threads=…) says it"},
+    "--sarif": {"metavar": "FILE", "help": "write the findings in SARIF, for code hosts; - is standard output"},
     **_BOTH,
 }
 
@@ -236,7 +243,7 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     compile_.add_argument("file", metavar="FILE", help=".pdsl, .mojo, .ll or .ptx; - reads standard input")
     run = command("run", "Run a kernel, on the GPU or in the simulator, and look at what it did.", _RUN.items())
     run.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
-    check = command("check", "Check everything in a file, reached by a kernel or not.", _BOTH.items())
+    check = command("check", "Check a file, and prove the barrier protocols of its kernels.", _CHECK.items())
     check.add_argument("file", metavar="FILE", help="- reads standard input")
     command("explain", "Explain a diagnostic's code.").add_argument("code", metavar="CODE", help="as printed: E0301")
     command("targets", "List the targets and the features they have.")

@@ -22,6 +22,7 @@ from ptxdsl.source import Source, Span
 if TYPE_CHECKING:
     from ptxdsl import tir
     from ptxdsl.assemble import Assembled
+    from ptxdsl.check.report import Verdict
     from ptxdsl.emit_ptx import Emitted
     from ptxdsl.syntax import ast
 
@@ -108,7 +109,20 @@ def _tir(job: Job, module: ast.Module) -> tir.Module:
     return typed
 
 
+def _warn(job: Job, module: tir.Module) -> None:
+    """Tells faults of the kernels' protocols as ``--check`` says."""
+    from ptxdsl.check.report import as_warnings, verdicts
+
+    found = as_warnings(verdicts(module))
+    fatal = job.options.check == "error"
+    for diagnostic in found:
+        job.sink.add(replace(diagnostic, severity="error") if fatal else diagnostic)
+    job.sink.raise_errors()
+
+
 def _rings(job: Job, module: tir.Module) -> tir.Module:
+    if job.options.check != "off":
+        _warn(job, module)
     from ptxdsl.rings import unroll_rings
     from ptxdsl.verify import verify
 
@@ -277,6 +291,25 @@ def check(job: Job) -> tuple[Diagnostic, ...]:
     except Exception as defect:
         raise CompileError((*job.sink.items, internal_error(defect))) from defect
     return tuple(job.sink.items)
+
+
+def prove(job: Job, block: tuple[int, int, int] | None = None) -> list[Verdict]:
+    """The verdicts on the protocols of a text's kernels. block: the shape of blocks, where a kernel does not say it.
+
+    Kernels with parameters that only a compilation gives are left out, unless one was named. Raises CompileError.
+    """
+    from ptxdsl.check.report import verdicts
+
+    try:
+        module = run(job, "tir")
+    except CompileError:
+        if job.kernel is None and not job.constants:
+            return []
+        raise
+    try:
+        return verdicts(module, block)
+    except Exception as defect:
+        raise CompileError((*job.sink.items, internal_error(defect))) from defect
 
 
 def inputs_digest(job: Job) -> str:

@@ -1534,4 +1534,18 @@ Some warps have met at a named barrier, and other warps at the same one, with th
 group came after the other; when they come at once, the hardware counts whoever arrives first, and warps of different
 groups let one another pass. Give each role a barrier id of its own (1 to 15).
 """,
+    "W1290": """
+not provable here
+
+The checker met something that its model does not have, or that it cannot decide; nothing is said about the kernel then.
+The message says what, its line where. Often little is missing: `@kernel(threads=…)` for the size of the block,
+`@kernel(cluster=…)` for that of the cluster, trip counts that roles compute from the same values in the same way,
+barriers that the kernel initialises itself. The trace check and the simulator look at one run instead.
+""",
+    "W1291": """
+a finding is allowed without a reason
+
+`# check: allow E1203: reason` at the line of a finding says that it is known and wanted. Without the reason the finding
+is replaced by this warning.
+""",
 }

@@ -12,7 +12,7 @@ from ptxdsl.source import Span
 class Finding:
     """kind: a class of ``classes.py``. span: where to look first; notes: other places with what is there.
 
-    path: the decisions that lead there, for a witness. stage, trip: of the pipeline and the loop, where there are such.
+    path: the decisions that lead there. witness: launch parameters with which it shows.
     """
 
     kind: str
@@ -21,8 +21,7 @@ class Finding:
     notes: tuple[tuple[Span, str], ...] = ()
     help: str | None = None
     path: Any = None
-    stage: int | None = None
-    trip: int | None = None
+    witness: str = ""
 
 
 class Fault(Exception):

@@ -34,9 +34,10 @@ from ptxdsl.check.program import ASK, END
 from ptxdsl.check.states import LEFT, Normal, State
 from ptxdsl.check.threads import Block
 from ptxdsl.check.values import Symbols, Value, add, scale
+from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Kernel, Op, walk
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, replace
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 
@@ -73,8 +74,17 @@ def prove(
         why = f"threads go more than {MAX_AGENTS} different ways"
         return Proof(UNPROVED, (), ((kernel.span, why),), search.states, search.steps)
     except Fault as fault:
-        return Proof(FAULT, (fault.finding,), (), search.states, search.steps)
+        return _confirmed(search, fault.finding)
     return Proof(PROVED, (), (), search.states, search.steps)
+
+
+def _confirmed(search: _Search, finding: Finding) -> Proof:
+    """A fault, if there are launch parameters that lead to it."""
+    found = assignment(finding.path)
+    if found is None:
+        why = f"whether this can happen depends on how trip counts are related ({finding.kind}: {finding.message})"
+        return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
+    return Proof(FAULT, (replace(finding, witness=text(found)),), (), search.states, search.steps)
 
 
 class _Search:

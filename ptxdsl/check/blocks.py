@@ -1,0 +1,45 @@
+"""The shape of the blocks that a kernel is proved for, where the kernel does not say it."""
+
+from __future__ import annotations
+
+from ptxdsl.check.threads import WARP, Block
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Branch, Expr, Kernel, Op, walk
+
+Shape = tuple[int, int, int]
+
+_LARGEST = 1024
+_MOST_TRIED = 4
+
+
+def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
+    """Shapes to prove a kernel for, and whether they are a guess.
+
+    A guess starts from the branches on thread ids: a block has at least one warp in the last of its roles. As many
+    threads more as some barrier counts arrivals are tried after that.
+    """
+    if kernel.threads is not None:
+        return [kernel.threads], False
+    if kernel.hint is not None:
+        return [kernel.hint], False
+    base = 0
+    counts: set[int] = set()
+    block = Block((_LARGEST, 1, 1))
+    for node in walk(kernel.program):
+        if isinstance(node, Branch):
+            base = max(base, _last_change(block, node.condition))
+        elif isinstance(node, Op) and node.kind is Kind.BAR_INIT and node.count is not None:
+            counts |= {node.count.value} if node.count.op == "const" else set()
+    first = -(-(base + 1) // WARP) * WARP
+    sizes = [first, *(base + count for count in sorted(counts))]
+    tried = [size for size in dict.fromkeys(sizes) if size % WARP == 0 and 0 < size <= _LARGEST]
+    return [(size, 1, 1) for size in tried[:_MOST_TRIED]], True
+
+
+def _last_change(block: Block, condition: Expr) -> int:
+    """The last thread at which a condition of thread ids changes, if it changes at few."""
+    row = block.row(condition)
+    if row is None or isinstance(row, int):
+        return 0
+    changes = [t for t in range(1, len(row)) if row[t] != row[t - 1]]
+    return changes[-1] if len(changes) <= 2 else 0

@@ -1,0 +1,161 @@
+"""What the proof says of a module, as diagnostics and as verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl.check.classes import CODES
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from ptxdsl import tir
+    from ptxdsl.check.findings import Finding
+    from ptxdsl.check.proof import Proof
+
+PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
+NOT_PROVABLE = "W1290"
+NO_REASON = "W1291"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """kernel: its name. verdict: one of the three. block: the shape it was proved for; assumed: nobody promises it.
+
+    diagnostics: faults (severity error) and, where it is not provable, the reason (a note). kinds: of the faults.
+    """
+
+    kernel: str
+    verdict: str
+    block: tuple[int, int, int]
+    assumed: bool
+    diagnostics: tuple[Diagnostic, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """One line for a terminal."""
+        shape = "x".join(map(str, self.block)) if self.block[1:] != (1, 1) else str(self.block[0])
+        under = (
+            f", for blocks of {shape} threads (not in the source: say @kernel(threads={shape}))" if self.assumed else ""
+        )
+        return f"kernel '{self.kernel}': {self.verdict}{under}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable form (``--json``)."""
+        return {
+            "kernel": self.kernel,
+            "verdict": self.verdict,
+            "kinds": list(self.kinds),
+            "block": list(self.block),
+            "assumed": self.assumed,
+        }
+
+
+def verdicts(module: tir.Module, block: tuple[int, int, int] | None = None) -> list[Verdict]:
+    """The verdicts of a module's kernels, before rings are unrolled; kernels without any protocol have none."""
+    from ptxdsl.protocol.from_tir import kernel_model
+
+    found = []
+    for kernel in module.kernels:
+        verdict = checked(kernel_model(kernel), block)
+        if verdict is not None:
+            found.append(verdict)
+    return found
+
+
+def checked(kernel: Kernel, block: tuple[int, int, int] | None = None) -> Verdict | None:
+    """The verdict on one kernel; None where there is nothing to prove. block: its shape if the kernel does not say."""
+    if not any(isinstance(node, Op) for node in walk(kernel.program)):
+        return None
+    from ptxdsl.check.blocks import shapes
+
+    candidates, assumed = ([block], False) if block is not None and kernel.threads is None else shapes(kernel)
+    tried: list[Verdict] = []
+    for shape in candidates:
+        verdict = _proved(kernel, shape, assumed)
+        if verdict.verdict == PROVED or not assumed:
+            if tried and tried[0].verdict == FAULT:
+                return _depends(kernel, verdict, tried[0])
+            return verdict
+        tried.append(verdict)
+    return tried[0]
+
+
+def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
+    size, least = proved.block[0], other.block[0]
+    why = f"with {size} threads it is proved, with {least} there is a fault ({', '.join(other.kinds)})"
+    reason = _reason(kernel.span, f"the size of the block is not known; {why}", f"say @kernel(threads={size})")
+    return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,))
+
+
+def _proved(kernel: Kernel, shape: tuple[int, int, int], assumed: bool) -> Verdict:
+    from ptxdsl.check.proof import prove
+
+    return _verdict(kernel, shape, assumed, prove(kernel, shape))
+
+
+def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: Proof) -> Verdict:
+    reasons = [_reason(span, why) for span, why in proof.reasons]
+    faults = [_diagnostic(finding) for finding in proof.findings]
+    kinds = tuple(finding.kind for finding in proof.findings)
+    return Verdict(kernel.name, proof.verdict, shape, assumed, tuple(faults + reasons), kinds)
+
+
+def _reason(span: Any, why: str, help: str | None = None) -> Diagnostic:
+    return Diagnostic(NOT_PROVABLE, f"not provable here: {why}", span, (), help, "note")
+
+
+def _diagnostic(finding: Finding) -> Diagnostic:
+    help = finding.help
+    if finding.witness:
+        help = f"{help}\nit shows with {finding.witness}" if help else f"it shows with {finding.witness}"
+    return Diagnostic(CODES[finding.kind], f"{finding.kind}: {finding.message}", finding.span, finding.notes, help)
+
+
+# -------------------------------------------------------------------------------------------------- suppression
+
+# At the end of a line, or alone on the line before: what follows the colon is the reason.
+_MARK = "# check: allow "
+
+
+def suppressed(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Without findings that a comment at their line allows; one that gives no reason is told of.
+
+    ``p.acquire()  # check: allow E1203: the epilogue resets the parity``. Codes are separated by commas.
+    """
+    kept = []
+    for diagnostic in diagnostics:
+        allowed = _allowance(diagnostic)
+        if allowed is None:
+            kept.append(diagnostic)
+        elif not allowed:
+            help = f"write why: `{_MARK}{diagnostic.code}: …`"
+            message = f"{diagnostic.code} is allowed here without a reason"
+            kept.append(Diagnostic(NO_REASON, message, diagnostic.span, (), help, "warning"))
+    return kept
+
+
+def _allowance(diagnostic: Diagnostic) -> str | None:
+    """The reason for which a finding is allowed at one of its lines, None where it is not."""
+    if not diagnostic.code.startswith("E12"):
+        return None
+    for span in (diagnostic.span, *(place for place, _ in diagnostic.notes)):
+        if span is None or _MARK.strip() not in span.source.text:
+            continue
+        line = span.line
+        for text in (span.source.line(line), span.source.line(line - 1) if line > 1 else ""):
+            if _MARK not in text or (text is not span.source.line(line) and text.lstrip()[:1] != "#"):
+                continue
+            codes, _, reason = text.partition(_MARK)[2].partition(":")
+            if diagnostic.code in [code.strip() for code in codes.split(",")]:
+                return reason.strip()
+    return None
+
+
+def as_warnings(found: Iterable[Verdict]) -> list[Diagnostic]:
+    """The faults of verdicts as a compilation tells them."""
+    faults = [d for verdict in found for d in verdict.diagnostics if d.severity == "error"]
+    return [replace(d, severity="warning") if d.severity == "error" else d for d in suppressed(faults)]

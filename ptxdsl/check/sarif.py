@@ -1,0 +1,53 @@
+"""Findings in SARIF 2.1.0, the form in which code hosts show them at their lines.
+
+Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.source import Span
+from ptxdsl.version import __version__
+
+_LEVELS = {"error": "error", "warning": "warning", "note": "note"}
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(diagnostics: Sequence[Diagnostic]) -> str:
+    """One run with all diagnostics that have a place."""
+    from ptxdsl.explanations import EXPLANATIONS
+
+    rules = []
+    for code in dict.fromkeys(d.code for d in diagnostics):
+        title = EXPLANATIONS.get(code, code).strip().partition("\n")[0]
+        rules.append({"id": code, "shortDescription": {"text": title}})
+    driver = {"name": "ptxdsl", "version": __version__, "rules": rules}
+    results = [_result(d) for d in diagnostics if d.span is not None]
+    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _result(diagnostic: Diagnostic) -> dict[str, Any]:
+    assert diagnostic.span is not None
+    text = diagnostic.message if diagnostic.help is None else f"{diagnostic.message}\n{diagnostic.help}"
+    return {
+        "ruleId": diagnostic.code,
+        "level": _LEVELS[diagnostic.severity],
+        "message": {"text": text},
+        "locations": [_location(diagnostic.span)],
+        "relatedLocations": [_location(span, label) for span, label in diagnostic.notes],
+    }
+
+
+def _location(span: Span, label: str | None = None) -> dict[str, Any]:
+    line, column = span.source.position(span.start)
+    end_line, end_column = span.source.position(span.end)
+    region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": span.source.name}, "region": region}}
+    if label is not None:
+        place["message"] = {"text": label}
+    return place
