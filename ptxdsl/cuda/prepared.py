@@ -87,13 +87,14 @@ class Prepared:
 
     def _again(self, status: int) -> None:
         """A thread without a context gets the device's; whatever else the driver says is an error."""
-        now = self._kernel.driver.current_device()
+        own, now = self._kernel.device, self._kernel.driver.current_device()
         if status in (NOT_MINE, INVALID_CONTEXT) and now is None:
             self._kernel.make_current()
             status = self._go()
-        elif status == NOT_MINE:
-            own = self._kernel.device
+        elif status == NOT_MINE and now != own.ordinal:
             raise launch_error("E0905", f"the launch was prepared for {own}, and device {now} is current")
+        if status == NOT_MINE:  # the library did not say its stream; in Python it says why
+            status = self._interpreted()()
         if status:
             self._kernel.refused(self._plan, status)
 

@@ -17,7 +17,7 @@ from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.fast import OFTEN
 from ptxdsl.cuda.launch import LoadedKernel
 from ptxdsl.cuda.native import Argument, Stream
-from ptxdsl.cuda.native_code import CHECKED
+from ptxdsl.cuda.native_code import CHECKED, PREPARED
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam, TensorMapParam
@@ -33,7 +33,7 @@ class Library:
     """A library with DLPack's exchange functions: every tensor of it is the one that was described last."""
 
     def __init__(self, built):
-        handle = ctypes.CDLL(str(built))
+        self.handle = handle = ctypes.CDLL(str(built))
         self.tensor = FakeTensor.in_dll(handle, "fake_tensor")
         self.fails = ctypes.c_int.in_dll(handle, "fake_tensor_fails")
         self.stream = ctypes.c_void_p.in_dll(handle, "fake_stream")
@@ -275,6 +275,21 @@ def test_a_prepared_launch_becomes_machine_code(module, exchange, fake):
     for _ in range(OFTEN + 5):
         fixed()
     assert fake.stream == 0x99
+
+
+def test_a_library_that_does_not_say_its_stream(module, exchange, fake):
+    """Machine code leaves it to Python, which asks the library in Python."""
+    tensor = exchange.make(0x7000)
+    go = module.k.prepare(1, 32, tensor, 5)
+    for _ in range(OFTEN + 5):
+        go()
+    broken = Stream(native.FUNCTION, ctypes.cast(exchange.handle["cuInit"], ctypes.c_void_p).value)
+    packed = go._packed
+    image = bytes(packed.buffer[packed.offset : packed.offset + 16])
+    go._go = go._kernel.natives.make(PREPARED, go._plan, broken, (), image)
+    assert go._go() == -1
+    go()
+    assert fake.stream == 0x77
 
 
 def test_faults_and_missing_contexts_come_out_of_machine_code(module, exchange, fake):
