@@ -10,27 +10,27 @@ _BARRIER = 8
 
 def waited(context: Context, state: State, agent: Agent, table: int, barrier: Barrier, free: bool) -> None:
     """An agent holds a stage. table: the address of the site's first barrier. free: it did not have to wait."""
-    stage, several = _stage(context, barrier, table)
-    state.waited[agent.number][table] = (barrier.number, stage if several else None, free, False)
+    place = barrier.place
+    if place is None:
+        stage: int | None = (barrier.address - table) // _BARRIER
+    else:
+        stage = place[2] if place[0].stages > 1 else None
+    state.waited[agent.number][table] = (barrier.number, stage, free, False)
 
 
 def arrived(context: Context, state: State, agent: Agent, table: int, barrier: Barrier) -> None:
     """It gives the stage of that number away (the last sub-stage counts)."""
-    place = context.stage_of(barrier.address)
-    if place is not None and place[4] > 1 and place[3] != place[4] - 1:
+    place = barrier.place
+    if place is None:
+        stage: int | None = (barrier.address - table) // _BARRIER
+    elif place[4] > 1 and place[3] != place[4] - 1:
         return
-    stage, several = _stage(context, barrier, table)
+    else:
+        stage = place[2] if place[0].stages > 1 else None
     held = state.waited[agent.number]
     for other, (number, at, free, given) in held.items():
-        if not given and (at == stage or at is None or not several):
+        if not given and (at == stage or at is None or stage is None):
             held[other] = (number, at, free, True)
-
-
-def _stage(context: Context, barrier: Barrier, table: int) -> tuple[int, bool]:
-    place = context.stage_of(barrier.address)
-    if place is not None:
-        return place[2], place[0].stages > 1
-    return (barrier.address - table) // _BARRIER, True
 
 
 def describe(context: Context, state: State, agent: Agent, touch: Touch) -> None:

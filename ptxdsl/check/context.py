@@ -60,6 +60,7 @@ class Barrier:
     arrivals: dict[int, dict[Step, int]] = field(default_factory=dict)
     waiters: dict[int, Step] = field(default_factory=dict)
     initialised: list[tuple[Span, int]] = field(default_factory=list)
+    place: tuple[Pipeline, str, int, int, int] | None = None
     announced: dict[int, Span] = field(default_factory=dict)
     copied: dict[int, Span] = field(default_factory=dict)
 
@@ -128,6 +129,7 @@ class Context:
         self._meetings: dict[Any, Meeting] = {}
         self._uses: dict[tuple[int, int], int] = {}
         self.tracks_uses = False  # whether barriers are invalidated
+        self.proxies = True  # whether there is an async proxy to look after
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 
     def fit(self, state: State) -> None:
@@ -153,6 +155,7 @@ class Context:
         found = self._barriers.get((cta, at))
         if found is None:
             found = Barrier(len(self.barriers), at, cta, self.bit(), self.bit(), self.bit(), self.holders)
+            found.place = self._stage_of(at)
             self.holders += 2
             self.barriers.append(found)
             self._barriers[cta, at] = found
@@ -168,7 +171,7 @@ class Context:
 
     def barrier_text(self, barrier: Barrier) -> str:
         """``consumer_mbar of stage 2`` or ``bars[3]``."""
-        place = self.stage_of(barrier.address)
+        place = barrier.place
         if place is not None:
             _, side, stage, sub, subs = place
             return f"{side}{f'[{sub}]' if subs > 1 else ''} of stage {stage}"
@@ -177,8 +180,7 @@ class Context:
             return "a barrier"
         return f"{array.name}[{(barrier.address - array.base) // 8}]"
 
-    def stage_of(self, address: int) -> tuple[Pipeline, str, int, int, int] | None:
-        """pipeline, side, stage, sub-stage and number of sub-stages of a RolePipeline's mbarrier."""
+    def _stage_of(self, address: int) -> tuple[Pipeline, str, int, int, int] | None:
         for pipeline in self.kernel.pipelines:
             for side, base, subs in (
                 ("producer_mbar", pipeline.full, pipeline.full_subs),

@@ -41,6 +41,7 @@ class Counters:
         self._parent: dict[int, int] = {}
         self._rates: dict[Expr, Rates] = {}
         self.irregular: set[int] = set()
+        self._open: set[int] = set()  # variables whose value is not known before the launch, or counts
         self.derived: dict[int, Rates] = {}
         self._loops(kernel)
         self._components(kernel)
@@ -48,6 +49,7 @@ class Counters:
             self._rates.clear()
             if not self._derive(kernel):
                 break
+        self._find_open(kernel)
         self._survey(kernel)
 
     # ------------------------------------------------------------------------------------------------------ groups
@@ -209,6 +211,25 @@ class Counters:
                     changed = True
         return changed
 
+    def _find_open(self, kernel: Kernel) -> None:
+        assigned = [
+            (target, value)
+            for node in walk(kernel.program)
+            if isinstance(node, Assign)
+            for target, value in zip(node.targets, node.values, strict=True)
+        ]
+        self._open = {v for v in (*self._parent, *self.derived)}
+        changed = True
+        while changed:
+            changed = False
+            for target, value in assigned:
+                if target not in self._open and self._is_open(value):
+                    self._open.add(target)
+                    changed = True
+
+    def _is_open(self, expr: Expr) -> bool:
+        return any(_unknown_leaf(leaf) or (leaf.op == "var" and leaf.value in self._open) for leaf in _leaves(expr))
+
     # ------------------------------------------------------------------------------------------- period, threshold
 
     def _survey(self, kernel: Kernel) -> None:
@@ -253,8 +274,7 @@ class Counters:
             self.unite(groups[0], group)
         if expr.op in _COMPARISONS or expr.op in _BOUNDS:
             for at, other in ((a, b), (b, a)):
-                varies = any(leaf.op not in ("tid", "const", "elected") for leaf in _leaves(other))
-                if at.op == "const" and abs(at.value) < LARGE_TRIP and varies:
+                if at.op == "const" and abs(at.value) < LARGE_TRIP and self._is_open(other):
                     self.threshold = max(self.threshold, abs(at.value) + 2)
 
 

@@ -66,7 +66,7 @@ def _sites(context: Context, state: State, agent: Agent) -> list[tuple[OnBarrier
 
 
 def _table(context: Context, barrier: Barrier) -> tuple[object, ...]:
-    place = context.stage_of(barrier.address)
+    place = barrier.place
     if place is not None:
         pipeline, side, _, sub, _ = place
         return side, pipeline.full.value if side == "producer_mbar" else pipeline.empty.value, sub
@@ -131,7 +131,7 @@ def _for_full(context: Context, state: State, agent: Agent) -> bool:
     """Whether an agent waits for a stage to be filled: the consumer's line is the one to look at first."""
     if not isinstance(agent.steps[state.places[agent.number]], Wait):
         return False
-    place = context.stage_of(_barrier(context, state, agent).address)
+    place = _barrier(context, state, agent).place
     return place is not None and place[1] == "producer_mbar"
 
 
@@ -177,7 +177,7 @@ def _missing(context: Context, state: State, agent: Agent, barrier: Barrier) -> 
 
 def _related(context: Context, one: Barrier, other: Barrier) -> bool:
     """Whether two barriers are of the same side of a pipeline, or one."""
-    a, b = context.stage_of(one.address), context.stage_of(other.address)
+    a, b = one.place, other.place
     if a is None or b is None:
         return one is other
     return a[1] == b[1] and a[0].full is b[0].full

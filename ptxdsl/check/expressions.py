@@ -111,10 +111,11 @@ class Expressions:
         parts = [self.function(arg) for arg in expr.args]
         rates = [_growing(self.counters.rates(arg)) for arg in expr.args]
         op, bits, operand_bits, symbols = expr.op, expr.bits, expr.args[0].bits, self.symbols
+        growing = any(rates)
 
         def general(*args: Value) -> Value:
             marked = args
-            if any(rates) and not all(type(a) is int for a in args):
+            if growing and not all([type(a) is int for a in args]):
                 marked = tuple(
                     symbols.index(a, rate) if rate and type(a) is int else a
                     for a, rate in zip(args, rates, strict=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxdsl.check.values import INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
+from ptxdsl.check.values import CHOICES, INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
 from ptxdsl.record import dataclass
 
 Terms = tuple[tuple[Atom, int], ...]
@@ -91,7 +91,7 @@ class Facts:
         if not isinstance(value, Sum):
             return None
         for atom, coefficient in value.terms:
-            if atom.op == "select" or atom.op.startswith(("min.", "max.")):
+            if atom.op in CHOICES:
                 return self._choice(test, value, atom, coefficient, nest, threshold)
         constant, rates, terms = _parts(value)
         if not terms:
@@ -135,6 +135,27 @@ class Facts:
         if moving is not None:
             low, high = max(low, moving.low), min(high, moving.high)
         return Bounds(low, high)
+
+    def at_least(
+        self,
+        terms: Terms,
+        cut: int,
+        rates: tuple[tuple[int, int, int], ...],
+        around: tuple[tuple[int, int, int], ...],
+        ordinal: int,
+        threshold: int,
+    ) -> int | list[Outcome]:
+        """Whether a sum without counters is at least ``cut``, which moves with a counter: the test at a loop's head."""
+        key = terms, around, ordinal
+        known = self.bounds(terms, key)
+        if known.high < cut:
+            return 0
+        if known.low >= cut:
+            return 1
+        return [
+            self._outcome(key, terms, cut, known.high, rates, threshold),
+            self._outcome(key, terms, known.low, cut - 1, rates, threshold),
+        ]
 
     def _below(
         self, terms: Terms, cut: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int, flipped: bool

@@ -111,11 +111,13 @@ class _Flattener:
     def assign(self, node: Assign) -> None:
         self.flush()
         plain = []
+        values: list[Expr] = []
         for target, value in zip(node.targets, node.values, strict=True):
             self.used.add(target)
             loop = self._inductive(target, value)
             if loop is None:
                 self.use(value)
+                values.append(value)
                 plain.append((target, self.expressions.function(value)))
                 continue
             start, step, turn = loop
@@ -123,7 +125,8 @@ class _Flattener:
             assert group is not None
             self.put(Advance(target, start, turn, self.expressions.function(step), group))
         if plain:
-            self.put(Assignment(tuple(t for t, _ in plain), [f for _, f in plain]))
+            used = frozenset[int]().union(*(self.expressions.variables(value) for value in values))
+            self.put(Assignment(tuple(t for t, _ in plain), [f for _, f in plain], tuple(sorted(used))))
 
     def _inductive(self, target: int, value: Expr) -> tuple[int, Expr, int] | None:
         for label, turn in self.counters.turn_of.items():
@@ -192,7 +195,7 @@ class _Flattener:
         if targets:
             self.flush()
             self.used |= targets
-            self.put(Assignment(tuple(targets), [lambda env: UNKNOWN] * len(targets)))
+            self.put(Assignment(tuple(targets), [lambda env: UNKNOWN] * len(targets), ()))
 
     # -------------------------------------------------------------------------------------------------------- loops
 

@@ -14,7 +14,8 @@ from typing import Any
 from ptxdsl.check import blame
 from ptxdsl.check.context import Agent, Barrier, Context
 from ptxdsl.check.program import WAIT, Step
-from ptxdsl.check.states import Phase, State
+from ptxdsl.check.states import UNINITIALISED, Phase, State
+from ptxdsl.check.states import phase as made_phase
 from ptxdsl.check.values import add
 
 
@@ -49,7 +50,7 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
     state.fresh[agent.number] |= barrier.init
     state.met[agent.number] &= ~barrier.init
     context.masks[barrier.init] = step.mask
-    state.phases[barrier.number] = Phase(count, count)
+    state.phases[barrier.number] = made_phase(count, count)
 
 
 def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
@@ -60,7 +61,7 @@ def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, s
     known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
     if others & state.live & ~known:
         raise blame.still_live(context, state, agent, barrier, step, others & state.live & ~known)
-    state.phases[barrier.number] = Phase(0, 0)
+    state.phases[barrier.number] = UNINITIALISED
     state.live &= ~others
     state.forget(others)
 
@@ -102,7 +103,7 @@ def arrive(
     outstanding = add(add(phase.bytes, announce), complete, -1)
     pending = phase.pending - count
     alone = not others and announce == 0 and complete == 0 and not phase.announced
-    phase = Phase(
+    phase = made_phase(
         phase.expected,
         pending,
         outstanding,
@@ -151,7 +152,7 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
     state.proxied[holder] = seen
     state.known[holder + 1] = state.proxied[holder + 1] = 0
     phase = state.phases[barrier.number]
-    state.phases[barrier.number] = Phase(phase.expected, phase.expected, 0, phase.parity ^ 1, begun=True)
+    state.phases[barrier.number] = made_phase(phase.expected, phase.expected, 0, phase.parity ^ 1, 0, False, True)
     if alone is not None:
         state.known[alone.number] |= last | before
 
@@ -171,8 +172,9 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     state.proxied[number] |= state.proxied[holder]
     state.fresh[number] &= ~gained
     state.met[number] &= ~gained
-    bit = context.wait_bit(barrier, number)
-    state.forget(bit)
+    bit = barrier.waits.get(number) or context.wait_bit(barrier, number)
+    keep = ~bit
+    state.known = [k & keep for k in state.known]
     state.known[number] |= bit
     state.live |= bit
     return step.number + 1

@@ -58,14 +58,22 @@ class Step:
 
 
 class Assignment(Step):
-    def __init__(self, targets: tuple[int, ...], functions: list[Function]) -> None:
+    """variables: those that the values are made of."""
+
+    def __init__(self, targets: tuple[int, ...], functions: list[Function], variables: tuple[int, ...]) -> None:
         super().__init__(None)
-        self.pairs = list(zip(targets, functions, strict=True))
+        self.targets = targets
+        self.functions = functions
+        self.variables = variables
+        self._known: dict[tuple[Any, ...], list[Any]] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
-        values = [(target, function(env)) for target, function in self.pairs]
-        for target, value in values:
+        key = tuple([env[v] for v in self.variables])
+        values = self._known.get(key)
+        if values is None:
+            values = self._known[key] = [function(env) for function in self.functions]
+        for target, value in zip(self.targets, values, strict=True):
             env[target] = value
         return self.number + 1
 
@@ -130,6 +138,7 @@ class Head(Step):
     def __init__(self, counter: int, stop: Function, step: int, group: int, span: Span) -> None:
         super().__init__(span)
         self.counter, self.stop, self.step, self.group = counter, stop, step, group
+        self.rates = ((group, 1, 1),)
         self.target = 0
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
@@ -137,6 +146,16 @@ class Head(Step):
         at, stop = env[self.counter], self.stop(env)
         if type(at) is int and type(stop) is int:
             more: int | None = at < stop if self.step > 0 else at > stop
+        elif type(at) is int and type(stop) is Sum and stop.terms[0][1] > 0 and self.step > 0 and stop.simple:
+            # the usual case, by the shortest way: the sum is at least at - constant + 1
+            around = tuple([(group, env[variable], ordinal) for group, variable, ordinal in self.nesting[:-1]])
+            settled = state.facts.at_least(
+                stop.terms, at - stop.constant + 1, self.rates, around, self.nesting[-1][2], context.counters.threshold
+            )
+            if type(settled) is not int:
+                context.asked = (self, agent, None, settled)
+                return ASK
+            more = settled
         elif not isinstance(at, (int, Sum)) or not isinstance(stop, (int, Sum)):
             assert self.span is not None
             raise Unproved(self.span, "a loop's trip count depends on data, or differs between threads")

@@ -110,6 +110,7 @@ class _Search:
         block = Block(self.threads)
         self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas)
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
+        context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         masks = agents(kernel, block)
         program = Shape(kernel, block)
         for cta in range(ctas):

@@ -192,15 +192,16 @@ class Access(Step):
                 describe(context, state, agent, touch)
         for touch in found:
             check(context, state, agent, touch, self.mask)
-            happen(state, agent.number, touch.bit)
+            happen(context, state, agent.number, touch.bit)
         return self.number + 1
 
 
-def happen(state: State, number: int, bit: int) -> None:
+def happen(context: Context, state: State, number: int, bit: int) -> None:
     """An access of an agent's own threads: known to them, and anew to all others."""
     keep = ~bit
     state.known = [k & keep for k in state.known]
-    state.proxied = [k & keep for k in state.proxied]
+    if context.proxies:
+        state.proxied = [k & keep for k in state.proxied]
     state.known[number] |= bit
     state.live |= bit
     state.fresh[number] |= bit

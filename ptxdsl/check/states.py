@@ -32,24 +32,46 @@ LEFT = _Left()
 NOT_BEGUN = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """A barrier's state. expected: arrivals a phase, 0: not initialised. parity: of the current phase.
+    """A barrier's state; made by ``phase``, equal ones are one object.
 
-    arrived: agents that have arrived in this phase, as bits. announced: whether bytes were counted in this phase.
-    begun: whether a phase is complete.
+    expected: arrivals a phase, 0: not initialised. parity: of the current phase. arrived: agents that have arrived in
+    this phase, as bits. announced: whether bytes were counted in this phase. begun: whether a phase is complete.
     """
 
     expected: int
     pending: int
-    bytes: Any = 0
-    parity: int = 0
-    arrived: int = 0
-    announced: bool = False
-    begun: bool = False
+    bytes: Any
+    parity: int
+    arrived: int
+    announced: bool
+    begun: bool
 
 
-UNINITIALISED = Phase(0, 0)
+_phases: dict[tuple[Any, ...], Phase] = {}
+_MOST_PHASES = 100_000  # of a process that proves many kernels
+
+
+def phase(
+    expected: int,
+    pending: int,
+    bytes: Any = 0,
+    parity: int = 0,
+    arrived: int = 0,
+    announced: bool = False,
+    begun: bool = False,
+) -> Phase:
+    key = expected, pending, bytes, parity, arrived, announced, begun
+    found = _phases.get(key)
+    if found is None:
+        if len(_phases) >= _MOST_PHASES:
+            _phases.clear()
+        found = _phases[key] = Phase(*key)
+    return found
+
+
+UNINITIALISED = phase(0, 0)
 
 
 class State:
@@ -141,20 +163,20 @@ class Normal:
             elif value is not None:
                 value = self.shifted(value, shifts)
             environments.append(value)
-        moving = tuple(sorted(self._facts(state.facts.moving, shifts), key=repr)) if state.facts.moving else ()
+        facts = state.facts
         return (
             tuple(state.places),
             tuple(environments),
             tuple(state.known),
             tuple(state.proxied),
             state.live,
-            tuple(map(_phase_key, state.phases)),
-            tuple(state.meetings.items()),
-            tuple(tuple(g.items()) for g in state.groups),
+            tuple(state.phases),
+            tuple(state.meetings.items()) if state.meetings else (),
+            tuple([tuple(g.items()) for g in state.groups if g]),
             tuple(state.fresh),
             tuple(state.met),
-            frozenset(state.facts.absolute.items()),
-            moving,
+            frozenset(facts.absolute.items()) if facts.absolute else (),
+            frozenset(self._facts(facts.moving, shifts)) if facts.moving else (),
         )
 
     def _shifts(self, state: State) -> dict[int, int]:
@@ -244,10 +266,6 @@ class Normal:
                 if at is NOT_BEGUN or (type(at) is int and at <= value):
                     return False
         return True
-
-
-def _phase_key(phase: Phase) -> tuple[Any, ...]:
-    return phase.expected, phase.pending, phase.bytes, phase.parity, phase.arrived, phase.announced, phase.begun
 
 
 def _indices(atom: Atom) -> list[Atom]:

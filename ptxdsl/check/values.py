@@ -19,6 +19,7 @@ from typing import Any
 from ptxdsl.protocol.model import compute
 
 INFINITE = 1 << 62
+CHOICES = frozenset({"select", "min.s", "min.u", "max.s", "max.u"})
 
 
 class Unknown:
@@ -57,14 +58,18 @@ class Atom:
 
 
 class Sum:
-    """constant + the sum of coefficient * atom; never without atoms. terms are in the order of the atoms' numbers."""
+    """constant + the sum of coefficient * atom; never without atoms. terms are in the order of the atoms' numbers.
 
-    __slots__ = ("constant", "hashed", "terms")
+    simple: there are no counters in it, nor choices between values.
+    """
+
+    __slots__ = ("constant", "hashed", "simple", "terms")
 
     def __init__(self, constant: int, terms: tuple[tuple[Atom, int], ...]) -> None:
         self.constant = constant
         self.terms = terms
         self.hashed = hash((constant, terms))
+        self.simple = not any(atom.moving or atom.op in CHOICES for atom, _ in terms)
 
     @property
     def moving(self) -> bool:
