@@ -63,6 +63,8 @@ def _plain(op: str, args: tuple[Expr, ...], bits: int) -> Expr:
             return a
         if op in ("sub", "xor"):
             return const(0, bits)
+    if op == "sub" and a.op == "const":
+        return plain("add", plain("mul", b, const(-1, bits), bits=bits), a, bits=bits)
     if op == "add" and a.op == "add" and a.args[1].op == "const":
         return plain("add", plain("add", a.args[0], b, bits=bits), a.args[1], bits=bits)
     if op == "add" and b.op == "add" and b.args[1].op == "const":
@@ -80,6 +82,8 @@ def _unary(op: str, a: Expr, bits: int) -> Expr:
             return a.args[0]
         if a.op in _OPPOSITE:
             return plain(_OPPOSITE[a.op], *a.args, bits=1)
+        if a.op in ("and", "or"):
+            return plain("or" if a.op == "and" else "and", *(plain("not", arg, bits=1) for arg in a.args), bits=1)
     return apply(op, a, bits=bits)
 
 
@@ -132,6 +136,10 @@ def _comparison(op: str, a: Expr, b: Expr) -> Expr:
             return plain(op, inner, const(wrap(value, inner.bits), inner.bits), bits=1)
     if op.endswith(".u") and value >= 0 and not_negative(a):
         return plain(f"{op[:2]}.s", a, b, bits=1)
+    negative = a.op == "mul" and a.args[1] is const(-1, bits) and _never_least(a.args[0])
+    if negative and op in ("ge.s", "gt.s", "lt.s", "le.s") and abs(value) < 1 << (bits - 2):
+        # -x >= c is x <= -c, where -x does not wrap.
+        return plain(_SWAPPED[op], a.args[0], const(-value, bits), bits=1)
     # One way to write a bound: x < c, x >= c.
     if op in ("le.s", "gt.s") and value < (1 << (bits - 1)) - 1:
         return plain("lt.s" if op == "le.s" else "ge.s", a, const(value + 1, bits), bits=1)
@@ -169,9 +177,58 @@ def _by_constant(op: str, a: Expr, value: int, bits: int) -> Expr | None:
         return plain("xor", a.args[0], const(a.args[1].value ^ value, bits), bits=bits)
     if op == "xor" and bits == 1:
         return plain("not", a, bits=1)
+    if op == "xor" and value == -1:
+        return plain("add", plain("mul", a, const(-1, bits), bits=bits), const(-1, bits), bits=bits)
+    if op in ("shr.u", "shr.s") and 0 < value < bits:
+        return _shifted_down(op, a, value, bits)
     if op in ("and", "or") and bits == 1:
         return (a if value else const(0, 1)) if op == "and" else (const(1, 1) if value else a)
     return None
+
+
+def _shifted_down(op: str, a: Expr, by: int, bits: int) -> Expr | None:
+    if a.op == op and a.args[1].op == "const" and a.args[1].value + by < bits:
+        return plain(op, a.args[0], const(a.args[1].value + by, bits), bits=bits)
+    if op == "shr.u":
+        quotient = _quotient(a, by)
+        if quotient is not None:
+            return plain("ext.u", quotient, bits=bits)
+        terms, constant = linear(a)
+        common = constant
+        for factor in terms.values():
+            common |= factor
+        up = (common & -common).bit_length() - 1  # all of the sum is a multiple of 1 << up
+        if 0 < up <= by and terms:
+            # A field of bits, moved up to cut off what is above it, and down again.
+            inner = of_linear({term: factor >> up for term, factor in terms.items()}, constant >> up, bits)
+            mask = const((1 << (bits - by)) - 1, bits)
+            return plain("and", plain("shr.u", inner, const(by - up, bits), bits=bits), mask, bits=bits)
+    return None
+
+
+def _quotient(high: Expr, by: int) -> Expr | None:
+    """An unsigned division by a constant, done as a multiplication.
+
+    The high half of x * m, shifted down by l, is x / d for all x of 32 bits if 2^(32+l) <= m * d <= 2^(32+l) + 2^l.
+    Source: Granlund, Montgomery, "Division by Invariant Integers using Multiplication" (1994), theorem 4.2.
+    """
+    if high.op == "trunc" and high.bits == 32 and high.args[0].op == "shr.u":
+        high, low = high.args[0].args
+        by += low.value - 32 if low.op == "const" else -64
+    elif high.bits == 64:
+        by -= 32
+    if high.op != "mul" or high.bits != 64 or by < 0 or high.args[1].op != "const":
+        return None
+    x, factor = high.args[0], high.args[1].value
+    if x.op != "ext.u" or x.args[0].bits != 32 or not 0 < factor < 1 << 33:
+        return None
+    whole = 1 << (32 + by)
+    divisor = -(-whole // factor)
+    return None if factor * divisor > whole + (1 << by) or divisor < 2 else _divided(x.args[0], divisor)
+
+
+def _divided(x: Expr, divisor: int) -> Expr:
+    return apply("div.u", x, const(divisor, x.bits), bits=x.bits)
 
 
 def same_width(a: Expr, b: Expr) -> tuple[Expr, Expr]:
@@ -232,11 +289,12 @@ def substitute(expr: Expr, of: Callable[[Expr], Expr | None], known: dict[Expr, 
         elif at.op in ARITHMETIC:
             known[at] = plain(at.op, *args, bits=at.bits)
         else:
-            known[at] = _rebuilt(at, args)
+            known[at] = rebuilt(at, args)
     return known[expr]
 
 
-def _rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    """What is not arithmetic, of other arguments."""
     if expr.op in ("any", "all"):
         return model.vote(expr.op, *args)
     if expr.op == "shuffle":
@@ -274,6 +332,13 @@ def of_linear(terms: dict[Expr, int], constant: int, bits: int) -> Expr:
     for expr, factor in terms.items():
         total = plain("add", total, plain("mul", expr, const(factor, bits), bits=bits), bits=bits)
     return plain("add", total, const(wrap(constant, bits), bits), bits=bits)
+
+
+def _never_least(expr: Expr) -> bool:
+    """Whether it cannot be the least number of its type, whose negative is no number of it."""
+    if expr.op in ("shr.s", "div.s", "floordiv.s"):
+        return expr.args[1].op == "const" and expr.args[1].value > (expr.op != "shr.s")
+    return expr.op in ("ext.s", "ext.u") or not_negative(expr)
 
 
 def not_negative(expr: Expr) -> bool:

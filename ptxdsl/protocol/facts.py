@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.model import Expr
+from ptxdsl.protocol.model import Assign, Expr, var
 from ptxdsl.protocol.tidy import variables_of
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, field
 
 _LIMIT = 1 << 70
 _OPPOSITE = {"ge.s": "lt.s", "lt.s": "ge.s", "ge.u": "lt.u", "lt.u": "ge.u", "eq": "ne", "ne": "eq"}
@@ -15,24 +15,38 @@ _OPPOSITE = {"ge.s": "lt.s", "lt.s": "ge.s", "ge.u": "lt.u", "lt.u": "ge.u", "eq
 
 @dataclass(frozen=True)
 class Facts:
-    """possible: whether all of them can hold together, as far as that is seen."""
+    """possible: whether all of them can hold together, as far as that is seen. values: of variables."""
 
     known: frozenset[Expr] = frozenset()
     possible: bool = True
+    values: Mapping[Expr, Expr] = field(default_factory=dict)
 
     def and_(self, condition: Expr) -> Facts:
         """With one more."""
         if condition.op == "const":
-            return self if condition.value else Facts(self.known, False)
+            return self if condition.value else Facts(self.known, False, self.values)
         if condition.op == "and":
             return self.and_(condition.args[0]).and_(condition.args[1])
         possible = self.possible and not self.imply(plain("not", condition, bits=1))
-        return Facts(self.known | {condition}, possible)
+        return Facts(self.known | {condition}, possible, self.values)
 
     def without(self, assigned: Iterable[int]) -> Facts:
         """Without those about variables that get other values."""
         gone = set(assigned)
-        return Facts(frozenset(f for f in self.known if not variables_of(f) & gone), self.possible)
+        if not gone:
+            return self
+        known = frozenset(f for f in self.known if not variables_of(f) & gone)
+        values = {v: e for v, e in self.values.items() if v.value not in gone and not variables_of(e) & gone}
+        return Facts(known, self.possible, values)
+
+    def assigning(self, node: Assign) -> Facts:
+        """After an assignment."""
+        rest = self.without(node.targets)
+        values = dict(rest.values)
+        for target, value in zip(node.targets, node.values, strict=True):
+            if not variables_of(value) & set(node.targets):
+                values[var(target, value.bits)] = value
+        return Facts(rest.known, rest.possible, values)
 
     def imply(self, condition: Expr) -> bool:
         """Whether a condition holds, as far as that is seen."""
@@ -57,6 +71,10 @@ class Facts:
             return low == high == at
         low_unsigned, high_unsigned = self._bounds(value, True)
         return not low <= at <= high or (at >= 0 and not low_unsigned <= at <= high_unsigned)
+
+    def bounds(self, value: Expr) -> tuple[int, int]:
+        """What a value lies between, as a signed number."""
+        return self._bounds(value, False)
 
     def _bounds(self, value: Expr, unsigned: bool) -> tuple[int, int]:
         """What a value lies between, as the facts about it and constants say."""

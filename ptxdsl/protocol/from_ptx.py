@@ -17,6 +17,7 @@ from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
 from ptxdsl.protocol.ranges import turned_back
 from ptxdsl.protocol.rerolled import rerolled
+from ptxdsl.protocol.sums import as_sums
 from ptxdsl.protocol.tidy import tidy
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.sim.call_parameters import promote
@@ -85,10 +86,9 @@ class _Reader:
         values = self.values(flat, graph, symbols)
         operations = Operations(values, self.arrays, self.span_of)
         self.forget_loads(graph, values)
-        program = tidy(Structure(graph, values, operations, self.span_of).program())
-        turns = frozenset(values.turns)
-        program, variables = rerolled(tidy(turned_back(program, turns)), turns, values.variables)
-        return self.kernel(tidy(program), variables)
+        written = Structure(graph, values, operations, self.span_of).program()
+        program, variables = in_plain_form(written, values.turns, values.variables, _shape(self.function.reqntid))
+        return self.kernel(program, variables)
 
     def graph(self, flat: Flat) -> Graph:
         blocks = blocks_of(flat)
@@ -156,6 +156,16 @@ class _Reader:
                 if not isinstance(root, bool):
                     written.add(root)
         values.forget_loads(frozenset(written))
+
+
+def in_plain_form(
+    program: Seq, turns: set[int], variables: int, threads: tuple[int, int, int] | None
+) -> tuple[Seq, int]:
+    """The program as people would have written it, with the number of its variables."""
+    counters = frozenset(turns)
+    program = tidy(turned_back(tidy(as_sums(tidy(program), threads)), counters))
+    program, variables = rerolled(program, counters, variables)
+    return tidy(program), variables
 
 
 def _shape(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:

@@ -39,7 +39,7 @@ def loops(node: Node, facts: Facts) -> Iterator[tuple[Loop, Facts]]:
     if isinstance(node, Seq):
         for inner in node.nodes:
             yield from loops(inner, facts)
-            facts = facts.without(assigned(inner))
+            facts = facts.assigning(inner) if isinstance(inner, Assign) else facts.without(assigned(inner))
     elif isinstance(node, Branch):
         yield from loops(node.then, facts.and_(node.condition))
         yield from loops(node.orelse, facts.and_(plain("not", node.condition, bits=1)))
@@ -87,37 +87,33 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
     end = _end_of(loop)
     if end is None:
         return None
+    # Behind the last assignment, and before it: what becomes of expressions.
+    after = {value: var(number, value.bits) for number, value in end.again.items() if value.op != "const"}
     turn = _turn_of(end.again, turns)
-    if turn is None:
-        return None
-    counter = var(turn)
-    before = {counter: plain("add", counter, const(-1))}
-    changed = assigned(loop)
-    condition = substitute(end.goes_on, before.get, {})
-    if variables_of(condition) & (changed - {turn}):
-        return None
-    first = substitute(condition, {counter: const(0)}.get, {})
-    condition = _ordered(condition, counter, facts)
-    if not facts.imply(first) and not facts.imply(substitute(condition, {counter: const(0)}.get, {})):
-        return None
-    # Behind the loop its variables have had one more assignment than before.
-    after = {value: var(number, value.bits) for number, value in end.again.items()}
-    lost = {var(number, value.bits) for number, value in end.again.items() if number != turn}
+    counter = None if turn is None else var(turn)
+    lost = {var(number, value.bits) for number, value in end.again.items()} - {counter}
 
     def of(expr: Expr) -> Expr | None:
         if expr in lost:
             raise _Lost
-        return after.get(expr) or before.get(expr)
+        return plain("add", expr, const(-1)) if expr is counter else after.get(expr)
 
-    leave = Branch(condition, Seq(()), Seq((Jump(loop.label, False),)), loop.body.nodes[-1].span)  # type: ignore[union-attr]
-    again = Assign(tuple(end.again), tuple(end.again.values()))
-    body = Seq((leave, *loop.body.nodes[:-1], again))
     known: dict[Expr, Expr] = {}
     try:
+        condition = substitute(end.goes_on, of, known)
         leaving = [with_expressions(node, of, known) for node in end.leaving]
         rest = mapped(program, lambda node: node if node is loop else None, of, known)
     except _Lost:
         return None
+    if variables_of(condition) & (assigned(loop) - end.again.keys()):
+        return None
+    if counter is not None:
+        condition = _ordered(condition, counter, facts)
+    if not facts.imply(substitute(condition, facts.values.get, {})):
+        return None
+    leave = Branch(condition, Seq(()), Seq((Jump(loop.label, False),)), loop.body.nodes[-1].span)  # type: ignore[union-attr]
+    again = Assign(tuple(end.again), tuple(end.again.values()))
+    body = Seq((leave, *loop.body.nodes[:-1], again))
     return replaced(rest, loop, Seq((replace(loop, body=body), *leaving)))
 
 

@@ -22,6 +22,21 @@ def assigned(node: Node) -> set[int]:
     return found
 
 
+def with_inner(node: Node, of: Callable[[Node], Node]) -> Node:
+    """The node with others in it."""
+    if isinstance(node, Seq):
+        return seq_with(node, of)
+    if isinstance(node, Branch):
+        return Branch(node.condition, seq_with(node.then, of), seq_with(node.orelse, of), node.span)
+    if isinstance(node, Loop):
+        return replace(node, body=seq_with(node.body, of))
+    return node
+
+
+def seq_with(seq: Seq, of: Callable[[Node], Node]) -> Seq:
+    return Seq(tuple(map(of, seq.nodes)))
+
+
 def mapped(
     program: Seq,
     change: Callable[[Node], Node | None],
@@ -41,7 +56,7 @@ def mapped(
         if isinstance(node, Seq):
             return seq_of(node)
         if of is not None:
-            node = _own_expressions(node, of, memo)
+            node = with_own_expressions(node, lambda expr: substitute(expr, of, memo))
         if isinstance(node, Branch):
             return Branch(node.condition, seq_of(node.then), seq_of(node.orelse), node.span)
         if isinstance(node, Loop):
@@ -88,9 +103,8 @@ def expressions_of(node: Node) -> Iterator[Expr]:
                 yield expr
 
 
-def _own_expressions(node: Node, of: Rewrite, known: dict[Expr, Expr]) -> Node:
-    def new(expr: Expr) -> Expr:
-        return substitute(expr, of, known)
+def with_own_expressions(node: Node, new: Callable[[Expr], Expr]) -> Node:
+    """The node with other expressions, but not in the nodes that are in it."""
 
     def some(expr: Expr | None) -> Expr | None:
         return None if expr is None else new(expr)

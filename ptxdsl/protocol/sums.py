@@ -1,0 +1,193 @@
+"""Addresses as sums: what compilers make of bits that do not overlap, and of remainders, is arithmetic again.
+
+``slot * 1024 | thread * 4`` is a sum where a thread's part is below 1024; that may hang on the branch it stands in. A
+proof takes sums apart into what threads share and what each has for itself.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.protocol.algebra import linear, of_linear, plain, rebuilt
+from ptxdsl.protocol.facts import NOTHING, Facts
+from ptxdsl.protocol.model import ARITHMETIC, Branch, Expr, Loop, Node, Seq
+from ptxdsl.protocol.rewriting import assigned, with_own_expressions
+from ptxdsl.record import replace
+
+MAX_THREADS = 1024
+_DIVISIONS = {"div.u": "mod.u", "floordiv.u": "mod.u", "floordiv.s": "mod.s"}
+
+
+def as_sums(program: Seq, threads: tuple[int, int, int] | None) -> Seq:
+    """threads: the block's shape, where it is known."""
+    sizes = (*threads, threads[0] * threads[1] * threads[2]) if threads is not None else (MAX_THREADS,) * 4
+    return _Sums(sizes).seq(program, NOTHING)
+
+
+class _Sums:
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
+
+    def seq(self, seq: Seq, facts: Facts) -> Seq:
+        out: list[Node] = []
+        here = _Here(self.sizes, facts)
+        for node in seq.nodes:
+            if isinstance(node, Seq):
+                out.append(self.seq(node, here.facts))
+            else:
+                inner = here.facts.without(assigned(node)) if isinstance(node, Loop) else here.facts
+                if inner is not here.facts:
+                    here = _Here(self.sizes, inner)
+                new = with_own_expressions(node, here.of)
+                if isinstance(new, Branch):
+                    opposite = plain("not", new.condition, bits=1)
+                    then = self.seq(new.then, inner.and_(new.condition))
+                    new = Branch(new.condition, then, self.seq(new.orelse, inner.and_(opposite)), new.span)
+                elif isinstance(new, Loop):
+                    new = replace(new, body=self.seq(new.body, inner))
+                out.append(new)
+            changed = assigned(node)
+            if changed:
+                here = _Here(self.sizes, here.facts.without(changed))
+        return Seq(tuple(out))
+
+
+class _Here:
+    """Expressions at a place, with what is known there."""
+
+    def __init__(self, sizes: tuple[int, ...], facts: Facts) -> None:
+        self.sizes = sizes
+        self.facts = facts
+        self.known: dict[Expr, Expr] = {}
+        self.possible: dict[Expr, int] = {}
+
+    def of(self, expr: Expr) -> Expr:
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = self._of(expr)
+        return found
+
+    def _of(self, expr: Expr) -> Expr:
+        if not expr.args:
+            return expr
+        args = [self.of(arg) for arg in expr.args]
+        if expr.op not in ARITHMETIC:
+            return rebuilt(expr, tuple(args))
+        new = plain(expr.op, *args, bits=expr.bits)
+        if new.op in ("or", "xor") and new.bits > 1:
+            return self.disjoint(new)
+        return _remainder(new) if new.op in ("add", "sub") else new
+
+    def disjoint(self, expr: Expr) -> Expr:
+        """Parts of which no two have a bit in common are added."""
+        parts = _flat(expr)
+        if expr.op == "or":
+            own = [part for part in parts if _of_threads(part)]
+            if len(own) > 1 and not self.apart(own):
+                joined = own[0]
+                for part in own[1:]:
+                    joined = plain("or", joined, part, bits=expr.bits)
+                parts = [*(part for part in parts if part not in own), joined]
+        if len(parts) < 2 or not self.apart(parts):
+            return expr
+        total = parts[0]
+        for part in parts[1:]:
+            total = plain("add", total, part, bits=expr.bits)
+        return total
+
+    def apart(self, parts: list[Expr]) -> bool:
+        seen = 0
+        for part in parts:
+            bits = self.bits(part)
+            if bits & seen:
+                return False
+            seen |= bits
+        return True
+
+    def bits(self, expr: Expr) -> int:
+        """The bits that may be set."""
+        found = self.possible.get(expr)
+        if found is None:
+            found = self._bits(expr) & ((1 << expr.bits) - 1)
+            low, high = self.facts.bounds(expr)
+            if low >= 0 and high < 1 << expr.bits:
+                found &= (1 << high.bit_length()) - 1
+            self.possible[expr] = found
+        return found
+
+    def _bits(self, expr: Expr) -> int:
+        full = (1 << expr.bits) - 1
+        if expr.op == "const":
+            return int(expr.value) & full
+        if expr.op == "tid":
+            largest: int = self.sizes[expr.value] - 1
+            return (1 << largest.bit_length()) - 1
+        if expr.op not in ARITHMETIC:
+            return full
+        parts = [self.bits(arg) for arg in expr.args]
+        last = expr.args[-1]
+        constant = int(last.value) if last.op == "const" else None
+        if expr.op == "and":
+            return parts[0] & parts[1]
+        if expr.op in ("or", "xor"):
+            return parts[0] | parts[1]
+        if expr.op == "select":
+            return parts[1] | parts[2]
+        if expr.op in ("ext.u", "trunc"):
+            return parts[0]
+        if expr.op == "ext.s":
+            return full if parts[0] >> (expr.args[0].bits - 1) else parts[0]
+        if expr.op == "shr.u" and constant is not None and constant >= 0:
+            return parts[0] >> constant
+        if expr.op == "mod.u" and constant is not None and constant > 0:
+            return (1 << min(parts[0], constant - 1).bit_length()) - 1
+        if expr.op == "div.u" and constant is not None and constant > 0:
+            return (1 << (parts[0] // constant).bit_length()) - 1
+        return self._sum_bits(expr, parts, constant, full)
+
+    def _sum_bits(self, expr: Expr, parts: list[int], constant: int | None, full: int) -> int:
+        if expr.op == "mul" and constant is not None:
+            most, low = parts[0] * (constant & full), _zeros(parts[0]) + _zeros(constant & full)
+        elif expr.op == "add":
+            most, low = parts[0] + parts[1], min(map(_zeros, parts))
+        else:
+            return full
+        above = (1 << most.bit_length()) - 1 if most <= full else full
+        return above >> low << low
+
+
+def _zeros(value: int) -> int:
+    return (value & -value).bit_length() - 1 if value else 64
+
+
+def _flat(expr: Expr) -> list[Expr]:
+    """The operands of nested operations of one kind."""
+    found: list[Expr] = []
+    work = [expr]
+    while work:
+        at = work.pop()
+        if at.op == expr.op and at.bits == expr.bits:
+            work.extend(reversed(at.args))
+        else:
+            found.append(at)
+    return found
+
+
+def _of_threads(expr: Expr) -> bool:
+    """Whether it is made of thread ids and constants alone."""
+    if not expr.args:
+        return expr.op in ("tid", "const")
+    return expr.op in ARITHMETIC and all(map(_of_threads, expr.args))
+
+
+def _remainder(expr: Expr) -> Expr:
+    """x - x / d * d."""
+    terms, constant = linear(expr)
+    for quotient, factor in terms.items():
+        if quotient.op not in _DIVISIONS or quotient.args[1].op != "const":
+            continue
+        x, divisor = quotient.args
+        times = terms.get(x, 0)
+        if times and divisor.value > 0 and times * divisor.value == -factor:
+            rest = {t: f for t, f in terms.items() if t is not x and t is not quotient}
+            rest[plain(_DIVISIONS[quotient.op], x, divisor, bits=expr.bits)] = times
+            return of_linear(rest, constant, expr.bits)
+    return expr
