@@ -11,6 +11,7 @@ the descriptions of ``mma`` and ``wgmma.mma_async``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,19 @@ from ptxdsl.sim import numbers
 
 Array = npt.NDArray[Any]
 
-NAN_F16, NAN_F32, NAN_F64 = 0x7FFF, 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF  # what instructions give for "not a number"
-
 _CODES = np.arange(256, dtype=np.uint8)
-UE8M0 = numbers.decode(_CODES, "ue8m0")
-UE4M3 = numbers.decode(_CODES & np.uint8(0x7F), "e4m3")  # the highest bit is padding
+# The values of all codes of scale factors.
+SCALES = {
+    "ue8m0": numbers.decode(_CODES, "ue8m0"),
+    "ue4m3": numbers.decode(_CODES & np.uint8(0x7F), "e4m3"),  # the highest bit is padding
+}
 
 
 @dataclass(frozen=True, eq=False)
 class ElementType:
     """A type of multiplicands. bits: of one element where it lies. raw: the unsigned NumPy type of one element.
 
-    decode: raw elements to float32 (f64: float64).
+    decode: raw elements, in any shape, to float32 (f64: float64).
     """
 
     name: str
@@ -60,25 +62,23 @@ def _float32(raw: Array) -> Array:
     return raw.astype(np.float32)
 
 
+def _float(name: str) -> Callable[[Array], Array]:
+    return partial(numbers.decode, name=name)
+
+
 def _table(name: str, shift: int = 0) -> Callable[[Array], Array]:
     """Looks codes up that lie ``shift`` bits above the lowest bit of their container; padding bits are ignored."""
     values: Array = numbers.decode(_CODES >> np.uint8(shift), name)
     return lambda raw: values.take(raw)
 
 
-def _bf16(raw: Array) -> Array:
-    wide = np.zeros((raw.size, 2), np.uint16)
-    wide[:, 1] = raw
-    return wide.view(np.float32).reshape(-1)
-
-
 TYPES: dict[str, ElementType] = {
     type.name: type
     for type in (
-        ElementType("f16", 16, np.uint16, lambda raw: _float32(raw.view(np.float16))),
-        ElementType("bf16", 16, np.uint16, _bf16),
-        ElementType("tf32", 32, np.uint32, lambda raw: (raw & np.uint32(0xFFFFE000)).view(np.float32)),
-        ElementType("f64", 64, np.uint64, lambda raw: raw.view(np.float64)),
+        ElementType("f16", 16, np.uint16, _float("f16")),
+        ElementType("bf16", 16, np.uint16, _float("bf16")),
+        ElementType("tf32", 32, np.uint32, _float("tf32")),
+        ElementType("f64", 64, np.uint64, _float("f64")),
         ElementType("e4m3", 8, np.uint8, _table("e4m3")),
         ElementType("e5m2", 8, np.uint8, _table("e5m2")),
         ElementType("e2m1", 4, np.uint8, _table("e2m1")),
@@ -112,28 +112,26 @@ def accumulator_values(words: Array, type: str) -> Array:
     return flat.view(np.float64)
 
 
-def accumulator_words(values: Array, type: str, saturate: bool = False) -> Array:
-    """The flat registers (uint32, f64: uint64) that hold float64 results, each rounded once, to nearest even.
+def accumulator_codes(values: Array, type: str, saturate: bool = False) -> Array:
+    """The codes (unsigned, of the type's width) of float64 results, each rounded once, to nearest even.
 
     Sums of integers are exact here; they wrap, or with ``saturate`` stop at the ends of s32. NumPy's warnings of
     overflow are the caller's to switch off (``matrix_arithmetic.quiet``).
     """
-    flat = values.reshape(-1)
     if type == "s32":
         if saturate:
-            flat = np.clip(flat, -(2.0**31), 2.0**31 - 1)
-        return flat.astype(np.int64).astype(np.uint32)
-    nan: int
-    if type == "f32":
-        rounded = flat.astype(np.float32)
-        words, nan = rounded.view(np.uint32), NAN_F32
-    elif type == "f16":
-        rounded = flat.astype(np.float16)
-        words, nan = rounded.view(np.uint16), NAN_F16
-    else:
-        rounded = flat.astype(np.float64)
-        words, nan = rounded.view(np.uint64), NAN_F64
+            values = np.clip(values, -(2.0**31), 2.0**31 - 1)
+        return values.astype(np.int64).astype(np.uint32)
+    form = numbers.FORMATS[type]
+    rounded = values.astype({"f16": np.float16, "f32": np.float32, "f64": np.float64}[type])
+    codes: Array = rounded.view(form.storage)
     missing = rounded != rounded
     if missing.any():
-        words[missing] = nan
-    return words.view(np.uint32) if type == "f16" else words
+        codes[missing] = form.nan
+    return codes
+
+
+def accumulator_words(values: Array, type: str, saturate: bool = False) -> Array:
+    """The flat registers (uint32, f64: uint64) that hold float64 results (``accumulator_codes``)."""
+    codes = accumulator_codes(values.reshape(-1), type, saturate)
+    return codes.view(np.uint32) if type == "f16" else codes

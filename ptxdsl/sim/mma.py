@@ -16,8 +16,8 @@ from ptxdsl.ptx.module import Instruction, Operand, Vector
 from ptxdsl.sim import matrix_arithmetic, matrix_layout
 from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.matrix_sparse import Sparsity, expand
-from ptxdsl.sim.matrix_types import accumulator_values, accumulator_words
-from ptxdsl.sim.mma_form import SCALE_TYPES, Mma, parse
+from ptxdsl.sim.matrix_types import SCALES, accumulator_values, accumulator_words
+from ptxdsl.sim.mma_form import Mma, parse
 
 Array = npt.NDArray[Any]
 ALL_LANES = (1 << matrix_layout.LANES) - 1
@@ -61,12 +61,12 @@ def multiply(
 def scales_of_a(mma: Mma, data: Array, byte: int, thread: int) -> Array:
     """(16, scales) factors. data: the 32 lanes' words; of each four lanes, a pair chosen by thread has two rows."""
     pairs = _octets_by_four(data)[:, 2 * thread : 2 * thread + 2, byte : byte + mma.scales]
-    return SCALE_TYPES[mma.scale_type].take(pairs.transpose(1, 0, 2).reshape(16, mma.scales))
+    return SCALES[mma.scale_type].take(pairs.transpose(1, 0, 2).reshape(16, mma.scales))
 
 
 def scales_of_b(mma: Mma, data: Array, byte: int, thread: int) -> Array:
     """(scales, 8) factors: of each four lanes, the one chosen by thread has a column's."""
-    return SCALE_TYPES[mma.scale_type].take(_octets_by_four(data)[:, thread, byte : byte + mma.scales].T)
+    return SCALES[mma.scale_type].take(_octets_by_four(data)[:, thread, byte : byte + mma.scales].T)
 
 
 def _octets_by_four(data: Array) -> Array:

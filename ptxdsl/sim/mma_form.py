@@ -15,7 +15,7 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim import matrix_layout
 from ptxdsl.sim.matrix_layout import Fragment
 from ptxdsl.sim.matrix_sparse import Sparsity
-from ptxdsl.sim.matrix_types import CONTAINED, TYPES, UE4M3, UE8M0, ElementType
+from ptxdsl.sim.matrix_types import CONTAINED, TYPES, ElementType
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, int, int]
@@ -61,7 +61,6 @@ SCALES: dict[str, tuple[tuple[int, str], ...]] = {
     "mxf4": ((2, "ue8m0"),),
     "mxf4nvf4": ((2, "ue8m0"), (4, "ue8m0"), (4, "ue4m3")),
 }
-SCALE_TYPES = {"ue8m0": UE8M0, "ue4m3": UE4M3}
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 

@@ -70,6 +70,7 @@ FORMATS: dict[str, Format] = {
 }
 
 UE8M0_NAN, UE8M0_LARGEST = 0xFF, 0xFE
+_INVALID_F64 = np.uint64(0xFFF8_0000_0000_0000)  # what the card gives for infinity - infinity
 
 # Beyond this many discarded bits a number of 24 bits is zero whatever 16 random bits are added to it.
 _NOTHING_LEFT = 40
@@ -80,7 +81,9 @@ def decode(codes: npt.ArrayLike, name: str) -> Values:
     if name == "ue8m0":
         return _table(name)[np.asarray(codes).astype(np.uint8)]
     form = FORMATS[name]
-    bits = np.ascontiguousarray(np.asarray(codes).astype(form.storage))
+    bits = np.ascontiguousarray(codes)
+    if bits.dtype != form.storage:
+        bits = bits.astype(form.storage)
     if name == "f64":
         return bits.view(np.float64)
     if name == "f32":
@@ -212,11 +215,6 @@ def _encode_exponent(values: Values, rounding: str, saturate: bool) -> Codes:
     return np.where(np.isnan(values), UE8M0_NAN, power).astype(np.uint8)
 
 
-def convert(codes: npt.ArrayLike, source: str, target: str, rounding: str = "rn", *, saturate: bool = False) -> Codes:
-    """Codes of one format as codes of another, rounded once."""
-    return encode(decode(codes, source), target, rounding, saturate=saturate)
-
-
 def unpack_nibbles(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """The 4-bit codes in bytes, along the last axis, the low half of a byte first."""
     return np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1).reshape(*data.shape[:-1], -1)
@@ -236,51 +234,35 @@ def unpack_six_bits(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return codes.reshape(*data.shape[:-1], -1).astype(np.uint8)
 
 
-def flush_subnormals(values: Values) -> Values:
-    """``.ftz``: subnormal numbers become zeros of their sign."""
-    tiny = np.abs(values) < np.finfo(values.dtype).smallest_normal
-    return np.where(tiny, np.copysign(values.dtype.type(0), values), values)
-
-
-def add(a: npt.ArrayLike, b: npt.ArrayLike, name: str, *, flush: bool = False) -> Codes:
-    """The codes of the sums, rounded to nearest: what reductions in memory (``red``, ``cp.reduce``) compute."""
+def add(a: npt.ArrayLike, b: npt.ArrayLike, name: str) -> Codes:
+    """The codes of the sums, rounded to nearest, as reductions in memory (``cp.reduce``) have them: of f64 a NaN stays
+    as it is, the one of ``b`` first."""
     with np.errstate(all="ignore"):
         left, right = decode(a, name), decode(b, name)
-        if flush:
-            left, right = flush_subnormals(left), flush_subnormals(right)
         # Exact enough: float32 has more than twice the bits of f16 and bf16, so rounding its sum again is innocuous.
         total = left + right
-        if flush:
-            total = flush_subnormals(total)
-        if name == "f64":
-            return _payload(decode(b, name), decode(a, name), total)
-        return encode(total, name)
+        if name != "f64":
+            return encode(total, name)
+    bits = np.where(np.isnan(total), _INVALID_F64, total.view(np.uint64))
+    bits = np.where(np.isnan(left), left.view(np.uint64), bits)
+    return np.where(np.isnan(right), right.view(np.uint64), bits)
 
 
-def minimum(a: npt.ArrayLike, b: npt.ArrayLike, name: str, *, nan: bool = False) -> Codes:
-    """The codes of the smaller values, -0 below +0; of a number and a NaN the number, or NaN if ``nan``."""
-    return _extreme(a, b, name, nan, smaller=True)
+def minimum(a: npt.ArrayLike, b: npt.ArrayLike, name: str) -> Codes:
+    """The codes of the smaller values, -0 below +0; of a number and a NaN the number."""
+    return _extreme(a, b, name, smaller=True)
 
 
-def maximum(a: npt.ArrayLike, b: npt.ArrayLike, name: str, *, nan: bool = False) -> Codes:
+def maximum(a: npt.ArrayLike, b: npt.ArrayLike, name: str) -> Codes:
     """As ``minimum``, of the larger values."""
-    return _extreme(a, b, name, nan, smaller=False)
+    return _extreme(a, b, name, smaller=False)
 
 
-def _extreme(a: npt.ArrayLike, b: npt.ArrayLike, name: str, nan: bool, smaller: bool) -> Codes:
+def _extreme(a: npt.ArrayLike, b: npt.ArrayLike, name: str, smaller: bool) -> Codes:
     form = FORMATS[name]
     left, right = np.asarray(a).astype(form.storage), np.asarray(b).astype(form.storage)
     x, y = decode(left, name), decode(right, name)
     with np.errstate(invalid="ignore"):
         first = np.where(x == y, np.signbit(x), x < y) == smaller
     result = np.where(np.isnan(y) | (first & ~np.isnan(x)), left, right)
-    none = (np.isnan(x) | np.isnan(y)) if nan else (np.isnan(x) & np.isnan(y))
-    return np.where(none, form.storage(form.nan), result).astype(form.storage)
-
-
-def _payload(first: Values, second: Values, result: Values) -> Codes:
-    """f64 codes of a result: where it is NaN, the quiet NaN operand's payload (``first`` before ``second``)."""
-    quiet = np.uint64(0x0008_0000_0000_0000)
-    bits = np.where(np.isnan(result), np.uint64(0xFFF8_0000_0000_0000), result.view(np.uint64))
-    bits = np.where(np.isnan(second), second.view(np.uint64) | quiet, bits)
-    return np.where(np.isnan(first), first.view(np.uint64) | quiet, bits)
+    return np.where(np.isnan(x) & np.isnan(y), form.storage(form.nan), result).astype(form.storage)

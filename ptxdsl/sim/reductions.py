@@ -31,10 +31,7 @@ def reduce(operation: str, type: str, old: Array, new: Array) -> Array:
     """The bits that memory holds after ``operation`` on what it held and a source's bits, both of ``STORAGE[type]``."""
     if type in _FLOATS:
         if operation == "add":
-            total = numbers.add(old, new, type)
-            if type == "f64":  # a NaN stays as it is, signalling ones too; the source's comes first
-                total = np.where(_is_nan(new), new, np.where(_is_nan(old), old, total))
-            return total
+            return numbers.add(old, new, type)
         return (numbers.minimum if operation == "min" else numbers.maximum)(old, new, type)
     if operation == "add":
         return old + new
@@ -48,7 +45,3 @@ def reduce(operation: str, type: str, old: Array, new: Array) -> Array:
     if operation == "dec":
         return np.where((old == 0) | (old > new), new, old - old.dtype.type(1)).astype(old.dtype)
     return {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[operation](old, new)
-
-
-def _is_nan(bits: Array) -> Array:
-    return np.isnan(bits.view(np.float64))

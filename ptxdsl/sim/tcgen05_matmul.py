@@ -15,24 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim import matrix_arithmetic, numbers
-from ptxdsl.sim.matrix_types import accumulator_words
+from ptxdsl.sim.matrix_types import SCALES, TYPES, accumulator_codes, accumulator_values
 from ptxdsl.sim.tcgen05_descriptor import BITS
 from ptxdsl.sim.tcgen05_layout import CONTAINER_SHIFT, shared_bits, unpack_shared
 from ptxdsl.sim.wgmma_descriptor import Tile, elements
 
 Array = npt.NDArray[Any]
 
-_STORAGE: dict[int, type[np.unsignedinteger[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.uint32}
-_NAN_F16 = 0x7FFF
 
-
-def decode(codes: Array, type: str) -> Array:
-    """float32 values of codes of a multiplicand's type."""
-    if type == "s8":
-        return codes.view(np.int8).astype(np.float32)
-    if type == "u8":
-        return codes.astype(np.float32)
-    return numbers.decode(codes, type)
+def _whole(octets: Array, type: str) -> Array:
+    """float32 values of elements of 8 bits and more."""
+    element = TYPES[type]
+    return element.decode(octets.view(element.raw))
 
 
 def shared_matrix(memory: Array, place: Tile, type: str, packed: bool, mn_major: bool) -> Array:
@@ -41,11 +35,11 @@ def shared_matrix(memory: Array, place: Tile, type: str, packed: bool, mn_major:
     octets = octets.reshape(octets.shape[0], -1)
     bits = BITS[type]
     if bits >= 8:
-        values = decode(octets.view(_STORAGE[bits]), type)
+        values = _whole(octets, type)
     elif packed:
-        values = decode(numbers.unpack_nibbles(octets), type)
+        values = numbers.decode(numbers.unpack_nibbles(octets), type)
     else:
-        values = decode(unpack_shared(octets, bits), type)
+        values = numbers.decode(unpack_shared(octets, bits), type)
     return values.T if mn_major else values
 
 
@@ -54,10 +48,10 @@ def tensor_matrix(words: Array, type: str, packed: bool) -> Array:
     octets = np.ascontiguousarray(words).view(np.uint8)
     bits = BITS[type]
     if bits >= 8:
-        return decode(octets.view(_STORAGE[bits]), type)
+        return _whole(octets, type)
     if packed:
-        return decode(numbers.unpack_nibbles(octets), type)
-    return decode(octets >> np.uint8(CONTAINER_SHIFT[bits]), type)
+        return numbers.decode(numbers.unpack_nibbles(octets), type)
+    return numbers.decode(octets >> np.uint8(CONTAINER_SHIFT[bits]), type)
 
 
 def tensor_columns(type: str, packed: bool, k: int) -> int:
@@ -66,9 +60,8 @@ def tensor_columns(type: str, packed: bool, k: int) -> int:
 
 
 def scale_values(codes: Array, type: str) -> Array:
-    """float64 values of scale factors: ue8m0, or ue4m3 (the upper bit of its byte is not looked at)."""
-    values: Array = numbers.decode(codes & 0x7F, "e4m3") if type == "ue4m3" else numbers.decode(codes, type)
-    return values.astype(np.float64)
+    """float64 values of scale factors."""
+    return SCALES[type].take(codes).astype(np.float64)
 
 
 def scaled(values: Array, scales: Array) -> Array:
@@ -81,20 +74,13 @@ def scaled(values: Array, scales: Array) -> Array:
 
 def accumulator(words: Array, type: str) -> Array:
     """float64 values of words of D: one element a word, f16 in its low half."""
-    if type == "f16":
-        return words.astype(np.uint16).view(np.float16).astype(np.float64)
-    return np.ascontiguousarray(words).view(np.int32 if type == "s32" else np.float32).astype(np.float64)
+    codes = words.astype(np.uint16) if type == "f16" else np.ascontiguousarray(words)
+    return accumulator_values(codes, type).reshape(words.shape)
 
 
 def result_words(values: Array, type: str, saturate: bool = False) -> Array:
-    """The words of D that hold float64 results, each rounded once, to nearest even. The upper half of f16's is zero."""
-    if type != "f16":
-        return accumulator_words(values, type, saturate).reshape(values.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = values.astype(np.float16)
-    words = rounded.view(np.uint16).astype(np.uint32)
-    words[np.isnan(rounded)] = _NAN_F16
-    return words
+    """The words of D that hold float64 results (``accumulator_codes``). The upper half of f16's is zero."""
+    return accumulator_codes(values, type, saturate).astype(np.uint32)
 
 
 def multiply(
