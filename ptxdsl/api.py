@@ -6,6 +6,7 @@ The compiler is imported where there is something to compile: `import ptxdsl` lo
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -49,7 +50,7 @@ def load(
 
 def loads(
     text: str,
-    name: str = "<text>",
+    name: str | None = None,
     *,
     wait: WaitForm = "try",
     contract: bool = True,
@@ -57,10 +58,19 @@ def loads(
     ring_unroll: bool = True,
     ptx_version: tuple[int, int] | None = None,
 ) -> Module:
-    """The kernels of a text; ``name`` is what diagnostics call it. Otherwise as ``load``."""
+    """The kernels of a text. Otherwise as ``load``.
+
+    name: what diagnostics call it. None: a text that stands in the Python file of the caller has that file's name and
+    lines, another is ``<text>``.
+    """
+    from ptxdsl.embedded import source_in
     from ptxdsl.imports import source_of
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
+    if name is None:
+        caller = sys._getframe(1)
+        placed = source_in(_text(text), caller.f_code.co_filename, caller.f_lineno)
+        text, name = placed.text, placed.name
     return Module(source_of(_text(text).encode("utf-8", "surrogatepass"), name), options)
 
 
