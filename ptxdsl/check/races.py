@@ -51,7 +51,7 @@ class Race:
 
 
 class Races:
-    """Collects findings."""
+    """Collects findings. It is told of what strands do with mbarriers, and of asynchronous work, for words."""
 
     def __init__(self, machine: Machine, sites: Sites) -> None:
         self.machine = machine
@@ -61,12 +61,17 @@ class Races:
         self.cut = 0  # findings beyond the limit
         self._known: set[tuple[object, ...]] = set()
         self._passed: dict[int, deque[Passed]] = {}
+        self._arrived: dict[int, Passed] = {}  # the last arrival on an mbarrier
+        self.pipelines = False  # whether there are mbarriers
         self._works: dict[int, deque[tuple[int, int, int, Instruction]]] = {}
 
     # What is remembered for words
 
     def passed(self, strand: Strand, wait: Passed) -> None:
         self._passed.setdefault(strand.number, deque(maxlen=_KEPT)).append(wait)
+
+    def arrived(self, strand: Strand, arrival: Passed) -> None:
+        self._arrived[strand.number] = arrival
 
     def remember(self, work: Work) -> None:
         kept = self._works.setdefault(work.number, deque(maxlen=_KEPT))
@@ -142,7 +147,7 @@ class Races:
             return classes.PROXY_FENCE
         then, now = self._who(before.actor), self._who(actor.number)
         asynchronous = then.warp is None or now.warp is None
-        if not cells.own or not (asynchronous or self._passed):
+        if not cells.own or not (asynchronous or self.pipelines):
             return classes.DATA_RACE
         if before.read and not read:
             issue = self._issue(before.actor, before.time)
@@ -157,8 +162,16 @@ class Races:
         if before.read:
             early = wait_then is None or wait_then.again
             at_once = then.warp is not None or then.unit == "tcgen05.ld"  # reads when it is executed
-            return classes.READ_BEFORE_FULL if early and at_once else classes.OVERWRITTEN
+            if (early and at_once) or (wait_then is not None and self._committed(actor, wait_then, wait_now)):
+                return classes.READ_BEFORE_FULL
         return classes.OVERWRITTEN
+
+    def _committed(self, actor: Actor, wait: Passed, own: Passed | None) -> bool:
+        """Whether an actor that writes now has arrived already, where the reader has waited for it."""
+        arrival = self._arrived.get(actor.number)
+        if arrival is None or (own is not None and own.time > arrival.time):
+            return False
+        return (arrival.name, arrival.phase) == (wait.name, wait.phase)
 
     @staticmethod
     def _knows(actor: Actor, number: int, time: int) -> bool:

@@ -129,6 +129,7 @@ class TraceOrder(TraceMemory):
 
     def initialised(self, barrier: Barrier) -> None:
         strand = self.strand()
+        self.races.pipelines = True
         domain = strand.domain
         empty = nothing(domain.number)
         cells = self.spaces.shared(strand.warp.cta)
@@ -180,6 +181,8 @@ class TraceOrder(TraceMemory):
         if "relaxed" not in self.group.instruction.parts:
             gate.pending.join(strand.clock)
         strand.tick()
+        arrival = Passed(strand.time, barrier.name, barrier.phase, self.group.instruction, False, None)
+        self.races.arrived(strand, arrival)
 
     def completed(self, barrier: Barrier) -> None:
         gate = self.gates.get(barrier)

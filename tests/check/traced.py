@@ -1,0 +1,78 @@
+"""Runs of kernels that the trace check watches, for its tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fault_kernels
+import numpy as np
+from async_kernels import kernel as kernel_text
+from fault_kernels import LIMITS, FaultKernel
+
+from ptxdsl.check.trace import Found, TraceCheck
+from ptxdsl.sim.launch import Report, simulate
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "tests" / "data" / "examples").glob("*.pdsl"))
+FAULTS = sorted((ROOT / "tests" / "sim" / "faults").glob("*"))
+
+
+def watched(ptx: str, **options: Any) -> tuple[Found, Report]:
+    watch = TraceCheck()
+    report = simulate(ptx, watch=watch, limits=LIMITS, **options)
+    return watch.found(), report
+
+
+def body(text: str, *arguments: Any, threads: int = 64, target: str = "sm_90a", **options: Any) -> Found:
+    """What is found in a kernel with this body (``async_kernels.kernel``), which must come to its end."""
+    names, arrays, maps = [], 0, 0
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            names.append(f".param .u64 a{arrays}")
+            arrays += 1
+        else:
+            names.append(f".param .align 64 .b8 map{maps}[128]")
+            maps += 1
+    ptx = kernel_text(text, ", ".join(names), target)
+    found, report = watched(ptx, grid=options.pop("grid", 1), block=threads, arguments=arguments, **options)
+    assert report.finished, report.render()
+    return found
+
+
+def kinds(found: Found) -> list[str]:
+    return sorted({race.kind for race in found.races})
+
+
+class Watched(FaultKernel):
+    """A kernel of a file with a header."""
+
+    found: Found
+
+    def _simulate(self, names: dict[str, Any], given: list[Any], schedule: str) -> Report:
+        made = fault_kernels._compiled(self.path, self.arch, tuple((n, str(names[n])) for n in self.constants))
+        self.found, report = watched(
+            made.ptx,
+            grid=self.grid,
+            block=self.block,
+            cluster=self.cluster,
+            arguments=given,
+            schedule=schedule,
+            line_map=made.line_map,
+            shared_names=made.shared_names,
+        )
+        return report
+
+
+def file_kernel(path: Path) -> Watched:
+    made = fault_kernels.read(path)
+    made.__class__ = Watched
+    assert isinstance(made, Watched)
+    return made
+
+
+def largest_case(made: FaultKernel) -> dict[str, Any]:
+    """Of those that are quick, the one with the largest parameters."""
+    cases = [case for constants in made.variants() for case in made.cases(constants)]
+    quick = [case for case in cases if all(value <= 20 for value in case.values() if isinstance(value, int))]
+    return max(quick or cases, key=lambda case: tuple(map(float, case.values())))
