@@ -63,9 +63,9 @@ class DeviceArray:
         return image
 
     def __del__(self) -> None:
-        # In a fork the memory is the other process's; a driver that hangs would wait for ever.
-        if getattr(self, "address", 0) and self._driver.usable():
-            with suppress(Exception):  # the context is gone, and the memory with it
+        with suppress(Exception):  # the context is gone, and the memory with it; or the interpreter is ending
+            # In a fork the memory is the other process's; a driver that hangs would wait for ever.
+            if self.address and self._driver.usable():
                 self._driver.free(self.address)
 
     def __repr__(self) -> str:
