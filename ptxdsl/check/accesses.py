@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.shadow import Cells
 from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, SPACES
 from ptxdsl.sim.memory import SHARED_SPACES
@@ -26,49 +25,55 @@ _GENERIC, _GLOBAL, _SHARED, _LOCAL, _CLUSTER = (
     SPACES[name] for name in ("generic", "global", "shared", "local", "cluster")
 )
 _SHARED_BYTES = 1 << 32  # of the window of generic addresses
+_GRANULES, _COLUMNS = 8, 512  # of tensor memory
+
+
+T = TypeVar("T")
+Key = tuple[str, int]  # ``shared`` or ``tensor`` and the CTA's number, ``global`` and where it starts
 
 
 @dataclass(slots=True, eq=False)
-class Piece:
+class Piece(Generic[T]):
     """Accesses to one piece of memory: ``size`` bytes each at offsets ``starts``, or all bytes from an offset on that
-    many. sites: of all, or of each."""
+    many. cells: what is kept of the memory. sites: of all, or of each."""
 
-    cells: Cells
+    cells: T
     starts: int | Array
     size: int
     sites: int | Array
     kind: int
 
 
-class Spaces:
-    """Finds the shadow of addresses. shared: of a CTA; made when first asked for."""
+class Spaces(Generic[T]):
+    """Finds what is kept of the memory at an address; ``make`` makes it when it is first asked for: of a key, a size in
+    bytes, and whether it is a cluster's own."""
 
-    def __init__(self, memory: Memory, strong: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, memory: Memory, make: Callable[[Key, int, bool], T]) -> None:
         self.memory = memory
-        self.strong = strong
-        self.global_cells: dict[int, Cells] = {}  # by a region's start
-        self.shared_cells: dict[Cta, Cells] = {}
-        self.tensor_cells: dict[Cta, Cells] = {}
+        self.make = make
+        self.global_cells: dict[int, T] = {}  # by a region's start
+        self.shared_cells: dict[Cta, T] = {}
+        self.tensor_cells: dict[Cta, T] = {}
         self._codes: dict[int, int] = {}  # by site, what its records are alike in: kind, space and bytes
 
-    def shared(self, cta: Cta) -> Cells:
+    def shared(self, cta: Cta) -> T:
         cells = self.shared_cells.get(cta)
         if cells is None:
-            cells = self.shared_cells[cta] = Cells(len(cta.window), True, self.strong)
+            cells = self.shared_cells[cta] = self.make(("shared", cta.linear), len(cta.window), True)
         return cells
 
-    def tensor(self, cta: Cta) -> Cells:
-        """A cell is a word: 512 columns of lane 0, those of lane 1, …"""
+    def tensor(self, cta: Cta) -> T:
+        """A word is a column of 16 lanes (less than that no two units can have for themselves); see ``tensor_words``."""
         cells = self.tensor_cells.get(cta)
         if cells is None:
-            cells = self.tensor_cells[cta] = Cells(4 * 128 * 512, True, self.strong)
+            cells = self.tensor_cells[cta] = self.make(("tensor", cta.linear), 4 * _GRANULES * _COLUMNS, True)
         return cells
 
     def forget(self, cta: Cta) -> None:
         self.shared_cells.pop(cta, None)
         self.tensor_cells.pop(cta, None)
 
-    def places(self, cta: Cta, space: str, starts: int | Array, size: int) -> Iterator[tuple[Cells, int | Array]]:
+    def places(self, cta: Cta, space: str, starts: int | Array, size: int) -> Iterator[tuple[T, int | Array]]:
         """The shadows and offsets in them of addresses as ``Memory.view`` takes them. What is not memory that can be
         shared (local, constant, parameters) is left out."""
         if isinstance(starts, int):
@@ -88,7 +93,7 @@ class Spaces:
             yield from self._in_shared(cta, addresses[inside] - SHARED_WINDOW, size)
             yield from self._in_global(addresses[~inside & (addresses < LOCAL_WINDOW)], size)
 
-    def _one(self, cta: Cta, space: str, address: int) -> tuple[Cells, int] | None:
+    def _one(self, cta: Cta, space: str, address: int) -> tuple[T, int] | None:
         if space not in SHARED_SPACES and SHARED_WINDOW <= address < SHARED_WINDOW + _SHARED_BYTES:
             space, address = "shared::cluster", address - SHARED_WINDOW
         if space in SHARED_SPACES:
@@ -98,17 +103,17 @@ class Spaces:
             return None
         return self._region_cells(region.start, region.end), address - region.start
 
-    def _region_cells(self, start: int, end: int) -> Cells:
+    def _region_cells(self, start: int, end: int) -> T:
         cells = self.global_cells.get(start)
         if cells is None:
-            cells = self.global_cells[start] = Cells(end - start, False, self.strong)
+            cells = self.global_cells[start] = self.make(("global", start), end - start, False)
         return cells
 
-    def _in_shared(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[Cells, Array]]:
+    def _in_shared(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[T, Array]]:
         for owner, offsets, _ in self._shared_parts(cta, addresses, size):
             yield self.shared(owner), offsets
 
-    def _in_global(self, addresses: Array, size: int) -> Iterator[tuple[Cells, Array]]:
+    def _in_global(self, addresses: Array, size: int) -> Iterator[tuple[T, Array]]:
         for cells, offsets, _ in self._global_parts(addresses, size):
             yield cells, offsets
 
@@ -126,7 +131,7 @@ class Spaces:
             if len(offsets) and last + size <= len(ctas[rank].window):  # else a fault, which the machine tells of
                 yield ctas[rank], offsets, mine
 
-    def _global_parts(self, addresses: Array, size: int) -> Iterator[tuple[Cells, Array, Array | None]]:
+    def _global_parts(self, addresses: Array, size: int) -> Iterator[tuple[T, Array, Array | None]]:
         """By region."""
         if not len(addresses):
             return
@@ -152,7 +157,7 @@ class Spaces:
 
     # The log
 
-    def pieces(self, cta: Cta, records: Array) -> Iterator[Piece]:
+    def pieces(self, cta: Cta, records: Array) -> Iterator[Piece[T]]:
         """Of records of one warp, fences left out. Loads come first, then stores: a warp does not race with itself."""
         sites = records["site"].tolist()
         alike: dict[int, list[int]] = {}
@@ -172,7 +177,9 @@ class Spaces:
             site = first if all(sites[at] == first for at in places) else None
             yield from self._alike(cta, some, site, kind, space, code & 0xFFFF)
 
-    def _alike(self, cta: Cta, records: Array, site: int | None, kind: int, space: int, size: int) -> Iterator[Piece]:
+    def _alike(
+        self, cta: Cta, records: Array, site: int | None, kind: int, space: int, size: int
+    ) -> Iterator[Piece[T]]:
         masks = records["mask"].tobytes()
         sites: int | Array
         if masks.count(0xFF) == len(masks):
@@ -204,18 +211,27 @@ class Spaces:
             some = sites if which is None or isinstance(sites, int) else sites[which]
             yield _piece(cells, offsets, size, some, kind)
 
-    def _shared_pieces(self, cta: Cta, addresses: Array, size: int, sites: int | Array, kind: int) -> Iterator[Piece]:
+    def _shared_pieces(
+        self, cta: Cta, addresses: Array, size: int, sites: int | Array, kind: int
+    ) -> Iterator[Piece[T]]:
         for owner, offsets, which in self._shared_parts(cta, addresses, size):
             some = sites if which is None or isinstance(sites, int) else sites[which]
             yield Piece(self.shared(owner), offsets, size, some, kind)
 
 
-def _piece(cells: Cells, offsets: Array, size: int, sites: int | Array, kind: int) -> Piece:
+def _piece(cells: T, offsets: Array, size: int, sites: int | Array, kind: int) -> Piece[T]:
     """As a range, if the accesses are neighbours in order."""
     count = len(offsets)
     if offsets[-1] - offsets[0] == size * (count - 1) and (offsets[1:] - offsets[:-1] == size).all():
         return Piece(cells, int(offsets[0]), size * count, sites, kind)
     return Piece(cells, offsets, size, sites, kind)
+
+
+def tensor_words(lanes: int, first: int, end: int) -> Array:
+    """The words of ``Spaces.tensor`` in a mask of 128 lanes and columns [first, end)."""
+    rows = np.array([row for row in range(_GRANULES) if lanes >> 16 * row & 0xFFFF])
+    words: Array = (rows[:, None] * _COLUMNS + np.arange(first, end)).reshape(-1)
+    return words
 
 
 def segments(records: Array) -> list[tuple[int, Array]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import FENCE, Spaces
+from ptxdsl.check.accesses import FENCE
 from ptxdsl.check.clocks import Clock, nothing
 from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW, SPACES
 
@@ -33,9 +33,8 @@ _SHARED_SPACES = (SPACES["shared"], SPACES["cluster"])
 class Flags:
     """Of a launch."""
 
-    def __init__(self, sites: Sites, spaces: Spaces) -> None:
+    def __init__(self, sites: Sites) -> None:
         self.sites = sites
-        self.spaces = spaces
         self.released: dict[Location, Clock] = {}
         self.orders = np.array([k.fence or k.strong for k in sites.kinds], bool)
 

@@ -99,7 +99,7 @@ class Races:
 
     # Pairs of accesses
 
-    def add(self, actor: Actor, cells: Cells, before: Before, read: bool, spaces: Spaces) -> None:
+    def add(self, actor: Actor, cells: Cells, before: Before, read: bool, spaces: Spaces[Cells]) -> None:
         now = self.sites.instructions[before.site_now]
         then = self.sites.instructions[before.site]
         span_now, span_then = self.machine.places.span(now), self.machine.places.span(then)
@@ -180,7 +180,7 @@ class Races:
             return False
         return bool(own[GENERIC, component] >= time)
 
-    def _place(self, cells: Cells, cell: int, spaces: Spaces) -> tuple[str, str]:
+    def _place(self, cells: Cells, cell: int, spaces: Spaces[Cells]) -> tuple[str, str]:
         """The memory of a cell, and what sort of memory it is."""
         byte = cells.byte(cell)
         for cta, shared in spaces.shared_cells.items():

@@ -9,6 +9,7 @@ from ptxdsl.check.actors import Actor, Groups, Strand, Unit, WarpLanes, Work
 from ptxdsl.check.clocks import Domain
 from ptxdsl.check.flags import Flags
 from ptxdsl.check.races import Races
+from ptxdsl.check.shadow import Cells
 from ptxdsl.check.site_kinds import Sites
 from ptxdsl.sim.transfer import BULK, CP_ASYNC, Transfer
 from ptxdsl.sim.watch import Watch
@@ -29,8 +30,9 @@ class TraceActors(Watch):
     def begin(self, machine: Machine) -> None:
         self.machine = machine
         self.sites = Sites([site.instruction for site in machine.sites])
-        self.spaces = Spaces(machine.memory, self.sites.strong)
-        self.flags = Flags(self.sites, self.spaces)
+        strong = self.sites.strong
+        self.spaces: Spaces[Cells] = Spaces(machine.memory, lambda _, size, own: Cells(size, own, strong))
+        self.flags = Flags(self.sites)
         self.domains: dict[Cluster, Domain] = {}
         self.lanes: dict[Warp, WarpLanes] = {}
         self.units: dict[tuple[Cta, object], Unit] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import LOAD, segments
+from ptxdsl.check.accesses import LOAD, segments, tensor_words
 from ptxdsl.check.actors import Actor, Strand, Work
 from ptxdsl.check.clocks import GENERIC
 from ptxdsl.check.shadow import Before, Cells
@@ -65,9 +65,7 @@ class TraceMemory(TraceActors):
             self._access(actor, cells, cells.index(offsets, size), site, how)
 
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
-        # A cell is a column of 16 lanes: less than that no two units can have for themselves.
-        rows = np.array([row for row in range(8) if lanes >> 16 * row & 0xFFFF])
-        index = (rows[:, None] * 512 + np.arange(first, end)).reshape(-1)
+        index = tensor_words(lanes, first, end)
         actor = self.actor()
         if isinstance(actor, Strand):  # tcgen05.ld and .st are over when they are waited for
             actor = self._moving(actor, how)
