@@ -101,7 +101,7 @@ class Kernels(KernelOptions):
         for param in node.params:
             value = constants.get(param.name)
             if value is not None:
-                self.bind_param(binding, param, value, self.prelude_scope())
+                self.bind_param(binding, param, value, decl.scope)
         missing = next((p for p in node.params if p.name not in binding.values and p.default is None), None)
         if missing is not None:
             raise self.fail(

@@ -71,7 +71,7 @@ CASES = {
     "_ = wgmma_wait_group_sync[8](acc)": "a wait leaves 0 to 7 groups under way, not 8",
     "_ = acc[0]": "this result is still being written: wait for it, and use what the wait returns",
     "store_accumulator(a, wgmma_wait_group_sync(acc), )": None,
-    "store_accumulator[col=96](a, wgmma_wait_group_sync(acc))":
+    "store_accumulator[first_col=96](a, wgmma_wait_group_sync(acc))":
         "columns 96 to 160 of a result of 128 are stored; they are counted by 16",
     "store_accumulator(b, wgmma_wait_group_sync(acc))": "the tile has 128 rows, the result 64",
     "_ = wgmma_wait_group_sync(acc).as_operand[DType.int8]()": "a result becomes an operand of 16 bits, not DType.int8",
