@@ -21,9 +21,10 @@ from functools import lru_cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "ptx"), str(TESTS.parent)]
+sys.path[:0] = [str(TESTS / "ptx"), str(TESTS / "sim"), str(TESTS.parent)]
 
 import numpy as np  # noqa: E402
+import tcgen05_gemm  # noqa: E402
 from ptx_mutation import mutate  # noqa: E402
 
 from ptxdsl.cuda.errors import LaunchError  # noqa: E402
@@ -32,8 +33,16 @@ from ptxdsl.driver import compile_source  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.ptx.reader import read  # noqa: E402
 from ptxdsl.sim.launch import Limits, simulate  # noqa: E402
+from ptxdsl.sim.tensor_map import TensorMap  # noqa: E402
 from ptxdsl.source import Source  # noqa: E402
 
+# tcgen05: a plain type, a pair of CTAs, scaled types
+GEMMS = (
+    tcgen05_gemm.Gemm("f16", 128, 64, 16, 0, 0),
+    tcgen05_gemm.Gemm("f16", 256, 64, 16, 1, 1, pair=True),
+    tcgen05_gemm.Gemm("mxf8f6f4", 128, 64, 32, 0, 0),
+    tcgen05_gemm.Gemm("mxf4nvf4", 256, 128, 64, 1, 1, pair=True, scale_type=0),
+)
 LIMITS = Limits(steps=300_000, turns=4_000, memory=64 << 20)
 MEMORY_LIMIT = 6 << 30  # bytes of address space of a worker
 KILL_AFTER = 60  # seconds of processor time for one text, then the worker is ended
@@ -66,6 +75,7 @@ def corpus() -> list[str]:
             Source(path.name, source), constants=constants, options=Options(arch[1] if arch else "sm_90a")
         )
         texts.append(made.ptx)
+    texts += [tcgen05_gemm.ptx(gemm) for gemm in GEMMS]
     return texts
 
 
@@ -73,6 +83,8 @@ def text_of(seed: str, number: int) -> str:
     """Text ``number``: mutated by characters, or (mostly) by instructions, so that it still can be read."""
     rng = random.Random(f"{seed}:{number}")
     base, other = rng.choice(corpus()), rng.choice(corpus())
+    if rng.random() < 0.15:
+        base = rng.choice(corpus()[-len(GEMMS) :])
     if rng.random() < 0.2:
         return mutate(base, rng, other)
     lines, others = base.split("\n"), other.split("\n")
@@ -181,6 +193,9 @@ def run(text: str, number: int) -> str:
                 arguments.append(np.zeros(4096, np.uint32) if rng.random() < 0.5 else np.arange(4096, dtype=np.uint32))
             elif size <= 8:
                 arguments.append((rng.choice((0, 1, 2, 5, 64)) % (1 << 8 * size - 1)).to_bytes(size, "little"))
+            elif size == 128:
+                array, rows = np.zeros((256, 256), np.uint8), rng.choice((32, 64, 128, 256))
+                arguments.append(TensorMap(array, (rows, rng.choice((64, 128))), swizzle=rng.choice(("none", "128B"))))
             else:
                 arguments.append(bytes(size))
         report = simulate(
@@ -188,7 +203,7 @@ def run(text: str, number: int) -> str:
             kernel.name,
             grid=2 if cluster is None else cluster,
             block=min(threads, 4096) if kernel.reqntid is None else kernel.reqntid,
-            shared_bytes=rng.choice((0, 1024, 65536)),
+            shared_bytes=rng.choice((0, 1024, 65536, 200_000, 200_000)),
             arguments=arguments,
             limits=LIMITS,
             schedule=rng.choice(SCHEDULES),
