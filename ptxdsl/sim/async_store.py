@@ -16,7 +16,6 @@ from ptxdsl.ptx.module import Operand, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.bulk import signal
 from ptxdsl.sim.host import Group, handles
-from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mbarrier import barriers_of, shared_address
 from ptxdsl.sim.reductions import OPERATIONS, STORAGE, reduce
@@ -47,7 +46,7 @@ def store(group: Group) -> None:
     made = form(group.instruction.opcode)
     to, source, *rest = group.instruction.operands
     data = _values(group, source, made.type)
-    targets = each(group, to, "u64")
+    targets = group.values(to, "u64")
     size = data.shape[1]
     machine, cta = group.machine, group.cta
     view = machine.memory.view
@@ -56,7 +55,7 @@ def store(group: Group) -> None:
     if rest:
         space = "shared::cluster"
         targets = [shared_address(made.space, target) for target in targets]
-        barriers = [shared_address(made.space, barrier) for barrier in each(group, rest[0], "u64")]
+        barriers = [shared_address(made.space, barrier) for barrier in group.values(rest[0], "u64")]
         for target, barrier in zip(targets, barriers, strict=True):
             if target >> RANK_SHIFT != barrier >> RANK_SHIFT:
                 raise group.fault(
@@ -106,7 +105,7 @@ def store_zeros(group: Group) -> None:
     """``st.bulk``: zeros in shared memory, at once. Source: PTX ISA, "st.bulk"."""
     to, size_operand, _ = group.instruction.operands
     space = "shared::cta" if "shared::cta" in group.instruction.parts else "generic"
-    for target, size in zip(each(group, to, "u64"), each(group, size_operand, "u64"), strict=True):
+    for target, size in zip(group.values(to, "u64"), group.values(size_operand, "u64"), strict=True):
         if size % 8:
             raise group.fault("E1150", f"st.bulk of {size} bytes; the size must be a multiple of 8")
         barriers_of(group.machine, group.cta).spare(shared_address(space, target), size, "st.bulk")

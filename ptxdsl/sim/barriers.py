@@ -159,7 +159,7 @@ def barrier(group: Group) -> Wait | None:
     destination = predicate = None
     if made.name == "bar.red":
         destination, predicate, operands = operands[0], operands[-1], operands[1:-1]
-    if not made.aligned and not _uniform(group, operands):
+    if not made.aligned and any(group.common(operand, "u32") is None for operand in operands):
         raise group.fault(
             BARRIER_MISUSE,
             f"'{group.instruction.opcode}' with several barriers or thread counts in the lanes of one warp",
@@ -229,10 +229,6 @@ def _shared_ids(machine: Machine, cta: Cta) -> Iterator[tuple[Fault, Instruction
 
 
 EXIT_WARNINGS.append(_shared_ids)
-
-
-def _uniform(group: Group, operands: tuple[Operand, ...]) -> bool:
-    return all(len(set(group.read(operand, "u32")[group.lanes].tolist())) == 1 for operand in operands)
 
 
 def _check(group: Group, number: int, count: int | None, made: Form) -> None:

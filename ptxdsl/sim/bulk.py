@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand
 from ptxdsl.record import dataclass
+from ptxdsl.sim.cta import lane_numbers
 from ptxdsl.sim.host import Group, Wait, handles
-from ptxdsl.sim.lane_values import each, lane_numbers
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mbarrier import Barriers, barriers_of, shared_address
 from ptxdsl.sim.reductions import OPERATIONS, STORAGE, reduce
@@ -94,14 +94,14 @@ def copy(group: Group) -> None:
     made = form(group.instruction.opcode)
     to, source, size, *rest = group.instruction.operands
     lanes = lane_numbers(group.mask)
-    columns = [each(group, operand, type) for operand, type in ((to, "u64"), (source, "u64"), (size, "u32"))]
+    columns = [group.values(operand, type) for operand, type in ((to, "u64"), (source, "u64"), (size, "u32"))]
     if made.destination == "global":
-        masks = each(group, rest[-1], "u16") if made.masked else [0xFFFF] * len(lanes)
+        masks = group.values(rest[-1], "u16") if made.masked else [0xFFFF] * len(lanes)
         for lane, target, start, count, mask in zip(lanes, *columns, masks, strict=True):
             _out(group, made, lane, target, start, count, mask)
         return
-    barriers = each(group, rest[0], "u64")
-    masks = each(group, rest[1], "u16") if made.multicast else [0] * len(lanes)
+    barriers = group.values(rest[0], "u64")
+    masks = group.values(rest[1], "u16") if made.multicast else [0] * len(lanes)
     for target, start, count, barrier, mask in zip(*columns, barriers, masks, strict=True):
         _into(group, made, target, start, count, barrier, mask)
 
@@ -248,7 +248,7 @@ def check_bulk(group: Group, name: str, target: int, source: int, size: int) -> 
 def prefetch(group: Group) -> None:
     """No effect, but a prefetch of what is not there is an error all the same."""
     source, size, *_ = group.instruction.operands
-    for start, count in zip(each(group, source, "u64"), each(group, size, "u32"), strict=True):
+    for start, count in zip(group.values(source, "u64"), group.values(size, "u32"), strict=True):
         check_bulk(group, "cp.async.bulk.prefetch", 0, start, count)
         group.machine.memory.view(group.cta, "global", start, count, write=False)
 

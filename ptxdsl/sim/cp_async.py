@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Register
 from ptxdsl.sim.bulk import kept
+from ptxdsl.sim.cta import lane_numbers
 from ptxdsl.sim.host import Group, Wait, handles
-from ptxdsl.sim.lane_values import common, each, lane_numbers
 from ptxdsl.sim.mbarrier import Barrier
 from ptxdsl.sim.mbarrier_instructions import find, form, own
 from ptxdsl.sim.memory import AccessFault
@@ -163,11 +163,11 @@ def mbarrier_arrive(group: Group) -> None:
     made = form("mbarrier.arrive." + group.instruction.opcode.removeprefix("cp.async.mbarrier.arrive."))
     increment = "noinc" not in group.instruction.parts
     address_operand = group.instruction.operands[0]
-    address = common(group, address_operand, "u64")
+    address = group.common(address_operand, "u64")
     if address is not None:
         _follow(group, find(group, made, own(group, made, address)), group.mask, increment)
         return
-    for lane, address in zip(lane_numbers(group.mask), each(group, address_operand, "u64"), strict=True):
+    for lane, address in zip(lane_numbers(group.mask), group.values(address_operand, "u64"), strict=True):
         _follow(group, find(group, made, own(group, made, address)), 1 << lane, increment)
 
 

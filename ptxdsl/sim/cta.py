@@ -6,6 +6,7 @@ the next one gets it. So a grid of ten thousand CTAs needs the memory of those t
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,18 +34,20 @@ RETIRED_QUAD = offset(WARP, "retired") // 8
 ISSUED_QUAD = offset(WARP, "issued") // 8
 
 _LANE_BITS = np.arange(LANES, dtype=np.uint32)
-_lanes_of_mask: dict[int, npt.NDArray[np.bool_]] = {}
 
 
+@lru_cache(4096)
 def lanes_of(mask: int) -> npt.NDArray[np.bool_]:
     """32 booleans, shared: not to be changed."""
-    lanes = _lanes_of_mask.get(mask)
-    if lanes is None:
-        if len(_lanes_of_mask) > 1 << 14:
-            _lanes_of_mask.clear()
-        lanes = _lanes_of_mask[mask] = (np.uint32(mask) >> _LANE_BITS & 1).astype(bool)
-        lanes.flags.writeable = False
+    lanes: npt.NDArray[np.bool_] = (np.uint32(mask) >> _LANE_BITS & 1).astype(bool)
+    lanes.flags.writeable = False
     return lanes
+
+
+@lru_cache(4096)
+def lane_numbers(mask: int) -> tuple[int, ...]:
+    """The lanes of a mask, in order."""
+    return tuple(lane for lane in range(LANES) if mask >> lane & 1)
 
 
 def mask_of(lanes: npt.NDArray[np.bool_]) -> int:

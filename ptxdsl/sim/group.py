@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Register, Sink, Symbol
-from ptxdsl.sim.cta import FULL, Cta, Warp, lanes_of
+from ptxdsl.sim.cta import FULL, Cta, Warp, lane_numbers, lanes_of
 from ptxdsl.sim.faults import ACCESS_CODES, NOT_UNIFORM, SimulationFault
 from ptxdsl.sim.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.memory import AccessFault
@@ -222,7 +222,7 @@ class WarpGroup:
         values: list[int] = self.read(operand, type).tolist()
         if self.mask == FULL:
             return values
-        return [value for lane, value in enumerate(values) if self.mask >> lane & 1]
+        return [values[lane] for lane in lane_numbers(self.mask)]
 
     def common(self, operand: Operand, type: str) -> int | None:
         """The value that all active lanes have; None where they differ."""
@@ -254,8 +254,8 @@ class WarpGroup:
             return value
         values = self.values(operand, type)
         first = values[0]
-        lanes = [lane for lane in range(LANES) if self.mask >> lane & 1]
-        lane, other = next((lane, value) for lane, value in zip(lanes, values, strict=True) if value != first)
+        lanes = zip(lane_numbers(self.mask), values, strict=True)
+        lane, other = next((lane, value) for lane, value in lanes if value != first)
         text = f"{first:#x} and, in lane {lane}, {other:#x}" if isinstance(first, int) else f"{first} and {other}"
         raise self.fault(
             NOT_UNIFORM,

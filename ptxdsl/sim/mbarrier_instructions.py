@@ -12,8 +12,8 @@ import numpy as np
 
 from ptxdsl.ptx.module import Address, Instruction, Operand, Sink
 from ptxdsl.record import dataclass
+from ptxdsl.sim.cta import lane_numbers
 from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
-from ptxdsl.sim.lane_values import common, each, lane_numbers
 from ptxdsl.sim.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.mbarrier import SIZE, Barrier, barriers_of, shared_address
 from ptxdsl.sim.mbarrier_word import token_pending, tokens
@@ -88,8 +88,8 @@ def parsed(instruction: Instruction) -> tuple[Form, Operand | None, Operand, Ope
 def init(group: Group) -> None:
     made = form(group.instruction.opcode)
     table = barriers_of(group.machine, group.cta)
-    counts = each(group, group.instruction.operands[1], "u32")
-    addresses = each(group, group.instruction.operands[0], "u64")
+    counts = group.values(group.instruction.operands[1], "u32")
+    addresses = group.values(group.instruction.operands[0], "u64")
     for lane, address, count in zip(lane_numbers(group.mask), addresses, counts, strict=True):
         barrier = table.init(group.cta, own(group, made, address), count, group.instruction)
         barrier.initialiser = (group.warp, lane)
@@ -99,7 +99,7 @@ def init(group: Group) -> None:
 def inval(group: Group) -> None:
     made = form(group.instruction.opcode)
     table = barriers_of(group.machine, group.cta)
-    for address in each(group, group.instruction.operands[0], "u64"):
+    for address in group.values(group.instruction.operands[0], "u64"):
         table.inval(group.cta, own(group, made, address))
 
 
@@ -108,8 +108,8 @@ def transactions(group: Group) -> None:
     made, _, address_operand, size_operand = parsed(group.instruction)
     assert size_operand is not None
     expecting = made.name == "mbarrier.expect_tx"
-    sizes = each(group, size_operand, "u32")
-    for address, size in zip(each(group, address_operand, "u64"), sizes, strict=True):
+    sizes = group.values(size_operand, "u32")
+    for address, size in zip(group.values(address_operand, "u64"), sizes, strict=True):
         barrier = find(group, made, address)
         group.touch(barrier)
         (barrier.expect_tx if expecting else barrier.complete_tx)(size, group.time)
@@ -119,8 +119,8 @@ def transactions(group: Group) -> None:
 def arrive(group: Group) -> None:
     made, destination, address_operand, number_operand = parsed(group.instruction)
     drop = made.name == "mbarrier.arrive_drop"
-    address = common(group, address_operand, "u64")
-    number = 1 if number_operand is None else common(group, number_operand, "u32")
+    address = group.common(address_operand, "u64")
+    number = 1 if number_operand is None else group.common(number_operand, "u32")
     if address is not None and number is not None:
         barrier = _arrivable(group, made, address, destination)
         count, expect = (1, number) if made.expects else (number, 0)
@@ -131,9 +131,9 @@ def arrive(group: Group) -> None:
             group.write(destination, tokens(first, group.mask, count), "b64")
         return
     lanes = lane_numbers(group.mask)
-    numbers = [1] * len(lanes) if number_operand is None else each(group, number_operand, "u32")
+    numbers = [1] * len(lanes) if number_operand is None else group.values(number_operand, "u32")
     states = np.zeros(LANES, np.uint64)
-    for lane, address, number in zip(lanes, each(group, address_operand, "u64"), numbers, strict=True):
+    for lane, address, number in zip(lanes, group.values(address_operand, "u64"), numbers, strict=True):
         barrier = _arrivable(group, made, address, destination)
         count, expect = (1, number) if made.expects else (number, 0)
         states[lane] = barrier.arrive(1, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
@@ -159,7 +159,7 @@ def _arrivable(group: Group, made: Form, address: int, destination: Operand | No
 def pending_count(group: Group) -> None:
     count, state = group.instruction.operands
     values = np.zeros(LANES, np.uint32)
-    for lane, value in zip(lane_numbers(group.mask), each(group, state, "b64"), strict=True):
+    for lane, value in zip(lane_numbers(group.mask), group.values(state, "b64"), strict=True):
         values[lane] = token_pending(value)
     group.write(count, values, "u32")
 
@@ -170,7 +170,7 @@ def wait(group: Group) -> Wait | None:
     made, result, address_operand, what_operand = parsed(group.instruction)
     assert what_operand is not None
     kind = "u32" if made.parity else "b64"
-    address, what = common(group, address_operand, "u64"), common(group, what_operand, kind)
+    address, what = group.common(address_operand, "u64"), group.common(what_operand, kind)
     if address is not None and what is not None:
         barrier = _waitable(group, made, address)
         if _complete(group, made, barrier, what):
@@ -181,7 +181,7 @@ def wait(group: Group) -> Wait | None:
         return _later(group, made, result, [(barrier, what)])
     pairs = [
         (_waitable(group, made, address), what)
-        for address, what in zip(each(group, address_operand, "u64"), each(group, what_operand, kind), strict=True)
+        for address, what in zip(group.values(address_operand, "u64"), group.values(what_operand, kind), strict=True)
     ]
     found = np.zeros(LANES, np.bool_)
     seen = set()

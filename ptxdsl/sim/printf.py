@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxdsl.ptx.module import Arguments, Operand, Sink
+from ptxdsl.sim.cta import lane_numbers
 from ptxdsl.sim.faults import ASSERTION, HEAP
 from ptxdsl.sim.host import Group, handles
-from ptxdsl.sim.lane_values import lane_numbers
 from ptxdsl.sim.layout import LANES
 from ptxdsl.sim.memory import AccessFault
 from ptxdsl.sim.printf_format import LONGEST, format_text

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import Fault, Group, handles
-from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.matrix_arithmetic import quiet
 from ptxdsl.sim.tcgen05_descriptor import (
@@ -148,15 +147,15 @@ def execute(group: Group) -> None:
     o = operands_of(group.instruction, form)
     ctas = ctas_of(group)
     columns = [
-        each(group, o.d, "u32"),
-        each(group, o.a, "u32" if isinstance(o.a, Address) else "b64"),
-        each(group, o.b, "b64"),
-        each(group, o.idesc, "b32"),
-        each(group, o.enable, "pred"),
-        *(each(group, scale, "u32") for scale in o.scales),
+        group.values(o.d, "u32"),
+        group.values(o.a, "u32" if isinstance(o.a, Address) else "b64"),
+        group.values(o.b, "b64"),
+        group.values(o.idesc, "b32"),
+        group.values(o.enable, "pred"),
+        *(group.values(scale, "u32") for scale in o.scales),
     ]
-    masks = [each(group, item, "b32") for item in o.disabled]
-    zero_masks = each(group, o.zero_mask, "b64") if o.zero_mask is not None else None
+    masks = [group.values(item, "b32") for item in o.disabled]
+    zero_masks = group.values(o.zero_mask, "b64") if o.zero_mask is not None else None
     for thread, (d, a, b, idesc, enable, *scales) in enumerate(zip(*columns, strict=True)):
         descriptor = decode_instruction(idesc, form.kind, cta_group=form.cta_group, ws=form.ws, sparse=form.sparse)
         product = Product(group, ctas, form, descriptor, bool(enable), o.scale_input)

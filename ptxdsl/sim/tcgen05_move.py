@@ -22,7 +22,6 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Immediate, Instruction, Operand, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import Fault, Group, handles
-from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.tcgen05_descriptor import decode_shared
 from ptxdsl.sim.tcgen05_form import misformed
@@ -315,7 +314,7 @@ def execute_copy(group: Group) -> None:
     assert not isinstance(found, str)
     ctas = ctas_of(group)
     place, source = group.instruction.operands
-    for address, descriptor in zip(each(group, place, "u32"), each(group, source, "b64"), strict=True):
+    for address, descriptor in zip(group.values(place, "u32"), group.values(source, "b64"), strict=True):
         Copy(group, ctas, address, descriptor, *found).issue()
 
 
@@ -351,5 +350,5 @@ class Shift(Work):
 @handles("tcgen05.shift", check=_shift_unsupported)
 def execute_shift(group: Group) -> None:
     ctas = ctas_of(group)
-    for address in each(group, group.instruction.operands[0], "u32"):
+    for address in group.values(group.instruction.operands[0], "u32"):
         Shift(group, ctas, address).issue()

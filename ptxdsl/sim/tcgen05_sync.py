@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.faults import DIVERGENT
 from ptxdsl.sim.host import Fault, Group, WaitsFor, handles
-from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.mbarrier import barriers_of, shared_address
 from ptxdsl.sim.tcgen05_form import misformed
@@ -215,9 +214,9 @@ def commit(group: Group) -> None:
     instruction = group.instruction
     ctas_of(group)
     space = "shared::cluster" if "shared::cluster" in instruction.parts else ""
-    addresses = each(group, instruction.operands[0], "u64")
+    addresses = group.values(instruction.operands[0], "u64")
     multicast = "multicast::cluster" in instruction.parts
-    masks = each(group, instruction.operands[1], "u16") if multicast else [0] * len(addresses)
+    masks = group.values(instruction.operands[1], "u16") if multicast else [0] * len(addresses)
     table = barriers_of(group.machine, group.cta)
     size = len(group.cta.cluster.ctas)
     for address, mask in zip(addresses, masks, strict=True):

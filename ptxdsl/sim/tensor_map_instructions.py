@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.sim.host import Group, handles
-from ptxdsl.sim.lane_values import each
 from ptxdsl.sim.tensor_map import TENSOR_MAP_BYTES, Words
 
 _ALIGNMENT = 64
@@ -33,9 +32,9 @@ def replace(group: Group) -> None:
     if len(rest) == 2:
         assert isinstance(rest[0], Immediate)
         ordinal = rest[0].value
-    values = each(group, rest[-1], "u64" if parts[-1] == "b64" else "u32")
+    values = group.values(rest[-1], "u64" if parts[-1] == "b64" else "u32")
     space = parts[4] if parts[4] in ("global", "shared", "shared::cta") else "generic"
-    for address, value in zip(each(group, address_operand, "u64"), values, strict=True):
+    for address, value in zip(group.values(address_operand, "u64"), values, strict=True):
         data = group.machine.memory.view(group.cta, space, address, TENSOR_MAP_BYTES, write=True, align=_ALIGNMENT)
         words = Words(data.tobytes())
         words.replace(field, ordinal, value)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Instruction, Operand, TensorAddress
 from ptxdsl.record import dataclass, replace
 from ptxdsl.sim.bulk import MULTICAST, destinations, start_into
+from ptxdsl.sim.cta import lane_numbers
 from ptxdsl.sim.host import Fault, Group, handles
-from ptxdsl.sim.lane_values import each, lane_numbers
 from ptxdsl.sim.mbarrier import shared_address
 from ptxdsl.sim.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.tensor_map import TENSOR_MAP_BYTES, Description, decode
@@ -82,16 +82,16 @@ def copy(group: Group) -> None:
     made = form(group.instruction.opcode)
     if made.destination == "global":
         tensor, source, *_ = group.instruction.operands
-        starts = each(group, source, "u64")
+        starts = group.values(source, "u64")
         for lane, (said, at), start in zip(
             lane_numbers(group.mask), _tensors(group, made, tensor), starts, strict=True
         ):
             _out(group, made, lane, said, at, start)
         return
     target, tensor, barrier, *rest = group.instruction.operands
-    masks = each(group, rest[0], "u16") if made.multicast else [0] * group.mask.bit_count()
+    masks = group.values(rest[0], "u16") if made.multicast else [0] * group.mask.bit_count()
     columns = zip(
-        _tensors(group, made, tensor), each(group, target, "u64"), each(group, barrier, "u64"), masks, strict=True
+        _tensors(group, made, tensor), group.values(target, "u64"), group.values(barrier, "u64"), masks, strict=True
     )
     for (said, at), start, told, mask in columns:
         _into(group, made, said, at, start, told, mask)
@@ -237,8 +237,8 @@ def _tensors(group: Group, made: Form, operand: Operand) -> list[tuple[Descripti
     wanted = 5 if made.four else made.rank
     if len(operand.coordinates) != wanted:
         raise group.fault("E1153", f"{made.name} of {made.rank} dimensions with {len(operand.coordinates)} coordinates")
-    maps = [tensor_map(group, address, made) for address in each(group, operand.map, "u64")]
-    columns = [each(group, coordinate, "s32") for coordinate in operand.coordinates]
+    maps = [tensor_map(group, address, made) for address in group.values(operand.map, "u64")]
+    columns = [group.values(coordinate, "s32") for coordinate in operand.coordinates]
     return [(said, list(at)) for said, at in zip(maps, zip(*columns, strict=True), strict=True)]
 
 

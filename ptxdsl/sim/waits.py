@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.cta import FULL
+from ptxdsl.sim.cta import FULL, lane_numbers
 
 if TYPE_CHECKING:
     from ptxdsl.sim.group import WarpGroup
@@ -58,7 +58,7 @@ def lanes_text(mask: int) -> str:
     """``lane 3``, ``lanes 0-15, 17``, ``all lanes``."""
     if mask == FULL:
         return "all lanes"
-    numbers = [lane for lane in range(32) if mask >> lane & 1]
+    numbers = lane_numbers(mask)
     runs: list[list[int]] = []
     for lane in numbers:
         if runs and lane == runs[-1][1] + 1:

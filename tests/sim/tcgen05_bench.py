@@ -74,8 +74,12 @@ class Group:
             return (self.read(operand.base, "b64") + np.uint64(operand.offset)).astype(np.uint64)
         return np.broadcast_to(np.asarray(self.registers[operand.name]), 32).astype(TYPES[type])
 
+    def values(self, operand: Any, type: str) -> list[Any]:
+        found = self.read(operand, type).tolist()
+        return [found[lane] for lane in range(32) if self.mask >> lane & 1]
+
     def uniform(self, operand: Any, type: str) -> int:
-        values = set(self.read(operand, type).tolist())
+        values = set(self.values(operand, type))
         assert len(values) == 1
         return int(values.pop())
 
