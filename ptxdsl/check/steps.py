@@ -1,0 +1,107 @@
+"""What a turn of the simulator does that others may notice: the parts of a step, and which of them commute.
+
+A *part* is what runs between two points at which another entity could have come first: compiled code up to a host
+instruction, the instruction itself, a step of asynchronous work. It has the bytes of memory that it reads and writes,
+and operations on objects (mbarriers, barriers of the CTA and cluster, groups of asynchronous work).
+
+Operations on an mbarrier, in phase p: ``arrive`` (an arrival, with its bytes, or bytes that came), ``expect`` (bytes
+announced without an arrival), ``wait`` (one that has found phase p complete), ``look`` (one that did not find it, and
+did not block), ``begin`` and ``end`` of its life. Arrivals commute: counts and bytes are sums. A wait comes after the
+arrivals of its phase by itself, and does not commute with those of the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.check.accesses import Key
+from ptxdsl.record import dataclass, field
+
+Array = npt.NDArray[Any]
+Object = tuple[Any, ...]
+
+BEGIN, END, ARRIVE, EXPECT, WAIT, LOOK = "begin", "end", "arrive", "expect", "wait", "look"
+COME, LEAVE = "come", "leave"  # of a barrier: arrivals commute, and come before those who go on
+DO, JOIN = "do", "join"  # of asynchronous work: a step of it, and the wait for it
+USE = "use"  # of what only one can use at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """phase: of an mbarrier; of a barrier its generation. blocks: a wait that waits by itself."""
+
+    object: Object
+    name: str
+    phase: int = 0
+    blocks: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Access:
+    """Bytes of a piece of memory, by their numbers."""
+
+    memory: Key
+    bytes: Array
+    write: bool
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    accesses: list[Access] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.accesses or self.operations)
+
+
+def conflict(a: Operation, b: Operation) -> bool:
+    """Whether two operations on one object, of different entities, give another state or result the other way round."""
+    first, second = (a, b) if a.name <= b.name else (b, a)
+    names = (first.name, second.name)
+    if names[0] in (BEGIN, END) or names[1] in (BEGIN, END):
+        return True
+    if names == (USE, USE):
+        return True
+    if names == (ARRIVE, WAIT):
+        # The waiter would miss its phase; the simulator also tells of arrivals that nobody has waited for.
+        return first.phase == second.phase + 1 or (first.phase == second.phase and not second.blocks)
+    return names in ((ARRIVE, EXPECT), (ARRIVE, LOOK))
+
+
+def follows(earlier: Operation, later: Operation) -> bool:
+    """Whether the later one could not have been done before the earlier one."""
+    if later.name == WAIT:
+        return earlier.name == ARRIVE and earlier.phase <= later.phase
+    if later.name == LEAVE:
+        return earlier.name == COME and earlier.phase == later.phase
+    return later.name == JOIN and earlier.name == DO
+
+
+# A turn that ended the run by a fault, of which it is not known what it depends on.
+FATAL = Part(operations=[Operation(("everything",), END)])
+
+
+def commute(a: list[Part], b: list[Part]) -> bool:
+    """Whether two turns of different entities may be exchanged, where both can be taken."""
+    if FATAL in a or FATAL in b:
+        return False
+    for mine in a:
+        for theirs in b:
+            for one in mine.operations:
+                for other in theirs.operations:
+                    if one.object == other.object and (
+                        conflict(one, other) or follows(one, other) or follows(other, one)
+                    ):
+                        return False
+            for access in mine.accesses:
+                for touched in theirs.accesses:
+                    if (
+                        (access.write or touched.write)
+                        and access.memory == touched.memory
+                        and len(np.intersect1d(access.bytes, touched.bytes))
+                    ):
+                        return False
+    return True
