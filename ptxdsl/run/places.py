@@ -72,9 +72,6 @@ def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
     from ptxdsl.cuda.driver import current_driver
     from ptxdsl.cuda.launch import LoadedKernel
 
-    if shape.cluster is not None and shape.cluster != subject.signature.cluster:
-        help = f"write @kernel(cluster={shape.cluster}), or run it with --target sim"
-        raise error("E1018", "a cluster's shape on the GPU is that of the kernel itself", None, help=help)
     driver = current_driver()
     device = driver.context(None)[1]
     copies = {name: DeviceArray(array, dtype) for name, (array, dtype) in bound.arrays.items()}
@@ -82,7 +79,7 @@ def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
     values = [_on_device(value, by_array) for value in bound.values]
     kernel = LoadedKernel(driver, device, subject.compiled, subject.signature, subject.spans)
     start = time.perf_counter()
-    kernel.launch(shape.grid, shape.block, values, shape.smem, None)
+    kernel.launch(shape.grid, shape.block, values, shape.smem, None, shape.cluster)
     for name, copy in copies.items():
         bound.arrays[name][0][...] = copy.to_host()
     return time.perf_counter() - start
