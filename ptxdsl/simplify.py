@@ -191,17 +191,26 @@ def _resolve_joins(graph: _Graph) -> None:
 def _round(graph: _Graph, true_joins: set[Value], thorough: bool) -> set[Value]:
     """Gives every join its first value; the joins that two values reach. ``thorough`` takes more rounds and finds fewer
     joins that are not needed."""
+    known = graph.known
     for value, join in graph.joins.items():
         join.value = value if value in true_joins else None
-    work = [v for v in reversed(graph.joins) if v not in true_joins]
+    work = [j for v, j in reversed(graph.joins.items()) if v not in true_joins]
     while work:
-        join = graph.joins[value := work.pop()]
+        join = work.pop()
         if join.value is None:
-            join.value = next((v for v in map(graph.known, join.incoming) if v is not None), None)
-            if join.value is not None:
-                work.extend(join.users)
+            for incoming in join.incoming:
+                join.value = known(incoming)
+                if join.value is not None:
+                    work.extend([graph.joins[user] for user in join.users])
+                    break
     given = {v: j for v, j in graph.joins.items() if j.value is not None and v not in true_joins}
-    met = {v for v, j in given.items() if any(graph.known(i) not in (None, j.value, v) for i in j.incoming)}
+    met = set()
+    for value, join in given.items():
+        for incoming in join.incoming:
+            found = known(incoming)
+            if found is not None and found is not join.value and found is not value:
+                met.add(value)
+                break
     if met:
         return met
     # A value that is defined deeper inside. The join that first carries it out is true, and carries it further.

@@ -161,18 +161,12 @@ class Arguments(Operators):
         open_params = self._open_struct_params(decl, owner)
         binding = Binding((*open_params, *node.params), self.owner_scope(decl, owner), what, span)
         self.give(binding, function.params)
-        declared = list(node.args)
+        declared = self._declared(decl, function)
         matched: dict[str, Given] = {}
-        if decl.struct is not None and not decl.is_static and declared:
-            first = declared.pop(0)
-            if first.convention == "out":
-                pass  # __init__: the new value
-            elif function.receiver is not None:
-                matched[first.name] = Given(self, None, span, function.receiver, None, None)
-                self._check_receiver(first, function, span, decl)
-            else:
-                declared.insert(0, first)
-        declared = [a for a in declared if a.convention != "out"]
+        first = self._receiver(decl, function)
+        if first is not None:
+            matched[first.name] = Given(self, None, span, function.receiver, None, None)
+            self._check_receiver(first, function, span, decl)
         self._match(declared, args, matched, what, decl, span)
         if binding.params:
             self._infer_all(binding, node.args, matched)
@@ -187,6 +181,30 @@ class Arguments(Operators):
                 continue
             self._bind_argument(bound, argument, matched.get(argument.name), dry)
         return bound
+
+    @staticmethod
+    def _receiver(decl: FunctionDecl, function: FunctionValue) -> ast.ArgDecl | None:
+        """The argument that is the value which a method was taken from."""
+        args = decl.node.args
+        if function.receiver is None or decl.struct is None or decl.is_static or not args:
+            return None
+        return None if args[0].convention == "out" else args[0]  # out: an __init__, which makes the value
+
+    def _declared(self, decl: FunctionDecl, function: FunctionValue) -> list[ast.ArgDecl]:
+        """What a call gives in its parentheses: all but the receiver and the result."""
+        receiver = self._receiver(decl, function)
+        return [a for a in decl.node.args if a is not receiver and a.convention != "out"]
+
+    def takes(self, decl: FunctionDecl, function: FunctionValue, args: list[Given]) -> bool:
+        """Whether a declaration has arguments of these names and number, whatever their types."""
+        declared = self._declared(decl, function)
+        named = {a.name for a in args if a.name is not None}
+        unnamed = len(args) - len(named)
+        positional = [a.name for a in declared if a.kind != "kw"]
+        if unnamed > len(positional):
+            return False
+        taken = set(positional[:unnamed])
+        return all(a.name in taken or a.name in named or a.default is not None for a in declared)
 
     @staticmethod
     def _open_struct_params(decl: FunctionDecl, owner: Type | None) -> tuple[ast.Param, ...]:
@@ -219,13 +237,14 @@ class Arguments(Operators):
         """Positional arguments in order, then those by name."""
         positional = [a for a in declared if a.kind != "kw"]
         here = (decl.node.name_span, "declared here")
-        for i, given in enumerate(a for a in args if a.name is None):
-            if i >= len(positional):
-                number = sum(a.name is None for a in args)
-                raise self.fail(
-                    "E0322", f"{what} takes {count(len(positional), 'argument')}, {number} are given", given.span, here,
-                )  # fmt: skip
-            matched[positional[i].name] = given
+        unnamed = [a for a in args if a.name is None]
+        if len(unnamed) > len(positional):
+            raise self.fail(
+                "E0322", f"{what} takes {count(len(positional), 'argument')}, {len(unnamed)} are given",
+                unnamed[len(positional)].span, here,
+            )  # fmt: skip
+        for to, given in zip(positional, unnamed, strict=False):
+            matched[to.name] = given
         for given in args:
             if given.name is None:
                 continue

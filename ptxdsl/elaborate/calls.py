@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxdsl import tir, types
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.arguments import Arguments, Bound, Given
@@ -52,20 +54,27 @@ class Calls(Arguments):
     def resolve(self, function: FunctionValue, args: list[Given], span: Span) -> Bound:
         if len(function.overloads) == 1:
             return self.bind(function.overloads[0], function, args, span)
+        possible = [d for d in function.overloads if self.takes(d, function, args)]
+        if len(possible) == 1:
+            undo = self._checkpoint(args)
+            try:
+                return self.bind(possible[0], function, args, span)
+            except Exhausted:
+                raise
+            except CompileError:
+                undo()  # what is wrong with the others is to be told too
         fitting: list[Bound] = []
         problems: list[CompileError] = []
         for decl in function.overloads:
-            values = [a.kept for a in args]
+            undo = self._checkpoint(args)
             try:
-                with self.trial():
-                    fitting.append(self.bind(decl, function, args, span, dry=True))
+                fitting.append(self.bind(decl, function, args, span, dry=True))
             except Exhausted:
                 raise
             except CompileError as problem:
                 problems.append(problem)
             finally:
-                for argument, value in zip(args, values, strict=True):
-                    argument.kept = value  # what the trial has loaded is gone with its operations
+                undo()
         if not fitting:
             raise self.no_overload(function, args, problems, span)
         best = min(b.conversions for b in fitting)
@@ -78,6 +87,17 @@ class Calls(Arguments):
                 *((b.decl.node.name_span, "this overload fits") for b in chosen[:3]), help="convert an argument",
             )  # fmt: skip
         return self.bind(chosen[0].decl, function, args, span)
+
+    def _checkpoint(self, args: list[Given]) -> Callable[[], None]:
+        """As ``checkpoint``; what arguments have loaded is undone with the operations that loaded it."""
+        kept, undo = [a.kept for a in args], self.checkpoint()
+
+        def undo_all() -> None:
+            undo()
+            for argument, value in zip(args, kept, strict=True):
+                argument.kept = value
+
+        return undo_all
 
     @staticmethod
     def _most_specific(candidates: list[Bound]) -> list[Bound]:

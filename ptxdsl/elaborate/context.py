@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -160,9 +160,10 @@ class Context:
         self, name: str, operands: list[tir.Value], result_types: list[tir.Ty], span: Span, /, **attrs: Any
     ) -> list[tir.Value]:
         """Appends an operation and returns its results; constants are folded."""
-        folded = fold(name, operands, attrs, result_types)
-        if folded is not None:
-            return list(folded)
+        if operands and operands[0].__class__ is tir.Const:
+            folded = fold(name, operands, attrs, result_types)
+            if folded is not None:
+                return list(folded)
         return self.append(tir.Op(name, operands, [tir.Value(t) for t in result_types], attrs, self.at(span))).results
 
     def emit1(self, name: str, operands: list[tir.Value], ty: tir.Ty, span: Span, /, **attrs: Any) -> tir.Value:
@@ -210,13 +211,22 @@ class Context:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Inside: something is evaluated to see whether it can be. Nothing stays of what it emits and assigns."""
-        mark, count, state = len(self.ops), self.op_count, self.state
-        self.state = dict(state)
+        undo = self.checkpoint()
         try:
             yield
         finally:
-            del self.ops[mark:]
+            undo()
+
+    def checkpoint(self) -> Callable[[], None]:
+        """Remembers this place. What it gives undoes whatever is emitted and assigned from now on."""
+        ops, mark, count, state = self.ops, len(self.ops), self.op_count, self.state
+        self.state = dict(state)
+
+        def undo() -> None:
+            del ops[mark:]
             self.op_count, self.state = count, state
+
+        return undo
 
     def comptime(self) -> _Comptime:
         """Inside: everything is evaluated at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import is_
 from typing import Any
 
 from ptxdsl import tir, types
@@ -50,15 +51,24 @@ def is_comptime(value: RValue) -> bool:
 def with_comptime(value: RValue, comptime: bool) -> RValue:
     """The value as a variable holds it (False), or as a compile-time name does (True)."""
     match value:
-        case Runtime() if value.comptime != comptime:
-            return Runtime(value.type, value.value, comptime)
+        case Runtime():
+            return value if value.comptime == comptime else Runtime(value.type, value.value, comptime)
         case StructValue():
-            return StructValue(value.type, tuple(with_comptime(f, comptime) for f in value.fields))
+            fields = _all_with_comptime(value.fields, comptime)
+            return value if fields is value.fields else StructValue(value.type, fields)
         case ArrayValue():
-            return ArrayValue(value.type, tuple(with_comptime(f, comptime) for f in value.items))
+            items = _all_with_comptime(value.items, comptime)
+            return value if items is value.items else ArrayValue(value.type, items)
         case TupleValue():
-            return TupleValue(tuple(with_comptime(f, comptime) for f in value.items))
+            items = _all_with_comptime(value.items, comptime)
+            return value if items is value.items else TupleValue(items)
     return value
+
+
+def _all_with_comptime(values: tuple[RValue, ...], comptime: bool) -> tuple[RValue, ...]:
+    """``with_comptime`` of each; the same tuple where nothing changes."""
+    new = tuple([with_comptime(v, comptime) for v in values])
+    return values if all(map(is_, new, values)) else new
 
 
 def key_of(value: RValue) -> Any:
