@@ -139,6 +139,19 @@ def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
         yield from _splits(node.body, mask, shape)
     elif isinstance(node, Branch):
         yield from _branch(node, mask, shape)
+    elif isinstance(node, Op):
+        yield from _operation(node, mask, shape)
+
+
+def _operation(op: Op, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
+    """Threads that wait for different barriers, or have the tensor cores read different memory, are different roles."""
+    exprs = [e for e in (op.parity, op.id) if e is not None] if op.kind in _WAITS else []
+    if op.kind is Kind.BAR_WAIT and op.barrier is not None and op.barrier.address is not None:
+        exprs.append(op.barrier.address)
+    if op.kind is Kind.ASYNC_MMA:
+        exprs += [place.address for place in (*op.reads, *op.writes) if place.address is not None]
+    if exprs:
+        yield from _parted(mask, tuple(part for e in exprs for part in shape.parts(e)), shape)
 
 
 def _parted(mask: Mask, exprs: tuple[Expr, ...], shape: Shape) -> Iterator[list[Mask]]:

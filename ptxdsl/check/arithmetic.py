@@ -63,7 +63,7 @@ def _compare(op: str, args: tuple[Any, ...], symbols: Symbols) -> Value:
     if name in _SWAPPED:
         a, b, name = b, a, _SWAPPED[name]
     less = _test("lt", add(add(a, b, -1), 0 if name == "lt" else -1))
-    if sign == "s" or (not_negative(a) and not_negative(b)):
+    if sign == "s" or not (_may_pass_zero(a) or _may_pass_zero(b)):
         return less
     # A negative number is a large one when it is taken as unsigned.
     a_low, b_low = _test("lt", a), _test("lt", b)
@@ -92,6 +92,13 @@ def _logic(op: str, args: tuple[Any, ...]) -> Value:
         if isinstance(x, int):
             return y if x == neutral else x
     return a if a == b else Test(op, 0, (a, b))
+
+
+def _may_pass_zero(value: Value) -> bool:
+    """``n - 1`` taken as unsigned is a large number where n is 0; other sums are taken to fit their types."""
+    if isinstance(value, int):
+        return value < 0
+    return isinstance(value, Sum) and value.constant < 0 and not_negative(add(value, -value.constant))
 
 
 def not_negative(value: Value) -> bool:

@@ -37,7 +37,7 @@ def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context,
     if kind is Kind.COMMIT:
         return Commit(op, mask, expressions)
     if kind is Kind.ASYNC_COPY:
-        return Copy(op, mask, expressions)
+        return Copy(op, mask, expressions, context)
     return Cannot(op.span, f"`{op.method or op.name}` is not modelled")
 
 
@@ -206,18 +206,23 @@ class Commit(OnBarrier):
 class Copy(OnBarrier):
     """A copy into shared memory whose bytes complete on a barrier."""
 
-    def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions, context: Context) -> None:
         super().__init__(op, mask, expressions)
-        self.bytes = self.value(op.bytes, 0)
+        box = context.boxes.get(id(op.writes[0])) if op.writes else None
+        self.bytes = self.value(op.bytes, 0) if op.bytes is not None or box is None else (lambda env: box)
+        self.unknown = op.bytes is None and box is None
+        self.guessed = op.bytes is None
         self.proxy = op.what.proxy == "async"
-        self.writes = [Part(place, op.span, mask, expressions) for place in op.writes]
-        self.reads = [Part(place, op.span, mask, expressions) for place in op.reads]
+        self.writes = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.writes]
+        self.reads = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.reads]
         parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)))
         self.part_variables = tuple(sorted(parts))
         self._touches: dict[tuple[object, ...], tuple[list[Touch], list[Touch]]] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
+        if self.unknown:
+            raise Unproved(self.op.span, "how many bytes the tensor copy moves is not known")
         size = self.bytes(env)
         key = tuple([env[v] for v in self.part_variables])
         found = self._touches.get(key)

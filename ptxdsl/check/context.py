@@ -129,6 +129,8 @@ class Context:
         self._meetings: dict[Any, Meeting] = {}
         self._uses: dict[tuple[int, int], int] = {}
         self.tracks_uses = False  # whether barriers are invalidated
+        self.boxes: dict[int, int] = {}  # bytes of tensor copies, by place
+        self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
         self.proxies = True  # whether there is an async proxy to look after
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 
@@ -164,10 +166,20 @@ class Context:
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
         at = address & ((1 << CTA_SHIFT) - 1)
+        if at >> ARRAY_SHIFT == 0:
+            at = self.tagged(at)
         index = bisect_right(self._bases, at) - 1
         if index < 0 or at >> ARRAY_SHIFT != self._bases[index] >> ARRAY_SHIFT:
             return None
         return self.kernel.arrays[index]
+
+    def tagged(self, at: int) -> int:
+        """The address whose low bits, where a matrix descriptor has them, are these."""
+        low = (1 << ARRAY_SHIFT) - 1
+        for array in sorted(self.kernel.arrays, key=lambda a: a.base & low, reverse=True):
+            if array.base & low <= at and (array.bytes is None or at < (array.base & low) + array.bytes):
+                return array.base - (array.base & low) + at
+        return at
 
     def barrier_text(self, barrier: Barrier) -> str:
         """``consumer_mbar of stage 2`` or ``bars[3]``."""

@@ -218,7 +218,7 @@ class Counters:
             if isinstance(node, Assign)
             for target, value in zip(node.targets, node.values, strict=True)
         ]
-        self._open = {v for v in (*self._parent, *self.derived)}
+        self._open = {*self._parent, *self.derived}
         changed = True
         while changed:
             changed = False

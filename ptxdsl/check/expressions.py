@@ -115,7 +115,7 @@ class Expressions:
 
         def general(*args: Value) -> Value:
             marked = args
-            if growing and not all([type(a) is int for a in args]):
+            if growing and any(type(a) is not int for a in args):
                 marked = tuple(
                     symbols.index(a, rate) if rate and type(a) is int else a
                     for a, rate in zip(args, rates, strict=True)

@@ -6,6 +6,8 @@ they are in is waited for, by the agent that started it, or told by a barrier.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ptxdsl.check.context import Agent, Context, Touch
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
@@ -27,7 +29,7 @@ def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, a
     if mechanism in _MECHANISMS:
         assert mechanism is not None
         if kind in (Kind.ASYNC_COPY, Kind.ASYNC_MMA):
-            return Start(op, mask, expressions, mechanism)
+            return Start(op, mask, expressions, mechanism, context.boxes)
         if kind is Kind.COMMIT:
             return CommitGroup(op, mechanism)
         if kind is Kind.WAIT_GROUP:
@@ -40,14 +42,15 @@ class Fence(Step):
 
     def __init__(self, op: Op) -> None:
         super().__init__(op.span)
-        self.proxy = op.what.proxy == "async" and op.what.space in (None, "shared", "cluster")
+        fences = op.what.proxy == "async" and "proxy" in op.name
+        self.proxy = fences and op.what.space in (None, "shared", "cluster")
         self.inits = "mbarrier_init" in op.name or "mbarrier_init" in op.name.replace(".", "_")
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         number = agent.number
         if self.proxy:
             hidden = context.hidden(state, agent, self.mask)
-            state.proxied[number] |= state.known[number] & ~hidden
+            state.proxied[number] |= state.known[number] & ~hidden & (context.plain | context.initialisations())
         elif self.inits:
             bits = 0
             for barrier in context.barriers:
@@ -59,14 +62,14 @@ class Fence(Step):
 class Start(Step):
     """A copy or a matrix product that completes with its group."""
 
-    def __init__(self, op: Op, mask: Mask, expressions: Expressions, mechanism: str) -> None:
+    def __init__(self, op: Op, mask: Mask, expressions: Expressions, mechanism: str, boxes: Mapping[int, int]) -> None:
         super().__init__(op.span)
         self.op = op
         self.acting = mask
         self.mechanism = mechanism
         self.asynchronous = op.what.proxy == "async"
         self.parts = [
-            ([Part(place, op.span, mask, expressions) for place in places], writes)
+            ([Part(place, op.span, mask, expressions, (), boxes) for place in places], writes)
             for places, writes in ((op.reads, False), (op.writes, True))
             if places
         ]
@@ -143,5 +146,4 @@ class WaitGroup(Step):
         else:
             groups.pop(self.mechanism, None)
         state.known[agent.number] |= done
-        state.proxied[agent.number] |= done
         return self.number + 1

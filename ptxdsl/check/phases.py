@@ -87,16 +87,20 @@ def arrive(
     number = agent.number
     known = state.known[number] & ~context.hidden(state, agent, step.mask)
     others = phase.arrived & ~(1 << number)
+    unclear = phase.unclear
     if count or announce != 0:
         sites = barrier.arrivals.setdefault(number, {})
         sites[step] = max(sites.get(step, 0), count)
-        if not known & barrier.last and not _alone(barrier, number):
-            raise blame.arrives_early(context, state, agent, barrier, step)
+        if not phase.unclear and not known & barrier.last and not _alone(barrier, number):
+            # It matters once somebody waits for it.
+            context.unclear[barrier.number] = blame.arrives_early(context, state, agent, barrier, step)
+            unclear = True
     if count > phase.pending:
         raise blame.too_many(context, state, agent, barrier, step, count, phase)
     holder = barrier.holder
     state.known[holder + 1] |= known | brings
-    state.proxied[holder + 1] |= (state.proxied[number] & known) | brings
+    if context.proxies:
+        state.proxied[holder + 1] |= state.proxied[number] & known
     if context.tracks_uses:
         use(context, state, agent, barrier)
         state.known[holder + 1] |= barrier.uses & state.known[number]
@@ -111,6 +115,7 @@ def arrive(
         phase.arrived | (1 << number if count else 0),
         phase.announced or announce != 0 or complete != 0,
         phase.begun,
+        unclear,
     )
     state.phases[barrier.number] = phase
     if pending:
@@ -152,7 +157,9 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
     state.proxied[holder] = seen
     state.known[holder + 1] = state.proxied[holder + 1] = 0
     phase = state.phases[barrier.number]
-    state.phases[barrier.number] = made_phase(phase.expected, phase.expected, 0, phase.parity ^ 1, 0, False, True)
+    state.phases[barrier.number] = made_phase(
+        phase.expected, phase.expected, 0, phase.parity ^ 1, 0, False, True, phase.unclear
+    )
     if alone is not None:
         state.known[alone.number] |= last | before
 
@@ -162,6 +169,8 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     phase = need_initialised(context, state, agent, barrier, step)
     number = agent.number
     barrier.waiters.setdefault(number, step)
+    if phase.unclear:
+        raise context.unclear[barrier.number]
     if phase.parity == parity & 1:
         return WAIT
     if not state.known[number] & barrier.before:

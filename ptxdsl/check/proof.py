@@ -25,6 +25,7 @@ from typing import Any
 
 from ptxdsl.check import deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Shape, TooManyAgents, agents
+from ptxdsl.check.boxes import box_sizes
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
@@ -111,6 +112,7 @@ class _Search:
         self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas)
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
+        context.boxes = box_sizes(kernel)
         masks = agents(kernel, block)
         program = Shape(kernel, block)
         for cta in range(ctas):

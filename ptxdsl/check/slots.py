@@ -14,6 +14,7 @@ Threads' own accesses that the async proxy must see, or may overwrite, need a pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 from ptxdsl.check.blame_slots import race, unfenced
@@ -24,7 +25,7 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum
-from ptxdsl.protocol.model import CTA_SHIFT, Array, Expr, Place
+from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, Array, Expr, Place
 from ptxdsl.source import Span
 
 _AT = (1 << CTA_SHIFT) - 1
@@ -33,7 +34,7 @@ _AT = (1 << CTA_SHIFT) - 1
 class Part:
     """One place of an access: from an agent's variables to bytes.
 
-    spread: loop counters with the values that all count at once (none: any).
+    spread: loop counters with the values that all count at once (none: any). boxes: bytes of places without a width.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class Part:
         mask: Mask,
         expressions: Expressions,
         spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
+        boxes: Mapping[int, int] | None = None,
     ) -> None:
         self.span = span
-        self.width = place.width
+        self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
         self.spread = tuple((v, values) for v, values in spread)
         self.function: Function = lambda env: UNKNOWN
         self.lanes: tuple[int, ...] | None = None
@@ -129,6 +131,8 @@ def touches_of(
         for address in addresses:
             rank = address >> CTA_SHIFT
             at = address & _AT
+            if at >> ARRAY_SHIFT == 0:
+                at = context.tagged(at)
             array = context.array(at)
             where = array, rank - 1 if rank else agent.cta
             found.setdefault(where, []).append((moved(part.base(width), at), ((part.lanes, at, width),), True))

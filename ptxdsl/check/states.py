@@ -38,6 +38,7 @@ class Phase:
 
     expected: arrivals a phase, 0: not initialised. parity: of the current phase. arrived: agents that have arrived in
     this phase, as bits. announced: whether bytes were counted in this phase. begun: whether a phase is complete.
+    unclear: whether an arrival may have fallen into another phase.
     """
 
     expected: int
@@ -47,6 +48,7 @@ class Phase:
     arrived: int
     announced: bool
     begun: bool
+    unclear: bool
 
 
 _phases: dict[tuple[Any, ...], Phase] = {}
@@ -61,8 +63,9 @@ def phase(
     arrived: int = 0,
     announced: bool = False,
     begun: bool = False,
+    unclear: bool = False,
 ) -> Phase:
-    key = expected, pending, bytes, parity, arrived, announced, begun
+    key = expected, pending, bytes, parity, arrived, announced, begun, unclear
     found = _phases.get(key)
     if found is None:
         if len(_phases) >= _MOST_PHASES:
@@ -167,7 +170,7 @@ class Normal:
         return (
             tuple(state.places),
             tuple(environments),
-            tuple(state.known),
+            tuple([k & state.live for k in state.known]),
             tuple(state.proxied),
             state.live,
             tuple(state.phases),
@@ -255,6 +258,10 @@ class Normal:
         groups = {g for g, _, _ in bounds.rates}
         for atom, _ in terms:
             if atom.moving:
+                for index in _indices(atom):
+                    at, rates = index.name
+                    if any(self._beyond(state, group, at * turns // growth) for group, turns, growth in rates):
+                        return True
                 groups |= moving_groups(atom)
         return bool(groups) and all(self._beyond(state, g, 1 << 60) for g in groups)
 

@@ -12,13 +12,28 @@ import re
 from collections.abc import Iterator
 
 from ptxdsl.protocol import model
-from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
+from ptxdsl.protocol.model import (
+    ARRAY_SHIFT,
+    Array,
+    Assign,
+    Branch,
+    Expr,
+    Jump,
+    Loop,
+    Node,
+    Range,
+    Return,
+    Seq,
+    leaves,
+)
 from ptxdsl.protocol.tir_integers import Integers
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, needs, writes_global
+from ptxdsl.record import replace
+from ptxdsl.source import Span
 from ptxdsl.tir import Block, Kernel, Op, Value
 
 _CONTROL = frozenset({"if", "for", "loop", "scope"})
-_LOOPS = frozenset({"for", "loop", "scope"})
+_DYNAMIC_ALIGN = 1024  # more than a matrix of any swizzle asks for
 
 # A line of the comment at a file's head that says how its kernel is launched.
 _HINT = re.compile(r"^#.*\bblock (\d+)\b", re.MULTILINE)
@@ -42,11 +57,13 @@ class _Slice:
         self.variable_count = 0
         self.labels: dict[Op, int] = {}
         self.arrays: list[Array] = []
+        self.end = 0  # of the static arrays, as they lie in shared memory
         self.bases: dict[Op, int] = {}
         written: set[Value] = set()
         self.seeds: list[Op] = []
         self.last = kernel.body.ops[-1] if kernel.body.ops else None
         self.survey(kernel.body, None, 0, written)
+        self.place_dynamic()
         params = dict(zip(kernel.params, self.param_names(), strict=True))
         self.integers = Integers(self.made, params, self.bases, frozenset())
         roots = {self.integers.root(pointer) for pointer in written}
@@ -99,16 +116,24 @@ class _Slice:
                 if other.name == "shared.dynamic":  # the same memory, wherever it is spoken of
                     self.bases[op] = base
                     return
-        end = 0
-        if self.arrays:
-            before = self.arrays[-1]
-            end = (before.base & ((1 << ARRAY_SHIFT) - 1)) + (before.bytes or 0)
         align = int(op.attrs.get("align", 16))
-        base = ((len(self.arrays) + 1) << ARRAY_SHIFT) + -(-end // align) * align
+        start = -(-self.end // align) * align
         name = "dynamic shared memory" if dynamic else str(op.attrs["name"])
         size = None if dynamic else int(op.attrs["bytes"])
+        base = ((len(self.arrays) + 1) << ARRAY_SHIFT) + (0 if dynamic else start)
+        self.end = start + (size or 0)
         self.arrays.append(Array(name, base, size, int(op.attrs.get("element", 0)), op.span))
         self.bases[op] = base
+
+    def place_dynamic(self) -> None:
+        """Dynamic shared memory lies behind all static arrays."""
+        start = -(-self.end // _DYNAMIC_ALIGN) * _DYNAMIC_ALIGN
+        for i, array in enumerate(self.arrays):
+            if array.bytes is None:
+                self.arrays[i] = replace(array, base=array.base + start)
+                for op, base in self.bases.items():
+                    if base == array.base:
+                        self.bases[op] = base + start
 
     # --------------------------------------------------------------------------------------------------- the needs
 
@@ -274,9 +299,8 @@ class _Slice:
             if end is not None and end.name == "yield":
                 arm = Seq((*arm.nodes, *self.assign(op.results, end.operands)))
             arms.append(arm)
-        condition = self.integers.of(op.operands[0])
         if any(arm.nodes for arm in arms):
-            yield Branch(condition, arms[0], arms[1], op.span)
+            yield nested(self.integers.of(op.operands[0]), arms[0], arms[1], op.span)
 
     def jump(self, op: Op) -> Iterator[Node]:
         target = op.attrs["target"]
@@ -287,3 +311,19 @@ class _Slice:
         else:
             yield from self.assign(target.blocks[0].params if op.name == "repeat" else target.results, op.operands)
         yield Jump(self.labels[target], op.name == "repeat")
+
+
+def nested(condition: Expr, then: Seq, orelse: Seq, span: Span) -> Branch:
+    """A branch; on ``i > 0 and lane == 0`` as two, so that each asks about threads alone or not at all about them."""
+    if condition.op in ("and", "or") and condition.bits == 1:
+        a, b = condition.args
+        if _asks_threads(a) != _asks_threads(b):
+            outer, inner = (b, a) if _asks_threads(a) else (a, b)
+            if condition.op == "and":
+                return Branch(outer, Seq((nested(inner, then, orelse, span),)), orelse, span)
+            return Branch(outer, then, Seq((nested(inner, then, orelse, span),)), span)
+    return Branch(condition, then, orelse, span)
+
+
+def _asks_threads(expr: Expr) -> bool:
+    return any(leaf.op in ("tid", "elected") for leaf in leaves(expr))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol import model
+from ptxdsl.protocol.matrix_places import operand_places
 from ptxdsl.protocol.model import Array, Branch, Expr, Node, Pipeline, Place, Return, Seq, Unmodelled, apply, const
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
@@ -14,9 +15,9 @@ from ptxdsl.tir import Const, Op, Value
 
 _BARRIER_BYTES = 8
 
-# Memory that rows touch: name → places as (operand, width), width an operand (``$2``), bytes, or an attribute's name.
-# What is not here and touches shared memory is unmodelled.
-_Touch = tuple[tuple[int, int | str], ...]
+# Memory that rows touch: name → places as (operand, width), width an operand (``$2``), bytes, an attribute's name, or
+# None: as many bytes as a tensor map says. What is not here and touches shared memory is unmodelled.
+_Touch = tuple[tuple[int, int | str | None], ...]
 _READS: dict[str, _Touch] = {
     "cp_async_bulk_s2s": ((1, "$2"),),
     "cp_async_bulk_s2g": ((1, "$2"),),
@@ -24,6 +25,14 @@ _READS: dict[str, _Touch] = {
     "cp_reduce_async_bulk_s2g": ((1, "$2"),),
     "ld_cluster_b32": ((0, 4),),
     "ld_cluster_b64": ((0, 8),),
+    "tensor_store": ((1, None),),
+    "tensor_store_hint": ((1, None),),
+    "tensor_reduce": ((1, None),),
+    "tensor_reduce_hint": ((1, None),),
+    # each lane gives the address of a row of 16 bytes
+    "ldmatrix_x1": ((0, 16),),
+    "ldmatrix_x2": ((0, 16),),
+    "ldmatrix_x4": ((0, 16),),
 }
 _WRITES: dict[str, _Touch] = {
     "cp_async_bulk_g2s": ((0, "$2"),),
@@ -38,9 +47,30 @@ _WRITES: dict[str, _Touch] = {
     "st_async_b64": ((0, 8),),
     "st_cluster_b32": ((0, 4),),
     "st_cluster_b64": ((0, 8),),
+    "tensor_load": ((0, None),),
+    "tensor_load_hint": ((0, None),),
+    "tensor_load_multicast": ((0, None),),
+    "tensor_load_multicast_hint": ((0, None),),
+    "stmatrix_x1": ((0, 16),),
+    "stmatrix_x2": ((0, 16),),
+    "stmatrix_x4": ((0, 16),),
+}
+# The operands that are descriptors of A and B.
+_DESCRIPTORS: dict[str, tuple[int | None, int]] = {
+    "wgmma_shared": (0, 1),
+    "wgmma_mixed_shared": (0, 1),
+    "wgmma_sparse_shared": (0, 1),
+    "wgmma_registers": (None, 4),
+    "wgmma_mixed_registers": (None, 4),
+    "wgmma_sparse_registers": (None, 4),
 }
 # The operands that are the mask of a multicast, and the rank of the CTA whose barrier it is.
-_MASKS = {"cp_async_bulk_g2s_multicast": 4, "tcgen05_commit_multicast": 1}
+_MASKS = {
+    "cp_async_bulk_g2s_multicast": 4,
+    "tcgen05_commit_multicast": 1,
+    "tensor_load_multicast": 3,
+    "tensor_load_multicast_hint": 3,
+}
 _RANKS = {"mbarrier_arrive_cluster": 2, "mbarrier_arrive_expect_tx_cluster": 2}
 # Bytes that complete on the barrier where no operand says it.
 _BYTES = {"st_async_b32": 4, "st_async_b64": 8}
@@ -104,6 +134,8 @@ def needs(op: Op) -> Sequence[Value]:
         wanted.add(0)
     if what.kind is Kind.WARP_SYNC:
         wanted.add(0)  # the lanes that take part
+    if name in _DESCRIPTORS:
+        wanted.update(_DESCRIPTORS[name])
     for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
         wanted.add(operand)
         if isinstance(width, str) and width.startswith("$"):
@@ -186,6 +218,12 @@ class Operations:
 
     def _row(self, op: Op, what: Effect) -> Node:
         name, of, operands = op.name, self.integers.of, op.operands
+        if name in _DESCRIPTORS:
+            a, b = _DESCRIPTORS[name]
+            first = None if a is None else of(operands[a])
+            attrs = op.attrs
+            places = operand_places(name, first, of(operands[b]), attrs["n"], attrs["k"], attrs["types"], attrs["tail"])
+            return model.Op(what, name, op.span, reads=places)
         touched = what.space in _SHARED and what.kind in _ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
             return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")
@@ -198,9 +236,8 @@ class Operations:
         if barrier is not None and name in _RANKS:
             barrier = apply("mapa", barrier, of(operands[_RANKS[name]]), bits=64)
         count = operand(what.count) if what.kind is not Kind.BAR_EXPECT else None
-        for attribute in ("num_threads", "n"):
-            if attribute in op.attrs:
-                count = const(int(op.attrs[attribute]))
+        if "num_threads" in op.attrs or what.kind is Kind.WAIT_GROUP:
+            count = const(int(op.attrs.get("num_threads", op.attrs.get("n", 0))))
         size = const(_BYTES[name]) if name in _BYTES else operand(what.bytes)
         is_wait = what.kind in (Kind.BAR_WAIT, Kind.BAR_TEST)
         return model.Op(
@@ -220,9 +257,11 @@ class Operations:
     def _places(self, op: Op, touch: _Touch) -> tuple[Place, ...]:
         found = []
         for operand, width in touch:
-            size: int | Expr
+            size: int | Expr | None
             if isinstance(width, int):
                 size = width
+            elif width is None:
+                size = op.attrs.get("bytes")
             elif width.startswith("$"):
                 value = op.operands[int(width[1:])]
                 size = int(value.value) if isinstance(value, Const) else self.integers.of(value)
