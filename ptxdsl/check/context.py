@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.check.counters import Counters
@@ -324,14 +325,21 @@ def _overlap(a: Intervals, b: Intervals) -> bool:
 
 def _threads_meet(a: Touch, b: Touch) -> tuple[bool, bool]:
     """Whether different threads of one warp, and of different warps, touch the same byte."""
+    first = list(_thread_bytes(a))
+    if a is b and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals):
+        return False, False  # every byte is of one thread
+    second = first if a is b else list(_thread_bytes(b))
+    unit = 0
+    for _, start, end in (*first, *second):
+        unit = gcd(unit, start, end)
     within = across = False
-    by_byte: dict[int, list[int]] = {}
-    for t, start, end in _thread_bytes(a):
-        for byte in range(start, end):
-            by_byte.setdefault(byte, []).append(t)
-    for u, start, end in _thread_bytes(b):
-        for byte in range(start, end):
-            for t in by_byte.get(byte, ()):
+    by_unit: dict[int, list[int]] = {}
+    for t, start, end in first:
+        for at in range(start, end, unit):
+            by_unit.setdefault(at, []).append(t)
+    for u, start, end in second:
+        for at in range(start, end, unit):
+            for t in by_unit.get(at, ()):
                 if t // WARP != u // WARP:
                     across = True
                 elif t != u:

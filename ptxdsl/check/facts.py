@@ -93,12 +93,9 @@ class Facts:
         for atom, coefficient in value.terms:
             if atom.op in CHOICES:
                 return self._choice(test, value, atom, coefficient, nest, threshold)
-        constant, rates, terms = _parts(value)
+        constant, rates, terms, flipped = parts(value)
         if not terms:
             return int(constant < 0 if test.op == "lt" else constant == 0)
-        flipped = terms[0][1] < 0
-        if flipped:
-            terms = tuple((atom, -c) for atom, c in terms)
         if test.op == "lt":
             # sum + constant < 0, or -sum + constant < 0
             cut = constant + 1 if flipped else -constant
@@ -157,6 +154,27 @@ class Facts:
             self._outcome(key, terms, known.low, cut - 1, rates, threshold),
         ]
 
+    def at_most(
+        self,
+        terms: Terms,
+        cut: int,
+        rates: tuple[tuple[int, int, int], ...],
+        around: tuple[tuple[int, int, int], ...],
+        ordinal: int,
+        threshold: int,
+    ) -> int | list[Outcome]:
+        """Whether such a sum is at most ``cut``."""
+        key = terms, around, ordinal
+        known = self.bounds(terms, key)
+        if known.high <= cut:
+            return 1
+        if known.low > cut:
+            return 0
+        return [
+            self._outcome(key, terms, known.low, cut, rates, threshold),
+            self._outcome(key, terms, cut + 1, known.high, rates, threshold),
+        ]
+
     def _below(
         self, terms: Terms, cut: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int, flipped: bool
     ) -> int | list[Outcome]:
@@ -202,8 +220,20 @@ class Facts:
         return Outcome(key, Bounds(low, high, rates), terms, absolute)
 
 
+def parts(value: Sum) -> tuple[int, tuple[tuple[int, int, int], ...], Terms, bool]:
+    """A sum as its known part, the rates of that, the unknown rest with its first factor positive, and whether that
+    took a change of all its signs."""
+    if value.parts is None:
+        constant, rates, terms = _parts(value)
+        flipped = bool(terms) and terms[0][1] < 0
+        if flipped:
+            terms = tuple((atom, -c) for atom, c in terms)
+        value.parts = constant, rates, terms, flipped
+    found: tuple[int, tuple[tuple[int, int, int], ...], Terms, bool] = value.parts
+    return found
+
+
 def _parts(value: Sum) -> tuple[int, tuple[tuple[int, int, int], ...], Terms]:
-    """A sum as its known part, the rates of that, and the unknown rest."""
     constant = value.constant
     rates: dict[int, tuple[int, int]] = {}
     rest: dict[Atom, int] = {}

@@ -9,7 +9,7 @@ from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import collective_step
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.expressions import Expressions
-from ptxdsl.check.groups import group_step
+from ptxdsl.check.groups import Start, group_step
 from ptxdsl.check.program import (
     Advance,
     Assignment,
@@ -62,6 +62,7 @@ class _Flattener:
         self.reads: dict[tuple[Mask, bool], list[Part]] = {}
         self.writes: dict[tuple[Mask, bool], list[Part]] = {}
         self.spread: Spread = ()
+        self.landed = -1  # the last step that something jumps to
 
     def put(self, step: Step) -> Step:
         step.number = len(self.steps)
@@ -71,6 +72,11 @@ class _Flattener:
 
     def here(self) -> int:
         return len(self.steps)
+
+    def land(self) -> int:
+        """The next step's number, as a target."""
+        self.landed = len(self.steps)
+        return self.landed
 
     def use(self, *exprs: Expr | None) -> None:
         for expr in exprs:
@@ -155,19 +161,20 @@ class _Flattener:
             return
         self.flush()
         self.use(node.condition)
-        choose = Choose(function, node.span)
+        used = tuple(sorted(self.expressions.variables(node.condition)))
+        choose = Choose(function, node.span, used)
         self.put(choose)
         self.node(node.then, mask)
         self.flush()
         if node.orelse.nodes:
             go = Go()
             self.put(go)
-            choose.target = self.here()
+            choose.target = self.land()
             self.node(node.orelse, mask)
             self.flush()
-            go.target = self.here()
+            go.target = self.land()
         else:
-            choose.target = self.here()
+            choose.target = self.land()
 
     def masked(self, node: Seq, mask: Mask) -> None:
         """An arm for some of the threads; operations of the other arm come before or after, as the text has them."""
@@ -230,7 +237,7 @@ class _Flattener:
         self.ordinals.append({})
         self.again[node.label], self.out[node.label] = [], []
         head: Head | None = None
-        top = self.here()
+        top = self.land()
         if node.range is not None:
             self.use(node.range.start, node.range.stop)
             stop = self.expressions.function(large(node.range.stop))
@@ -245,13 +252,13 @@ class _Flattener:
         self.nesting = outside
         self.ordinals.pop()
         if head is not None:
-            head.target = self.here()
+            head.target = self.land()
         self._land(node.label)
         self.put(Leave([turn]))
 
     def _land(self, label: int) -> None:
         for go in self.out.pop(label):
-            go.target = self.here()
+            go.target = self.land()
         self.again.pop(label, None)
 
     def _only_accesses(self, node: Node) -> bool:
@@ -306,6 +313,10 @@ class _Flattener:
             return
         self.flush()
         self.use(op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op))
+        before = self.steps[-1] if self.steps else None
+        follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()
+        if isinstance(before, Start) and follows and before.takes(op, self.expressions):
+            return
         for make in (barrier_step, collective_step, group_step):
             step = make(op, mask, self.expressions, self.context, self.agent)
             if step is not None:

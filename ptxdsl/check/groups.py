@@ -78,6 +78,17 @@ class Start(Step):
         self.variables = tuple(sorted(variables))
         self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
+    def takes(self, op: Op, expressions: Expressions) -> bool:
+        """Takes a matrix product that follows at once into the same step, if it only reads as this one does."""
+        if op.kind is not Kind.ASYNC_MMA or self.op.kind is not Kind.ASYNC_MMA or op.name != self.op.name:
+            return False
+        if op.writes or self.op.writes or not op.reads or any(place.address is None for place in op.reads):
+            return False
+        parts = self.parts[0][0]
+        parts += [Part(place, op.span, self.acting, expressions) for place in op.reads]
+        self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in parts))))
+        return True
+
     def run(self, context: Context, state: State, agent: Agent) -> int:
         if self.unknown:
             raise Unproved(self.op.span, "the shared memory that it reads is not modelled")

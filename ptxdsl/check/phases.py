@@ -104,7 +104,9 @@ def arrive(
     if context.tracks_uses:
         use(context, state, agent, barrier)
         state.known[holder + 1] |= barrier.uses & state.known[number]
-    outstanding = add(add(phase.bytes, announce), complete, -1)
+    outstanding = phase.bytes
+    if announce != 0 or complete != 0:
+        outstanding = add(add(outstanding, announce), complete, -1)
     pending = phase.pending - count
     alone = not others and announce == 0 and complete == 0 and not phase.announced
     phase = made_phase(

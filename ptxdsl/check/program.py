@@ -13,6 +13,7 @@ from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import LARGE_TRIP
 from ptxdsl.check.expressions import Expressions, Function
+from ptxdsl.check.facts import parts
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
@@ -84,12 +85,17 @@ class Advance(Step):
     def __init__(self, variable: int, start: int, turn: int, step: Function, group: int) -> None:
         super().__init__(None)
         self.variable, self.start, self.turn, self.step, self.group = variable, start, turn, step, group
+        self._known: dict[tuple[Any, ...], Value] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
-        turns = context.symbols.index(env[self.turn] + 1, ((self.group, 1, 1),))
-        amount = operate("mul", (turns, self.step(env)), 64, 64, context.symbols)
-        env[self.variable] = UNKNOWN if amount is UNKNOWN else add(env[self.start], amount)
+        key = env[self.turn], env[self.start], self.step(env)
+        value = self._known.get(key)
+        if value is None:
+            turns = context.symbols.index(key[0] + 1, ((self.group, 1, 1),))
+            amount = operate("mul", (turns, key[2]), 64, 64, context.symbols)
+            value = self._known[key] = UNKNOWN if amount is UNKNOWN else add(key[1], amount)
+        env[self.variable] = value
         return self.number + 1
 
 
@@ -105,13 +111,20 @@ class Go(Step):
 class Choose(Step):
     """Goes on where the condition holds, else to ``target``."""
 
-    def __init__(self, condition: Function, span: Span) -> None:
+    def __init__(self, condition: Function, span: Span, variables: tuple[int, ...]) -> None:
         super().__init__(span)
         self.condition = condition
+        self.variables = variables
         self.target = 0
+        self._known: dict[tuple[Any, ...], Value] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
-        truth = self.decide(context, state, agent, self.condition(state.environments[agent.number]))
+        env = state.environments[agent.number]
+        key = tuple([env[v] for v in self.variables])
+        test = self._known.get(key)
+        if test is None:
+            test = self._known[key] = self.condition(env)
+        truth = self.decide(context, state, agent, test)
         if truth is None:
             return ASK
         return self.number + 1 if truth else self.target
@@ -139,6 +152,7 @@ class Head(Step):
         super().__init__(span)
         self.counter, self.stop, self.step, self.group = counter, stop, step, group
         self.rates = ((group, 1, 1),)
+        self.falling = ((group, 1, -1),)
         self.target = 0
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
@@ -146,12 +160,15 @@ class Head(Step):
         at, stop = env[self.counter], self.stop(env)
         if type(at) is int and type(stop) is int:
             more: int | None = at < stop if self.step > 0 else at > stop
-        elif type(at) is int and type(stop) is Sum and stop.terms[0][1] > 0 and self.step > 0 and stop.simple:
-            # the usual case, by the shortest way: the sum is at least at - constant + 1
+        elif type(at) is int and type(stop) is Sum and self.step > 0 and stop.simple:
+            # the usual case, by the shortest way: at - constant + 1 <= sum, or -sum <= constant - at - 1
             around = tuple([(group, env[variable], ordinal) for group, variable, ordinal in self.nesting[:-1]])
-            settled = state.facts.at_least(
-                stop.terms, at - stop.constant + 1, self.rates, around, self.nesting[-1][2], context.counters.threshold
-            )
+            constant, _, terms, flipped = parts(stop)
+            ordinal, threshold = self.nesting[-1][2], context.counters.threshold
+            if flipped:
+                settled = state.facts.at_most(terms, constant - at - 1, self.falling, around, ordinal, threshold)
+            else:
+                settled = state.facts.at_least(terms, at - constant + 1, self.rates, around, ordinal, threshold)
             if type(settled) is not int:
                 context.asked = (self, agent, None, settled)
                 return ASK

@@ -137,6 +137,7 @@ class Normal:
         """variables: those that each agent's program looks at."""
         self.counters = counters
         self.symbols = symbols
+        self._shifted: dict[tuple[Any, Any], Any] = {}
         self.plain: list[tuple[int, int]] = []
         self.counting: list[tuple[int, int, tuple[tuple[int, int, int], ...]]] = []
         for agent, own in enumerate(variables):
@@ -222,8 +223,15 @@ class Normal:
             yield tuple((a.number, c) for a, c in parts), outside, ordinal, low, high, bounds.rates
 
     def shifted(self, value: Any, shifts: dict[int, int]) -> Any:
-        if not isinstance(value, Sum) or not value.moving:
+        if not isinstance(value, Sum) or not value.moving or not shifts:
             return value
+        key = value, tuple(shifts.items())
+        found = self._shifted.get(key)
+        if found is None:
+            found = self._shifted[key] = self._moved(value, shifts)
+        return found
+
+    def _moved(self, value: Sum, shifts: dict[int, int]) -> Any:
         terms: dict[Atom, int] = {}
         for atom, coefficient in value.terms:
             new = self._atom(atom, shifts)

@@ -63,17 +63,21 @@ class Sum:
     simple: there are no counters in it, nor choices between values.
     """
 
-    __slots__ = ("constant", "hashed", "simple", "terms")
+    __slots__ = ("constant", "hashed", "moving", "parts", "simple", "terms")
 
     def __init__(self, constant: int, terms: tuple[tuple[Atom, int], ...]) -> None:
         self.constant = constant
         self.terms = terms
         self.hashed = hash((constant, terms))
-        self.simple = not any(atom.moving or atom.op in CHOICES for atom, _ in terms)
-
-    @property
-    def moving(self) -> bool:
-        return any(atom.moving for atom, _ in self.terms)
+        self.parts: Any = None  # kept by ``facts.parts``
+        self.moving = False
+        self.simple = True
+        for atom, _ in terms:
+            if atom.moving:
+                self.moving = True
+                self.simple = False
+            elif atom.op in CHOICES:
+                self.simple = False
 
     def __hash__(self) -> int:
         return self.hashed
