@@ -34,8 +34,23 @@ _WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC
 _ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 
 
+# A condition of thread ids and unknown values that sends threads more ways than this may differ within each warp.
+_FEW = 16
+
+_COLLECTIVE = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE, Kind.CLUSTER_ARRIVE, Kind.CLUSTER_WAIT})
+
+
 class TooManyAgents(Exception):
     pass
+
+
+class Diverges(Exception):
+    """A branch that threads take as their ids and an unknown value say, before or around a collective."""
+
+    def __init__(self, branch: Branch, collective: Op) -> None:
+        super().__init__()
+        self.branch = branch
+        self.collective = collective
 
 
 class Shape:
@@ -78,6 +93,18 @@ class Shape:
             elif isinstance(n, (Return, Unmodelled)) or (isinstance(n, Jump) and n.label not in inner):
                 return True
         return False
+
+    def collective(self, branch: Branch) -> Op | None:
+        """A collective in a branch, or anywhere where the branch ends the thread."""
+        for arm in (branch.then, branch.orelse):
+            for node in walk(arm):
+                if isinstance(node, Op) and node.kind in _COLLECTIVE:
+                    return node
+        if any(isinstance(node, Return) for arm in (branch.then, branch.orelse) for node in walk(arm)):
+            for node in walk(self.kernel.program):
+                if isinstance(node, Op) and node.kind in _COLLECTIVE and node.span.start > branch.span.start:
+                    return node
+        return None
 
     def parts(self, expr: Expr) -> tuple[Expr, ...]:
         """The largest parts of an expression, and of what its variables get, that are made of thread ids alone."""
@@ -165,7 +192,12 @@ def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
     row = shape.block.row(node.condition)
     if row is None:
         if shape.acts(node.then) or shape.acts(node.orelse):
-            yield from _parted(mask, shape.parts(node.condition), shape)
+            for parts in _parted(mask, shape.parts(node.condition), shape):
+                if len(parts) > _FEW:
+                    collective = shape.collective(node)
+                    if collective is not None:
+                        raise Diverges(node, collective)
+                yield parts
         yield from _splits(node.then, mask, shape)
         yield from _splits(node.orelse, mask, shape)
         return

@@ -146,7 +146,7 @@ def too_many(
         state,
         classes.WRONG_COUNT,
         f"{context.barrier_text(barrier)} is initialised for {_arrivals(phase.expected)} a phase, but "
-        f"{agent.name} makes {count} at once{others}",
+        f"{agent.name} make{'' if ' to ' in agent.name else 's'} {count} at once{others}",
         step.span,
         *where_initialised(barrier),
         *arrival_notes(barrier, step),

@@ -132,6 +132,7 @@ class Context:
         self.tracks_uses = False  # whether barriers are invalidated
         self.boxes: dict[int, int] = {}  # bytes of tensor copies, by place
         self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
+        self.races = True  # whether to look at accesses
         self.proxies = True  # whether there is an async proxy to look after
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.barriers import OnBarrier, Wait
-from ptxdsl.check.blame import arrival_notes, fault, shares, where_initialised
+from ptxdsl.check.blame import arrival_notes, fault, looks_early, shares, where_initialised
 from ptxdsl.check.collectives import ClusterWait, Meet
 from ptxdsl.check.context import Agent, Barrier, Context
 from ptxdsl.check.program import END
@@ -23,6 +23,8 @@ def stuck(context: Context, state: State) -> Exception:
         phase = state.phases[barrier.number]
         if phase.pending == 0 and phase.bytes != 0:
             return _bytes(context, state, agent, barrier)
+        if not state.known[agent.number] & barrier.last:
+            return looks_early(context, state, agent, barrier, agent.steps[state.places[agent.number]])
     for agent in on_barriers.values():
         barrier = _barrier(context, state, agent)
         phase = state.phases[barrier.number]

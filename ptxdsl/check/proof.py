@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxdsl.check import deadlock, endings
-from ptxdsl.check.agents import MAX_AGENTS, Shape, TooManyAgents, agents
+from ptxdsl.check import classes, deadlock, endings
+from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
 from ptxdsl.check.boxes import box_sizes
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import Counters
@@ -66,6 +66,17 @@ def prove(
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
     search = _Search(kernel, threads, max_states, max_steps)
+    found = _searched(search)
+    if found.verdict == FAULT and found.findings[0].kind == classes.DATA_RACE:
+        # What keeps the threads apart may be missing because some of them never come to it: that is said first.
+        without = _Search(kernel, threads, max_states, max_steps)
+        without.races = False
+        other = _searched(without)
+        found = other if other.verdict == FAULT else found
+    return found
+
+
+def _searched(search: _Search) -> Proof:
     try:
         search.prepare()
         search.run()
@@ -73,19 +84,27 @@ def prove(
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
     except TooManyAgents:
         why = f"threads go more than {MAX_AGENTS} different ways"
-        return Proof(UNPROVED, (), ((kernel.span, why),), search.states, search.steps)
+        return Proof(UNPROVED, (), ((search.kernel.span, why),), search.states, search.steps)
+    except Diverges as found:
+        return Proof(FAULT, (_divergent(found),), (), search.states, search.steps)
     except Fault as fault:
-        return _confirmed(search, fault.finding)
+        return Proof(FAULT, (fault.finding,), (), search.states, search.steps)
+    if search.doubtful is not None:
+        finding = search.doubtful
+        why = f"whether this can happen depends on how trip counts are related ({finding.kind}: {finding.message})"
+        return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
     return Proof(PROVED, (), (), search.states, search.steps)
 
 
-def _confirmed(search: _Search, finding: Finding) -> Proof:
-    """A fault, if there are launch parameters that lead to it."""
-    found = assignment(finding.path)
-    if found is None:
-        why = f"whether this can happen depends on how trip counts are related ({finding.kind}: {finding.message})"
-        return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
-    return Proof(FAULT, (replace(finding, witness=text(found)),), (), search.states, search.steps)
+def _divergent(found: Diverges) -> Finding:
+    op = found.collective
+    return Finding(
+        classes.DIVERGENT,
+        f"threads of a warp may take this branch differently, but all of them must come to `{op.method or op.name}`",
+        found.branch.span,
+        ((op.span, "this waits for all threads"),),
+        "keep threads that have nothing to do in the kernel until its last barrier, or branch by whole warps",
+    )
 
 
 class _Search:
@@ -96,6 +115,8 @@ class _Search:
         self.max_steps = max_steps
         self.states = 0
         self.steps = 0
+        self.races = True
+        self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
         """Agents with their programs, and the first state."""
@@ -113,6 +134,7 @@ class _Search:
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
+        context.races = self.races
         masks = agents(kernel, block)
         program = Shape(kernel, block)
         for cta in range(ctas):
@@ -146,7 +168,14 @@ class _Search:
         while pending:
             state = pending.pop()
             context.fit(state)
-            asked = self.advance(state)
+            try:
+                asked = self.advance(state)
+            except Fault as fault:
+                known = assignment(fault.finding.path)
+                if known is not None:
+                    raise Fault(replace(fault.finding, witness=text(known))) from None
+                self.doubtful = self.doubtful or fault.finding
+                continue
             if asked is None:
                 continue
             context.fit(state)
@@ -157,7 +186,7 @@ class _Search:
             self.states += 1
             if self.states > self.max_states or self.steps > self.max_steps:
                 raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
-            for outcome in reversed(asked[3]):
+            for outcome in asked[3]:  # the last one is followed first: loops that end
                 new = state.copy()
                 new.facts.add(outcome)
                 new.path = (state.path, outcome)
