@@ -185,7 +185,7 @@ class Races:
         byte = cells.byte(cell)
         for cta, shared in spaces.shared_cells.items():
             if shared is cells:
-                return self.machine.memory.shared_place(byte), self._shared_of(cta)
+                return self.machine.memory.shared.place(byte), self._shared_of(cta)
         for _, tensor in spaces.tensor_cells.items():
             if tensor is cells:
                 granule, column = divmod(cell, 512)

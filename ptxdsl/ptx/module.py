@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from ptxdsl.record import dataclass, field
 
+# Bytes of one element of a type. pred has none in memory; the opaque types are handles.
+TYPE_BYTES = {
+    "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4,
+    "f32": 4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16, "e4m3": 1, "e5m2": 1,
+    "texref": 8, "samplerref": 8, "surfref": 8, "pred": 1,
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
@@ -173,6 +180,7 @@ class Function:
     maxnreg: int | None = None
     reqnctapercluster: tuple[int, ...] | None = None
     explicit_cluster: bool = False
+    blocks_are_clusters: bool = False
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction, Location, Module
 from ptxdsl.record import replace
 from ptxdsl.sim import layout
+from ptxdsl.sim.memory import SPACES, AccessFault, Memory, access_bytes
+from ptxdsl.sim.memory_words import address_text, bytes_text
 from ptxdsl.sim.waits import lanes_text
 from ptxdsl.source import Source, Span
 
@@ -134,6 +136,21 @@ def _mapped(line_map: Sequence[Span | None], line: int) -> Span | None:
 def _ptx_note(source: Span, ptx: Span) -> tuple[Note, ...]:
     """The PTX line beside the source's, unless the source is that PTX itself."""
     return () if source.source.text == ptx.source.text else ((ptx, "the PTX instruction"),)
+
+
+def access_text(memory: Memory, cta: Cta, parts: Sequence[str], kind: int, address: int) -> str:
+    """What is wrong with an access of compiled code: the parts of its opcode, its ``fault_kind`` and address."""
+    space = next((part for part in parts if part in SPACES), "generic")
+    size = access_bytes(parts) or 1
+    if kind == layout.MISALIGNED:
+        return f"address {address_text(space, address)} is not a multiple of the {bytes_text(size)} that are accessed"
+    if kind == layout.BAD_MEMBERS:
+        return f"the member mask {address & 0xFFFFFFFF:#010x} does not name all lanes that execute it"
+    try:
+        memory.view(cta, space, address, size, write=parts[0] in ("st", "atom", "red"), thread=0)
+    except AccessFault as fault:
+        return fault.text
+    return f"{bytes_text(size)} at address {address_text(space, address)} cannot be accessed"
 
 
 def cta_text(cta: Cta) -> str:

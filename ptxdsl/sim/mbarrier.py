@@ -287,7 +287,7 @@ class Barriers:
 
     def place(self, cta: Cta, address: int) -> str:
         """A shared address in words: ``full[1]``, ``buffer+16``."""
-        name, plus, distance = self.memory.shared_place(address).partition("+")
+        name, plus, distance = self.memory.shared.place(address).partition("+")
         variable = self.memory.symbols.places.get(name)
         if variable is not None and variable.variable.type in _WORDS and variable.variable.shape != ():
             name += f"[{int(distance or 0) / SIZE:g}]"
@@ -295,7 +295,7 @@ class Barriers:
             name += plus + distance
         if len(cta.cluster.ctas) > 1:
             name += f" of the CTA of rank {address >> RANK_SHIFT}"
-        role = self.memory.shared_role(address)
+        role = self.memory.shared.role(address)
         return f"{name} ({role})" if role else name
 
     def init(self, cta: Cta, address: int, count: int, origin: Instruction) -> Barrier:

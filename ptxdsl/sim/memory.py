@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ptxdsl.ptx.module import TYPE_BYTES
 from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import (
     BAD_ADDRESS,
-    BAD_MEMBERS,
     GLOBAL_BASE,
     GRANULE_SHIFT,
     LAUNCH,
@@ -32,7 +32,9 @@ from ptxdsl.sim.layout import (
     SHARED_WINDOW,
     WRONG_SPACE,
 )
-from ptxdsl.sim.symbols import GRANULE, Place, Symbols
+from ptxdsl.sim.memory_words import address_text, bad_address, bad_shared_address, bytes_text
+from ptxdsl.sim.shared_variables import SharedVariables
+from ptxdsl.sim.symbols import GRANULE, Symbols
 
 if TYPE_CHECKING:
     from ptxdsl.artifact import SharedName
@@ -94,12 +96,12 @@ def _bytes_of(array: npt.NDArray[Any], size: int) -> Bytes:
 class Memory:
     """One launch's memory. ``launch`` is its record of layout's LAUNCH, kept up to date as regions come.
 
-    shared_names: by PTX symbol, what messages call a variable of shared memory.
+    shared: what messages call an address of shared memory.
     """
 
     def __init__(self, symbols: Symbols, shared_names: Mapping[str, SharedName] | None = None) -> None:
         self.symbols = symbols
-        self.shared_names = shared_names or {}
+        self.shared = SharedVariables(symbols, shared_names or {})
         self.record_bytes = aligned_bytes(LAUNCH.itemsize)
         self.launch: npt.NDArray[Any] = self.record_bytes.view(LAUNCH)
         self.allocated = 0  # bytes, beside the arrays that were lent
@@ -242,7 +244,8 @@ class Memory:
         """
         if address & (align - 1):
             raise AccessFault(
-                MISALIGNED, f"address {_address(space, address)} is not a multiple of {align} ({size} bytes accessed)"
+                MISALIGNED,
+                f"address {address_text(space, address)} is not a multiple of {align} ({size} bytes accessed)",
             )
         if write:
             self.host_writes += 1
@@ -256,7 +259,7 @@ class Memory:
             offset = address & ((1 << RANK_SHIFT) - 1)
             window = owner.window
             if offset < SHARED_START or offset + size > len(window):
-                raise AccessFault(BAD_ADDRESS, self._shared_text(owner, address, size))
+                raise AccessFault(BAD_ADDRESS, bad_shared_address(owner, address, size))
             return window[offset : offset + size]
         if space == "local":
             if thread is None:
@@ -265,12 +268,12 @@ class Memory:
             if address < 0 or address + size > frame:
                 raise AccessFault(
                     BAD_ADDRESS,
-                    f"{_bytes(size)} at local address {address:#x}: a thread has {frame} bytes of local memory",
+                    f"{bytes_text(size)} at local address {address:#x}: a thread has {frame} bytes of local memory",
                 )
             return cta.local[thread * frame + address : thread * frame + address + size]
         region = self.region(address)
         if region is None or address + size > region.end:
-            raise AccessFault(BAD_ADDRESS, self.explain(address, size))
+            raise AccessFault(BAD_ADDRESS, bad_address(self, address, size))
         if write and not region.writable:
             raise AccessFault(READ_ONLY, f"write to {region.name}, which is read-only")
         offset = address - region.start
@@ -279,7 +282,7 @@ class Memory:
     def _peer(self, cta: Cta, space: str, address: int, size: int) -> Cta:
         rank = address >> RANK_SHIFT
         if address < 0 or rank >= len(cta.cluster.ctas):
-            raise AccessFault(BAD_ADDRESS, self._shared_text(cta, address, size))
+            raise AccessFault(BAD_ADDRESS, bad_shared_address(cta, address, size))
         if space != "shared::cluster":
             raise AccessFault(
                 WRONG_SPACE,
@@ -305,104 +308,7 @@ class Memory:
             found.append(byte)
         return bytes(found)
 
-    # Words for what went wrong
-
-    def explain(self, address: int, size: int) -> str:
-        """Which memory a bad global or generic address is near to."""
-        what = f"{_bytes(size)} at address {address:#x}"
-        if SHARED_WINDOW <= address < _SHARED_END or LOCAL_WINDOW <= address < _LOCAL_END:
-            where = "shared" if address >= SHARED_WINDOW else "local"
-            return f"{what}: this is {where} memory, not global"
-        if 0 <= address < 4096:
-            return f"{what}: a null pointer" + (f" plus {address}" if address else "")
-        region, after = self.region(address), self.region(address + GRANULE)
-        if region is not None and address < region.end:
-            length = region.end - region.start
-            return f"{what} runs over the end of {region.name} ({_bytes(length)}, starts at {region.start:#x})"
-        past = address - region.end if region is not None else GRANULE
-        before = after.start - address if after is not None and after is not region else GRANULE
-        if region is not None and past < GRANULE and past <= before:
-            beyond = "just past" if past == 0 else f"{_bytes(past)} past"
-            length = region.end - region.start
-            return f"{what} lies {beyond} the end of {region.name} ({_bytes(length)}, starts at {region.start:#x})"
-        if after is not None and before < GRANULE:
-            return f"{what} lies {_bytes(before)} before {after.name} (starts at {after.start:#x})"
-        if address < 1 << 32 and self.symbols.dynamic_start > SHARED_START:
-            return f"{what}: nothing lies there (perhaps a shared address, used as a global or generic one)"
-        return f"{what}: nothing lies there"
-
-    def fault_text(self, cta: Cta, parts: Sequence[str], kind: int, address: int) -> str:
-        """What is wrong with an access of compiled code: the parts of its opcode, its ``fault_kind`` and address."""
-        space = next((part for part in parts if part in SPACES), "generic")
-        size = access_bytes(parts) or 1
-        if kind == MISALIGNED:
-            return f"address {_address(space, address)} is not a multiple of the {_bytes(size)} that are accessed"
-        if kind == BAD_MEMBERS:
-            return f"the member mask {address & 0xFFFFFFFF:#010x} does not name all lanes that execute it"
-        try:
-            self.view(cta, space, address, size, write=parts[0] in ("st", "atom", "red"), thread=0)
-        except AccessFault as fault:
-            return fault.text
-        return f"{_bytes(size)} at address {_address(space, address)} cannot be accessed"
-
-    def _shared_text(self, cta: Cta, address: int, size: int) -> str:
-        rank, offset = address >> RANK_SHIFT, address & ((1 << RANK_SHIFT) - 1)
-        what = f"{_bytes(size)} at shared address {address:#x}"
-        if not 0 <= rank < len(cta.cluster.ctas):
-            return f"{what}: the cluster has no CTA of rank {rank}"
-        if offset < SHARED_START:
-            return f"{what}: shared memory starts at {SHARED_START:#x}"
-        return f"{what}: the CTA's shared memory ends at {(cta.rank << RANK_SHIFT) | len(cta.window):#x}"
-
-    def shared_place(self, address: int) -> str:
-        """A shared address by the variable it lies in: ``bars+8``, ``dynamic shared memory+1024``, or the number.
-
-        By the source's name where that is known, an element by its index: ``bars[1]``.
-        """
-        near = self._shared_variable(address)
-        offset = address & ((1 << RANK_SHIFT) - 1)
-        if near is None:
-            return f"{offset:#x}"
-        distance = offset - near.address
-        known = self.shared_names.get(near.variable.name)
-        if known is None:
-            return near.variable.name + (f"+{distance}" if distance else "")
-        name = known.variable or "dynamic shared memory"
-        if 1 < known.element < (near.variable.size or 0):
-            index, distance = divmod(distance, known.element)
-            name += f"[{index}]"
-        return name + (f"+{distance}" if distance else "")
-
-    def shared_role(self, address: int) -> str:
-        """What the mbarrier at a shared address is to a RolePipeline (``consumer_mbar of stage 0``), or ""."""
-        near = self._shared_variable(address)
-        known = self.shared_names.get(near.variable.name) if near is not None else None
-        if near is None or known is None:
-            return ""
-        return known.roles.get((address & ((1 << RANK_SHIFT) - 1)) - near.address, "")
-
-    def _shared_variable(self, address: int) -> Place | None:
-        offset = address & ((1 << RANK_SHIFT) - 1)
-        near = None
-        for place in self.symbols.places.values():
-            if place.variable.space == "shared" and place.address <= offset:
-                size = place.variable.size
-                inside = size is None or offset < place.address + size
-                if inside and (near is None or place.address > near.address):
-                    near = place
-        return near
-
 
 def access_bytes(parts: Sequence[str]) -> int:
     """The bytes that a ``ld``, ``st`` or ``atom`` accesses in a lane, by its opcode's parts; 0 if they do not say."""
-    bits = "".join(c for c in parts[-1].partition("x")[0] if c.isdigit())
-    packed = 2 if parts[-1].endswith("x2") else 1
-    return int(bits or 0) // 8 * packed * next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
-
-
-def _bytes(size: int) -> str:
-    return f"{size} byte{'' if size == 1 else 's'}"
-
-
-def _address(space: str, address: int) -> str:
-    return f"{address:#x}" + (f" ({space})" if space in SHARED_SPACES or space == "local" else "")
+    return TYPE_BYTES.get(parts[-1], 0) * next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)

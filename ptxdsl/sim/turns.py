@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim import layout
 from ptxdsl.sim.cta import FUEL_WORD, ISSUED_QUAD, MASK_WORD, MEMBERS_WORD, RETIRED_QUAD, SITE_WORD, Warp
-from ptxdsl.sim.faults import ACCESS_CODES, TRAP, SimulationFault
+from ptxdsl.sim.faults import ACCESS_CODES, TRAP, SimulationFault, access_text
 from ptxdsl.sim.group import WarpGroup
 from ptxdsl.sim.host import Fault, Wait
 from ptxdsl.sim.layout import FUEL, GATHER, HOST, LAUNCH, TRAPPED, offset
@@ -329,7 +329,7 @@ class Turns:
         group = WarpGroup(self.machine, warp, instruction, 1 << lane)
         return group.fault(
             ACCESS_CODES.get(kind, "E1120"),
-            f"{instruction.opcode}: {self.machine.memory.fault_text(warp.cta, instruction.parts, kind, address)}",
+            f"{instruction.opcode}: {access_text(self.machine.memory, warp.cta, instruction.parts, kind, address)}",
         )
 
     def _trap(self, warp: Warp, mask: int, instruction: Instruction) -> SimulationFault:

@@ -290,14 +290,14 @@ MISUSE = {
     "size": (f"{GLOBAL_TO_SHARED} [tile], [%d0], 24, [bar];", "E1150", "24 bytes; the size must be a"),
     "destination": (f"{GLOBAL_TO_SHARED} [tile+8], [%d0], 16, [bar];", "E1150", "destination address"),
     "source": (f"{GLOBAL_TO_SHARED} [tile], [%d0+4], 16, [bar];", "E1150", "source address"),
-    "array": (f"{GLOBAL_TO_SHARED} [tile], [%d0+496], 32, [bar];", "E1120", "runs over the end of argument"),
+    "array": (f"{GLOBAL_TO_SHARED} [tile], [%d0+496], 32, [bar];", "E1120", "run over the end of argument"),
     "window": (f"{GLOBAL_TO_SHARED} [tile+8176], [%d0], 64, [bar];", "E1120", "shared memory ends at"),
     "no array": (f"{SHARED_TO_GLOBAL} [%d9], [tile], 16;", "E1120", "null pointer"),
     "the barrier itself": (f"{GLOBAL_TO_SHARED} [bar], [%d0], 16, [bar];", "E1131", "over the live mbarrier bar"),
     "no barrier": (f"{GLOBAL_TO_SHARED} [tile], [%d0], 16, [bar+8];", "E1130", "completion of cp.async.bulk"),
     "mask": (f"mov.b16 %h0, 2; {TO_CLUSTER}.multicast::cluster [tile], [%d0], 16, [bar], %h0;", "E1152", "mask 0x2"),
     "nobody": (f"mov.b16 %h0, 0; {TO_CLUSTER}.multicast::cluster [tile], [%d0], 16, [bar], %h0;", "E1152", "mask 0x0"),
-    "prefetch": ("cp.async.bulk.prefetch.L2.global [%d0], 1024;", "E1120", "runs over the end"),
+    "prefetch": ("cp.async.bulk.prefetch.L2.global [%d0], 1024;", "E1120", "run over the end"),
     "too many bytes": (
         "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 1048575;"
         f"{GLOBAL_TO_SHARED} [tile], [%d0], 16, [bar];",

@@ -91,7 +91,7 @@ def test_arrays_with_gaps_are_lent_from_first_to_last_element() -> None:
 def test_empty_arrays_have_an_address_and_no_memory() -> None:
     memory = machine()
     address = memory.lend(np.zeros(0, np.uint32), "argument 0")
-    with pytest.raises(AccessFault, match=r"4 bytes at address .* lies just past the end of argument 0 \(0 bytes"):
+    with pytest.raises(AccessFault, match=r"4 bytes at address .* lie just past the end of argument 0 \(0 bytes"):
         memory.view(None, "global", address, 4, write=False)  # type: ignore[arg-type]
 
 
@@ -181,10 +181,10 @@ def test_uninitialised_shared_memory_is_no_zero() -> None:
 @pytest.mark.parametrize(
     ("offset", "size", "words"),
     [
-        (38, 4, "4 bytes at address {at} runs over the end of argument 'a' (40 bytes, starts at {start})"),
-        (40, 4, "4 bytes at address {at} lies just past the end of argument 'a' (40 bytes, starts at {start})"),
+        (38, 4, "4 bytes at address {at} run over the end of argument 'a' (40 bytes, starts at {start})"),
+        (40, 4, "4 bytes at address {at} lie just past the end of argument 'a' (40 bytes, starts at {start})"),
         (48, 1, "1 byte at address {at} lies 8 bytes past the end of argument 'a' (40 bytes, starts at {start})"),
-        (-4, 4, "4 bytes at address {at} lies 4 bytes before argument 'a' (starts at {start})"),
+        (-4, 4, "4 bytes at address {at} lie 4 bytes before argument 'a' (starts at {start})"),
         (1 << 30, 4, "4 bytes at address {at}: nothing lies there"),
     ],
 )
@@ -199,10 +199,10 @@ def test_a_bad_address_is_told_by_the_nearest_memory(offset: int, size: int, wor
 
 def test_shared_addresses_by_their_variable() -> None:
     memory = Memory(lay_out([variable("bars", "shared", 48), variable("ring", "shared", None, 16)], []))
-    assert memory.shared_place(SHARED_START + 8) == "bars+8"
-    assert memory.shared_place(SHARED_START) == "bars"
-    assert memory.shared_place(3 << 24 | SHARED_START + 100) == "ring+52"
-    assert memory.shared_place(8) == "0x8"
+    assert memory.shared.place(SHARED_START + 8) == "bars+8"
+    assert memory.shared.place(SHARED_START) == "bars"
+    assert memory.shared.place(3 << 24 | SHARED_START + 100) == "ring+52"
+    assert memory.shared.place(8) == "0x8"
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ def test_a_map_of_more_than_the_array():
     code, message = fault(
         INIT + f"@%p0 {LOAD.format(2)} [tile], [%d40, {{0, 24}}], [bar];", np.zeros(1, np.uint32), said
     )
-    assert code == "E1120" and "runs over the end of argument" in message
+    assert code == "E1120" and "run over the end of argument" in message
 
 
 def test_im2col_is_refused_before_it_runs():
