@@ -261,6 +261,8 @@ class _ModuleReader:
                     setattr(made, word, values[0])
             elif match[3] == "explicitcluster":
                 made.explicit_cluster = True
+            elif match[3] == "blocksareclusters":
+                made.blocks_are_clusters = True
         return position
 
     # what needs the whole module

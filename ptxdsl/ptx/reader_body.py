@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ptxdsl.ptx.module import (
-    Arguments,
+    TYPE_BYTES,
     Function,
     Instruction,
     Label,
@@ -20,7 +20,7 @@ from ptxdsl.ptx.module import (
 )
 from ptxdsl.ptx.reader_operands import Operands, Scope, split
 from ptxdsl.ptx.reader_text import Errors, Refused
-from ptxdsl.ptx.reader_variables import TYPE_BYTES, declaration, declarators, variable
+from ptxdsl.ptx.reader_variables import declaration, declarators, variable
 
 # Possessive throughout (`*+`): no text makes the time more than linear.
 _STATEMENT = re.compile(
@@ -332,20 +332,3 @@ class BodyReader:
             self.tables.append((label.name, labels, self.scope, start, end))
         else:
             self.prototypes.add(label.name)
-
-
-def arguments_of(instruction: Instruction) -> tuple[Arguments | None, Operand, Arguments | None]:
-    """Of a call: the results, the function and the arguments."""
-    results: Arguments | None = None
-    arguments: Arguments | None = None
-    function: Operand | None = None
-    for operand in instruction.operands:
-        if isinstance(operand, Arguments):
-            if function is None:
-                results = operand
-            else:
-                arguments = operand
-        elif function is None:
-            function = operand
-    assert function is not None  # the reader refuses a call without one
-    return results, function, arguments

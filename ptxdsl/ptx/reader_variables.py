@@ -7,18 +7,12 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.ptx.module import Symbol, Variable
+from ptxdsl.ptx.module import TYPE_BYTES, Symbol, Variable
 from ptxdsl.ptx.reader_constants import immediate, initial_bytes, integer
 from ptxdsl.ptx.reader_operands import split
 from ptxdsl.ptx.reader_text import Refused
 from ptxdsl.record import dataclass
 
-# Bytes of one element. pred and the opaque types have none.
-TYPE_BYTES = {
-    "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4,
-    "f32": 4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16, "e4m3": 1, "e5m2": 1,
-    "texref": 8, "samplerref": 8, "surfref": 8, "pred": 1,
-}  # fmt: skip
 SPACES = ("global", "const", "shared", "local", "param", "reg", "tex")
 MAX_VARIABLE = 1 << 40  # bytes; no card has more
 MAX_INITIAL = 1 << 26
@@ -50,10 +44,6 @@ class Declaration:
     align: int
     elements: int
     rest: str
-
-    @property
-    def natural_align(self) -> int:
-        return self.align or TYPE_BYTES[self.type] * max(self.elements, 1)
 
 
 @dataclass(slots=True)

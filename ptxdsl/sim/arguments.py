@@ -93,6 +93,10 @@ def check_shape(
         )
     own = _padded(kernel.reqnctapercluster) if kernel.reqnctapercluster else None
     clusters = _dimensions(cluster, "cluster") if cluster is not None else own or (1, 1, 1)
+    if kernel.explicit_cluster and cluster is None and own is None:
+        raise launch_error(SHAPE, f"kernel '{name}' wants a cluster to be given with its launch (.explicitcluster)")
+    if kernel.blocks_are_clusters:
+        raise launch_error(SHAPE, f"kernel '{name}' is launched by clusters (.blocksareclusters): not simulated")
     if own is not None and clusters != own:
         raise launch_error(
             SHAPE,

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ptxdsl.ptx.module import Address, Arguments, Instruction, Label, Operand, Register, Sink, Symbol, Variable, Vector
+from ptxdsl.ptx.module import (
+    TYPE_BYTES,
+    Address,
+    Arguments,
+    Instruction,
+    Label,
+    Operand,
+    Register,
+    Sink,
+    Symbol,
+    Variable,
+    Vector,
+)
 from ptxdsl.record import replace
 from ptxdsl.sim.inline import Flat, rename, symbol_names
-
-_WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 
 def access_of(instruction: Instruction) -> tuple[str, int, str, int] | None:
@@ -27,10 +37,6 @@ def access_of(instruction: Instruction) -> tuple[str, int, str, int] | None:
     return place.base.name, place.base.offset + place.offset, parts[-1], count
 
 
-def type_bytes(type: str) -> int:
-    return _WIDTHS.get(type.lstrip("busfx"), 0)
-
-
 def promote(flat: Flat) -> None:
     """Rewrites the accesses of ``flat.parameters``."""
     if not flat.parameters:
@@ -43,7 +49,7 @@ def promote(flat: Flat) -> None:
         access = access_of(item)
         if access is not None and access[0] in pieces:
             name, offset, type, count = access
-            width = type_bytes(type)
+            width = TYPE_BYTES.get(type, 0)
             for start in range(offset, offset + width * count, max(width, 1)):
                 if not width or width == 16 or pieces[name].setdefault(start, width) != width:
                     in_memory.add(name)
@@ -90,7 +96,7 @@ def _rewritten(item: Instruction, pieces: Mapping[str, Mapping[int, int]], flat:
         if name in pieces:
             value = item.operands[0 if load else 1]
             values = value.items if isinstance(value, Vector) else (value,)
-            width = type_bytes(type)
+            width = TYPE_BYTES[type]
             if len(values) != count:
                 return [item]
             moves = []

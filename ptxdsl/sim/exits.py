@@ -41,10 +41,9 @@ def _add(machine: Machine, found: Diagnostic) -> None:
 
 
 def _warn_in_flight(machine: Machine, cta: Cta) -> None:
-    """On the card the CTA's shared memory may be another's by then. An agent with ``harmless_at_exit`` does not touch
-    it any more."""
+    """On the card the CTA's shared memory may be another's by then."""
     for entity in _agents(machine, cta):
-        if getattr(entity.agent, "harmless_at_exit", False):
+        if entity.agent.harmless_at_exit:
             continue
         found = machine.places.diagnostic(
             IN_FLIGHT,

@@ -41,9 +41,3 @@ def load(opcode: str) -> None:
 def _load(beginning: str) -> None:
     for module in FAMILIES.get(beginning, ()):
         import_module(f"ptxdsl.sim.{module}")
-
-
-def load_all() -> None:
-    """All families: for those who list what there is."""
-    for beginning in FAMILIES:
-        _load(beginning)

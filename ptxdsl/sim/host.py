@@ -24,7 +24,8 @@ Lanes = npt.NDArray[np.bool_]
 
 
 class Group(Protocol):
-    """The lanes of one warp that stand before one host instruction. (The class itself is in ``machine``'s layer.)
+    """The lanes of one warp that stand before one host instruction. (The class itself, ``group.WarpGroup``, is above
+    the handlers.)
 
     ``read`` gives 32 values, those of inactive lanes unspecified; ``write`` writes the active lanes alone. type is a
     PTX type without dot: ``u32``/``s32``/``b32``/``f32``/``pred`` (bool) … ``b16``/``f16`` give uint16, ``b8`` uint8,
@@ -186,7 +187,8 @@ class Agent(Protocol):
     unit: what ``--schedule slow:…`` names (``tma``, ``cp.async``, ``wgmma``, ``tcgen05``). origin: the instruction.
     ``step`` does the next part of the work and says whether all is done; it is called only when ``ready``. cycles: what
     the whole work takes under the cost model (``timeline.copy_cycles``), counted from its start, or from when it
-    became ready. time: set by the machine before every step: the clock at which that step is done.
+    became ready. time: set by the machine before every step: the clock at which that step is done. harmless_at_exit:
+    it does not touch its CTA's memory any more, so that the CTA may exit.
     """
 
     unit: str
@@ -195,6 +197,8 @@ class Agent(Protocol):
     cycles: int
     time: int
 
+    @property
+    def harmless_at_exit(self) -> bool: ...
     def ready(self) -> bool: ...
     def step(self) -> bool: ...
     def describe(self) -> WaitsFor: ...

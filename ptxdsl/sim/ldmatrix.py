@@ -50,7 +50,7 @@ def _form(rows: int, registers: int, row: Array, column: Array, unpack: int = 0)
     return Form(rows, registers, places.reshape(-1).astype(np.intp), unpack)
 
 
-@lru_cache(None)
+@lru_cache(1024)
 def parse(opcode: str) -> Form | str:
     """The meaning of an ``ldmatrix`` or ``stmatrix`` opcode, or what of it is not supported."""
     parts = opcode.split(".")

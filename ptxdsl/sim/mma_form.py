@@ -100,7 +100,7 @@ class Mma:
         return 4 + (2 if self.sparse else 0) + (4 if self.scales else 0)
 
 
-@lru_cache(None)
+@lru_cache(1024)
 def parse(opcode: str) -> Mma | str:
     """The meaning of an ``mma`` opcode, or what of it is not supported."""
     _, *parts = opcode.split(".")

@@ -139,9 +139,10 @@ def _kind(opcode: str) -> str:
 class _Accesses:
     """The state spaces that a block has read and written so far.
 
-    Lanes run a block one chunk after the other. An access starts a new block where another lane could see the
+    Lanes run a block one chunk after the other. An access starts a new block where another lane could read the
     difference, so that lanes of a warp that talk through memory without a barrier see what they see on the card, where
-    they run one instruction after the other.
+    they run one instruction after the other. (Stores of several lanes to one place, one after the other, do not: which
+    of them stays is nobody's to know.)
     """
 
     _SPACES: ClassVar[dict[str, int]] = {"shared": 1, "global": 2, "const": 0, "param": 0, "local": 0}

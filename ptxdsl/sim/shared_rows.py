@@ -65,6 +65,6 @@ def _row(group: Group, address: int, size: int, write: bool) -> Array:
     return view
 
 
-@lru_cache(None)
+@lru_cache(1024)
 def _space(opcode: str) -> str:
     return "shared" if any(part.startswith("shared") for part in opcode.split(".")) else "generic"

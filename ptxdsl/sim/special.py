@@ -35,7 +35,6 @@ _VECTORS: dict[str, tuple[str, str]] = {
 }
 
 _SCALARS: dict[str, Callable[[Warp, Any], int]] = {
-    "%laneid": lambda warp, launch: 0,
     "%warpid": lambda warp, launch: warp.index,
     "%nwarpid": lambda warp, launch: len(warp.cta.warps),
     "%cluster_ctarank": lambda warp, launch: warp.cta.rank,
@@ -54,9 +53,9 @@ _SCALARS: dict[str, Callable[[Warp, Any], int]] = {
 
 def special_register(name: str, warp: Warp, launch: Any) -> Any:
     """32 values of uint64, or None where there is no such register."""
+    if name == "%laneid":
+        return LANE.astype(np.uint64)
     if name in _SCALARS:
-        if name == "%laneid":
-            return LANE.astype(np.uint64)
         return np.full(32, _SCALARS[name](warp, launch) & 0xFFFFFFFFFFFFFFFF, np.uint64)
     if name in _LANE_MASKS:
         return _LANE_MASKS[name].astype(np.uint64)

@@ -171,8 +171,7 @@ def _place(group: Group, form: Form, address: Operand, split: int, writes: bool)
     accesses = [Access(r, writes, group.instruction, group.warp) for r in _regions(form, lane, column, split)]
     for access in accesses:
         memory.require(access.region, group.instruction.opcode)
-        memory.check(access, memory.moving + memory.incomplete)
-    memory.moving += accesses
+    memory.move(accesses)
     if group.machine.watch is not None:
         how: How = "write" if writes else "read"
         for region in (access.region for access in accesses):

@@ -40,6 +40,7 @@ class Work:
     """
 
     unit = "tcgen05"
+    harmless_at_exit = False
 
     def __init__(self, group: Group, cycles: int) -> None:
         self.machine: Machine = group.machine

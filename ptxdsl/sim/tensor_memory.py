@@ -12,6 +12,7 @@ generation of TensorCore operations".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,10 +165,12 @@ class TensorMemory:
                 f"{what}: column {first} of {_region_text(region)} is not allocated; {self.owned()}",
             )
 
-    def move(self, access: Access) -> None:
-        """``ld`` or ``st``: checked against what is not waited for or not complete, and remembered. Raises Fault."""
-        self.check(access, self.moving + self.incomplete)
-        self.moving.append(access)
+    def move(self, accesses: Sequence[Access]) -> None:
+        """One ``ld`` or ``st``: checked against what is not waited for or not complete, and remembered. Raises
+        Fault."""
+        for access in accesses:
+            self.check(access, self.moving + self.incomplete)
+        self.moving += accesses
 
     def queue(self, access: Access) -> None:
         """Work that is carried out later, in order with its like: checked against ``ld`` and ``st`` not waited for."""

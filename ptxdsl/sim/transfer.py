@@ -72,6 +72,8 @@ class Transfer:
 class After:
     """An agent of one step that comes when some transfers are done: an arrival that tracks them."""
 
+    harmless_at_exit = False
+
     __slots__ = ("_act", "_transfers", "cta", "cycles", "origin", "time", "unit")
 
     def __init__(self, unit: str, group: Group, transfers: list[Transfer], act: Callable[[int], None]) -> None:

@@ -47,6 +47,7 @@ class Product:
     """
 
     unit = "wgmma"
+    harmless_at_exit = False
 
     def __init__(
         self,

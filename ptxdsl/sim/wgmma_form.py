@@ -130,7 +130,7 @@ def _form(
     return Form(n, k, TYPES[a], TYPES[b], d_type, saturate, sparse, a_mn, b_mn)
 
 
-@lru_cache(None)
+@lru_cache(1024)
 def parse(opcode: str) -> Form | str:
     """The meaning of a ``wgmma.mma_async`` opcode (both matrices K-major), or what of it is not supported."""
     parts = opcode.split(".")

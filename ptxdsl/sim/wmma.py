@@ -100,7 +100,7 @@ def _shape(parts: list[str]) -> Shape | None:
     return None
 
 
-@lru_cache(None)
+@lru_cache(1024)
 def parse_transfer(opcode: str) -> Transfer | str:
     """The meaning of a ``wmma.load`` or ``wmma.store`` opcode, or what of it is not supported."""
     parts = opcode.split(".")
@@ -128,7 +128,7 @@ def parse_transfer(opcode: str) -> Transfer | str:
     return Transfer(rows, columns, bits, fragment, layouts[0] == "row", space)
 
 
-@lru_cache(None)
+@lru_cache(1024)
 def parse_mma(opcode: str) -> Mma | str:
     """The meaning of a ``wmma.mma`` opcode, or what of it is not supported."""
     parts = opcode.split(".")[2:]

@@ -194,7 +194,9 @@ def test_functions_and_their_directives() -> None:
     assert [(v.name, v.space, v.type, v.shape, v.size) for v in k.parameters] == [
         ("p", "param", "u64", (), 8), ("map", "param", "b8", (128,), 128)
     ]  # fmt: skip
-    assert (k.is_kernel, k.extern, k.explicit_cluster, k.reqnctapercluster) == (True, False, True, (2, 1, 1))
+    assert (k.is_kernel, k.extern, k.reqnctapercluster) == (True, False, (2, 1, 1))
+    assert (k.explicit_cluster, k.blocks_are_clusters) == (True, True)
+    assert (f.explicit_cluster, f.blocks_are_clusters) == (False, False)
     assert (k.reqntid, k.maxntid, k.minnctapersm, k.maxnreg) == ((128, 2), (1024,), 1, 64)
     assert functions["also_f"] is f
     assert functions["g"].extern

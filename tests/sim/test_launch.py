@@ -36,6 +36,8 @@ EMPTY = kernel("ret;")
             "is declared for at most 64 threads a block (.maxntid); block (96, 1, 1) has 96",
         ),
         (".reqnctapercluster 2", {"grid": 4, "cluster": 4}, "has clusters of (2, 1, 1) CTAs (.reqnctapercluster)"),
+        (".explicitcluster", {}, "wants a cluster to be given with its launch (.explicitcluster)"),
+        (".reqntid 32 .reqnctapercluster 2 .blocksareclusters", {"grid": 2}, "is launched by clusters"),
         (".reqnctapercluster 2", {"grid": 3}, "grid.x is 3, not a multiple of the cluster's 2"),
         ("", {"shared_bytes": 300_000}, "300000 bytes of dynamic shared memory are given"),
         ("", {"shared_bytes": -1}, "dynamic shared memory is -1 bytes; it must not be negative"),

@@ -176,7 +176,7 @@ def test_exited_warps_and_lanes_do_not_hold_a_barrier() -> None:
         (
             "st.global.u32 [$out+400], %r1;",
             "E1120",
-            "4 bytes at address 0x700000010190 lies just past the end of argument 0",
+            "4 bytes at address 0x700000010190 lie just past the end of argument 0",
         ),
         ("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [$out+4];", "E1121", "is not a multiple of the 16 bytes"),
         ("ld.u32 %r1, [8];", "E1120", "a null pointer plus 8"),

@@ -5,10 +5,9 @@ Source: PTX ISA, "Data Movement and Conversion Instructions": ld, st, ldu, cvta,
 
 from __future__ import annotations
 
-from ptxdsl.ptx.module import Address, Instruction, Operand, Sink, Symbol, Vector
+from ptxdsl.ptx.module import TYPE_BYTES, Address, Instruction, Operand, Sink, Symbol, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import (
-    CTA,
     GLOBAL_BASE,
     GRANULE_SHIFT,
     LAUNCH,
@@ -26,11 +25,11 @@ from ptxdsl.sim.translate.lanes import LaneEmitter
 from ptxdsl.sim.translate.runtime_pointers import FENCE, WRITE
 from ptxdsl.sim.translate.special import broadcast
 
-TYPE_BITS = {
-    "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16,
-    "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32,
-    "b64": 64, "u64": 64, "s64": 64, "f64": 64, "b128": 128,
-}  # fmt: skip
+# Types that memory is accessed by.
+TYPES = frozenset((
+    *(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)), "f16", "bf16", "f32", "f64", "f16x2", "bf16x2",
+    "b128",
+))  # fmt: skip
 _SPACES = {
     "global": "global", "const": "global", "param": "global", "param::entry": "global",
     "shared": "shared", "shared::cta": "shared", "shared::cluster": "cluster", "local": "local",
@@ -56,7 +55,7 @@ class Access:
 
     @property
     def bits(self) -> int:
-        return TYPE_BITS[self.type]
+        return 8 * TYPE_BYTES[self.type]
 
     @property
     def bytes(self) -> int:
@@ -76,7 +75,7 @@ def parse(instruction: Instruction) -> Access:
             count = int(part[1])
         elif part not in _IGNORED and not part.startswith(_CACHE):
             rest.append(part)
-    if parts[-1] not in TYPE_BITS:
+    if parts[-1] not in TYPES:
         raise Unsupported(f"type .{parts[-1]}")
     return Access(space, parts[-1], count, tuple(rest))
 
@@ -114,7 +113,7 @@ def row(e: LaneEmitter, number: int, bits: int) -> str:
 
 def integer_type(type: str) -> str:
     """The type as whose bits a value is moved: signs are kept, floats are bits."""
-    return type if type[0] == "s" else f"b{TYPE_BITS[type]}"
+    return type if type[0] == "s" else f"b{8 * TYPE_BYTES[type]}"
 
 
 def elements(access: Access, operand: Operand) -> tuple[Operand, ...]:
@@ -327,6 +326,3 @@ def _two(instruction: Instruction) -> tuple[Operand, Operand]:
     if len(instruction.operands) != 2:
         raise Unsupported("two operands are wanted")
     return instruction.operands[0], instruction.operands[1]
-
-
-RANK_FIELD = offset(CTA, "rank")

@@ -48,6 +48,14 @@ ELEMENTS = {
 }  # fmt: skip
 
 
+FLOATS = {"float": 32, "double": 64}  # LLVM's floating-point types, and their bits
+
+
+def element_bits(element: str) -> int:
+    """Bits of an element type of LLVM."""
+    return FLOATS.get(element) or int(element[1:])
+
+
 def vector(element: str) -> str:
     """``<8 x i32>`` of ``i32``."""
     return f"<{WIDTH} x {element}>"
@@ -96,13 +104,16 @@ class Emitter(Protocol):
 Emit = Callable[[Emitter, Instruction], None]
 
 
-def splat(element: str, value: int) -> str:
-    """A constant vector; of ``float`` and ``double`` the value is the bits."""
+def constant(element: str, bits: int) -> str:
+    """The text of a constant with these bits, without its type."""
+    bits &= (1 << element_bits(element)) - 1
+    if element in FLOATS:
+        return f"bitcast (i{FLOATS[element]} {bits} to {element})"
     if element == "i1":
-        return f"splat (i1 {'true' if value & 1 else 'false'})"
-    if element == "float":
-        return f"splat (float bitcast (i32 {value & 0xFFFFFFFF} to float))"
-    if element == "double":
-        return f"splat (double bitcast (i64 {value & 0xFFFFFFFFFFFFFFFF} to double))"
-    bits = int(element[1:])
-    return f"splat ({element} {value & ((1 << bits) - 1)})"
+        return "true" if bits else "false"
+    return str(bits)
+
+
+def splat(element: str, bits: int) -> str:
+    """A constant vector."""
+    return f"splat ({element} {constant(element, bits)})"

@@ -8,9 +8,9 @@ import numpy as np
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Pair, Register, Sink, Symbol, Vector
 from ptxdsl.sim.symbols import Symbols
-from ptxdsl.sim.translate.emitter import ELEMENTS, WIDTH, Unsupported, splat, vector
-from ptxdsl.sim.translate.slots import FLOATS, Slot, element_bits, register_bits
-from ptxdsl.sim.translate.special import SPECIAL
+from ptxdsl.sim.translate.emitter import ELEMENTS, FLOATS, WIDTH, Unsupported, element_bits, splat, vector
+from ptxdsl.sim.translate.slots import Slot, register_bits
+from ptxdsl.sim.translate.special import SPECIAL, broadcast
 
 _SIGNED = frozenset(("s8", "s16", "s32"))
 # The code generator's time grows with the square of the loads in one block of LLVM's.
@@ -321,10 +321,7 @@ class LaneEmitter:
             raise Unsupported(f"the address of {operand.name}, which is no variable")
         address = splat("i64", place.address + operand.offset)
         if place.variable.space == "shared":
-            rank = self.do(f"insertelement {vector('i64')} poison, i64 %rank_base, i64 0")
-            lanes = f"<{WIDTH} x i32> zeroinitializer"
-            rank = self.do(f"shufflevector {vector('i64')} {rank}, {vector('i64')} poison, {lanes}")
-            return self.do(f"add {vector('i64')} {rank}, {address}")
+            return self.do(f"add {vector('i64')} {broadcast(self, '%rank_base', 'i64')}, {address}")
         return address
 
     def address(self, operand: Operand) -> str:

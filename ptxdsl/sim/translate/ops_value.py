@@ -10,9 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
-from ptxdsl.sim.translate.emitter import WIDTH
+from ptxdsl.sim.translate.emitter import FLOATS, WIDTH, constant, element_bits
 
-FLOATS = {"float": 32, "double": 64}
 Number = int | float
 
 
@@ -24,10 +23,6 @@ class Code(Protocol):
     def define(self, name: str, text: str) -> None: ...
 
 
-def element_bits(element: str) -> int:
-    return FLOATS.get(element) or int(element[1:])
-
-
 def bits_of(element: str, value: Number) -> int:
     """The bits of a constant of the element type."""
     if element == "float":
@@ -35,15 +30,6 @@ def bits_of(element: str, value: Number) -> int:
     if element == "double":
         return int(struct.unpack("<Q", struct.pack("<d", value))[0])
     return int(value) & ((1 << element_bits(element)) - 1)
-
-
-def constant(element: str, bits: int) -> str:
-    """The text of a constant with these bits, without its type."""
-    if element in FLOATS:
-        return f"bitcast (i{FLOATS[element]} {bits} to {element})"
-    if element == "i1":
-        return "true" if bits & 1 else "false"
-    return str(bits & ((1 << element_bits(element)) - 1))
 
 
 class Lanes:
@@ -276,7 +262,7 @@ class Body:
 Build = Callable[..., Lanes]
 
 # What a name stands for in every kernel: the definitions, and the type of the result.
-_made: dict[tuple[str, int], tuple[dict[str, str], str, int]] = {}
+_made: dict[str, tuple[dict[str, str], str, int]] = {}
 
 
 def function(name: str, build: Build, *arguments: Lanes) -> Lanes:
@@ -308,7 +294,7 @@ def lane_by_lane(name: str, build: Build, *arguments: Lanes) -> Lanes:
 
 def _define(code: Code, name: str, build: Build, types: list[tuple[str, int]]) -> Lanes:
     """Defines a function; gives a value of its result's type."""
-    known = _made.get((name, WIDTH))
+    known = _made.get(name)
     if known is None:
         body = Body()
         result = build(*(Lanes(body, element, f"%a{i}", count) for i, (element, count) in enumerate(types)))
@@ -316,7 +302,7 @@ def _define(code: Code, name: str, build: Build, types: list[tuple[str, int]]) -
         lines = [f"define internal {result.type} @{name}({parameters}) noinline nounwind {{"]
         lines += [*body.lines, f"  ret {result.typed}", "}", ""]
         known = ({**body.definitions, name: "\n".join(lines)}, result.element, result.count)
-        _made[name, WIDTH] = known
+        _made[name] = known
     definitions, element, count = known
     for each, text in definitions.items():
         code.define(each, text)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ptxdsl.sim.translate.runtime_fields import splat32
+
 _IOTA = "<" + ", ".join(f"i32 {i}" for i in range(32)) + ">"
 V = "<32 x i32>"
 
@@ -18,13 +20,6 @@ def _blend(pointer: str, value: str, key: str, type: str = V) -> str:
         f"%{key}.old = load {type}, ptr {pointer}, align 4\n"
         f"  %{key}.new = select <32 x i1> %exec.v, {type} {value}, {type} %{key}.old\n"
         f"  store {type} %{key}.new, ptr {pointer}, align 4"
-    )
-
-
-def _splat(result: str, value: str) -> str:
-    return (
-        f"%{result}.in = insertelement {V} poison, i32 {value}, i64 0\n"
-        f"  %{result} = shufflevector {V} %{result}.in, {V} poison, {V} zeroinitializer"
     )
 
 
@@ -98,7 +93,7 @@ define void @rt.vote_{mode}(i32 %exec, ptr %d, ptr %a) {{
   %said.bits = bitcast <32 x i1> %said.v to i32
   %yes = and i32 %said.bits, %exec
   {_VOTES[mode]}
-  {_splat("result", "%value")}
+  {splat32("result", "%value")}
   {_blend("%d", "%result", "r")}
   ret void
 }}"""
@@ -144,8 +139,8 @@ define void @rt.match_all_{bits}(i32 %exec, ptr %d, ptr %p, ptr %a) {{
   %is = icmp eq i32 %equal, %exec
   %members = select i1 %is, i32 %exec, i32 0
   %truth = sext i1 %is to i32
-  {_splat("result", "%members")}
-  {_splat("said", "%truth")}
+  {splat32("result", "%members")}
+  {splat32("said", "%truth")}
   {_blend("%d", "%result", "r")}
   {_blend("%p", "%said", "q")}
   ret void
@@ -205,7 +200,7 @@ each:
   %more = icmp ne i32 %left.next, 0
   br i1 %more, label %each, label %done
 done:
-  {_splat("result", "%next")}
+  {splat32("result", "%next")}
   {_blend("%d", "%result", "r")}
   ret void
 }}"""
@@ -216,7 +211,7 @@ def _elect() -> str:
 define void @rt.elect(i32 %exec, ptr %d, ptr %p) {{
   %exec.v = bitcast i32 %exec to <32 x i1>
   %leader = call i32 @llvm.cttz.i32(i32 %exec, i1 false)
-  {_splat("result", "%leader")}
+  {splat32("result", "%leader")}
   %is = icmp eq {V} %result, {_IOTA}
   %said = sext <32 x i1> %is to {V}
   {_blend("%d", "%result", "r")}
@@ -230,7 +225,7 @@ def _set() -> str:
     return f"""
 define void @rt.set(i32 %exec, ptr %d, i32 %value) {{
   %exec.v = bitcast i32 %exec to <32 x i1>
-  {_splat("result", "%value")}
+  {splat32("result", "%value")}
   {_blend("%d", "%result", "r")}
   ret void
 }}"""

@@ -8,6 +8,8 @@ loop gives way to the next one (a lane that spins on a lock that another lane of
 
 from __future__ import annotations
 
+from functools import cache
+
 from ptxdsl.sim.layout import (
     ALL_STOPPED,
     BAD_ADDRESS,
@@ -28,6 +30,7 @@ NOBODY = 0x7FFFFFFF  # `others` where there are none
 DISPATCH = -1  # what a part of a kernel returns when the next group is to be chosen
 
 
+@cache
 def _functions() -> dict[str, str]:
     return {
         # Called when the machine calls: what is left from last time is forgotten.
@@ -310,11 +313,6 @@ done:
     }
 
 
-_table: dict[str, str] = {}
-
-
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    if not _table:
-        _table.update(_functions())
-    return _table.get(name)
+    return _functions().get(name)

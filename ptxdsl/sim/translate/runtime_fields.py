@@ -73,6 +73,7 @@ def set_lanes(name: str, lanes: str, value: str, key: str) -> str:
 
 
 def splat32(result: str, value: str) -> str:
+    """IR for an i32 in all lanes of a warp."""
     return (
         f"%{result}.in = insertelement <32 x i32> poison, i32 {value}, i64 0\n"
         f"  %{result} = shufflevector <32 x i32> %{result}.in, <32 x i32> poison, <32 x i32> zeroinitializer"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ptxdsl.sim.layout import BAD_MEMBERS, EXITED
 from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat32, store
 
 
+@cache
 def _functions() -> dict[str, str]:
     return {
         # The guard of a collective is true in lanes %t of the group alone: its others go on to block %next.
@@ -107,11 +110,6 @@ wait:
     }
 
 
-_table: dict[str, str] = {}
-
-
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    if not _table:
-        _table.update(_functions())
-    return _table.get(name)
+    return _functions().get(name)

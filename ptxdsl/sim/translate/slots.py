@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ptxdsl.record import dataclass
-from ptxdsl.sim.translate.emitter import ELEMENTS, Unsupported
-
-FLOATS = {"float": ("i32", 32), "double": ("i64", 64)}
+from ptxdsl.sim.translate.emitter import ELEMENTS, Unsupported, element_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +33,6 @@ def register_bits(type: str) -> int:
     if element is None:
         raise Unsupported(f"registers of type .{type}")
     return max(element_bits(element), 16)
-
-
-def element_bits(element: str) -> int:
-    """Bits of an element type of LLVM."""
-    known = FLOATS.get(element)
-    return known[1] if known is not None else int(element[1:])
 
 
 def lay_out_slots(registers: Mapping[str, str], names: list[str]) -> tuple[dict[str, Slot], int]:
