@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.sim.host import Group, handles
-from ptxdsl.sim.tensor_map import TENSOR_MAP_BYTES, Words
+from ptxdsl.sim.tensor_map_bytes import TENSOR_MAP_BYTES, Words
 
 _ALIGNMENT = 64
 FIELDS = (

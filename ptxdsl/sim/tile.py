@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import Fault
 from ptxdsl.sim.swizzle import SWIZZLES, swizzled
-from ptxdsl.sim.tensor_map import INTERLEAVES, Description
+from ptxdsl.sim.tensor_description import INTERLEAVES, Description
 
 Array = npt.NDArray[Any]
 # The bytes of global memory at an address, to be read or written in place.

@@ -19,7 +19,8 @@ from ptxdsl.sim.cta import lane_numbers
 from ptxdsl.sim.host import Fault, Group, handles
 from ptxdsl.sim.mbarrier import shared_address
 from ptxdsl.sim.reductions import OPERATIONS, STORAGE, reduce
-from ptxdsl.sim.tensor_map import TENSOR_MAP_BYTES, Description, decode
+from ptxdsl.sim.tensor_description import Description
+from ptxdsl.sim.tensor_map_bytes import TENSOR_MAP_BYTES, decode
 from ptxdsl.sim.tile import (
     SHARED_ALIGNMENT,
     Reduce,

@@ -10,7 +10,7 @@ from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.host_arguments import HostPacker
 from ptxdsl.cuda.host_copies import Copies
 from ptxdsl.signature import KernelSignature, TensorMapParam
-from ptxdsl.sim import tensor_map
+from ptxdsl.sim.tensor_map_bytes import decode
 
 MAP = KernelSignature("k", (TensorMapParam("m"),))
 
@@ -30,7 +30,7 @@ def refusal(call):
 def test_a_map_on_the_device_has_the_arrays_address(dtype, typestr, name):
     array = DeviceArray(0x7F00_0000_1000, typestr, (64, 128))
     made = TensorMap(array, (8, 16), swizzle="64B" if dtype == "float32" else "none", l2_promotion="128B")
-    said = tensor_map.decode(made.data)
+    said = decode(made.data)
     assert (said.data_type, said.address, said.dims, said.box) == (name, 0x7F00_0000_1000, (128, 64), (16, 8))
     assert said.strides == (128 * np.dtype(dtype).itemsize,)
     host = TensorMap(np.zeros((64, 128), dtype), (8, 16), swizzle=said.swizzle, l2_promotion="128B")
@@ -40,12 +40,12 @@ def test_a_map_on_the_device_has_the_arrays_address(dtype, typestr, name):
 
 def test_tensors(tensor):
     made = TensorMap(tensor(0x4000, "bfloat16", (64, 64)), (16, 64), swizzle="128B")
-    said = tensor_map.decode(made.data)
+    said = decode(made.data)
     assert (said.data_type, said.strides, said.swizzle) == ("bf16", (128,), "128B")
     strided = DeviceArray(0x4000, "<f4", (16, 16), strides=(1024, 4))
-    assert tensor_map.decode(TensorMap(strided, (4, 4)).data).strides == (1024,)
+    assert decode(TensorMap(strided, (4, 4)).data).strides == (1024,)
     part = TensorMap(DeviceArray(0x4000, "<u2", (4096,)), (8, 64), shape=(32, 128), strides=(256, 2), data_type="bf16")
-    assert tensor_map.decode(part.data).dims == (128, 32)
+    assert decode(part.data).dims == (128, 32)
 
 
 Array = DeviceArray

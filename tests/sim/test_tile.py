@@ -13,7 +13,7 @@ from ptxdsl.sim.host import Fault
 from ptxdsl.sim.mbarrier_word import pack
 from ptxdsl.sim.reductions import STORAGE, reduce
 from ptxdsl.sim.swizzle import SWIZZLES, swizzled
-from ptxdsl.sim.tensor_map import Description
+from ptxdsl.sim.tensor_description import Description
 
 CARD = json.loads((Path(__file__).parent / "data" / "tensor_maps.json").read_text())
 CARD_ASYNC = json.loads((Path(__file__).parent / "data" / "async.json").read_text())
