@@ -10,16 +10,26 @@ from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.tensor_map_bytes import TENSOR_MAP_BYTES, Words
 
 _ALIGNMENT = 64
-FIELDS = (
-    "global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype",
-    "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode",
-)  # fmt: skip
+# Fields, and how many of each a map has.
+FIELDS = {
+    "global_address": 1, "rank": 1, "box_dim": 5, "global_dim": 5, "global_stride": 4, "element_stride": 5,
+    "elemtype": 1, "interleave_layout": 1, "swizzle_mode": 1, "swizzle_atomicity": 1, "fill_mode": 1,
+}  # fmt: skip
+# How many values those have that are chosen by number.
+CHOICES = {
+    "rank": 5, "elemtype": 16, "interleave_layout": 3, "swizzle_mode": 5, "swizzle_atomicity": 4, "fill_mode": 2,
+}  # fmt: skip
 
 
 def _unsupported(instruction: Instruction) -> str | None:
     parts = instruction.parts
     if parts[2] != "tile" or parts[3] not in FIELDS:
         return f"{instruction.opcode}: tensormap.replace.tile of " + ", ".join(FIELDS)
+    _, *ordinal, _ = instruction.operands
+    if bool(ordinal) != (FIELDS[parts[3]] > 1):
+        return f"{parts[3]} takes {'a number of its dimension and ' * (not ordinal)}a value"
+    if ordinal and not (isinstance(ordinal[0], Immediate) and 0 <= ordinal[0].value < FIELDS[parts[3]]):
+        return f"{parts[3]} of a dimension that is not 0 to {FIELDS[parts[3]] - 1}"
     return None
 
 
@@ -35,6 +45,8 @@ def replace(group: Group) -> None:
     values = group.values(rest[-1], "u64" if parts[-1] == "b64" else "u32")
     space = parts[4] if parts[4] in ("global", "shared", "shared::cta") else "generic"
     for address, value in zip(group.values(address_operand, "u64"), values, strict=True):
+        if value >= CHOICES.get(field, value + 1):
+            raise group.fault("E1153", f"tensormap.replace of {field} by {value}: 0 to {CHOICES[field] - 1} exist")
         data = group.machine.memory.view(group.cta, space, address, TENSOR_MAP_BYTES, write=True, align=_ALIGNMENT)
         words = Words(data.tobytes())
         words.replace(field, ordinal, value)

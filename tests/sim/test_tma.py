@@ -246,6 +246,26 @@ def test_maps_of_element_types_that_numpy_lacks():
 
 # What is wrong
 
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ("elemtype.global.b1024.b32 [%d0], 16", "E1153", "elemtype by 16: 0 to 15 exist"),
+        ("rank.global.b1024.b32 [%d0], 5", "E1153", "rank by 5: 0 to 4 exist"),
+        ("box_dim.global.b1024.b32 [%d0], 5, 1", "E1110", "of a dimension that is not 0 to 4"),
+        ("global_stride.global.b1024.b64 [%d0], 4, 16", "E1110", "of a dimension that is not 0 to 3"),
+        ("box_dim.global.b1024.b32 [%d0], 1", "E1110", "box_dim takes a number of its dimension and a value"),
+        ("rank.global.b1024.b32 [%d0], 1, 1", "E1110", "rank takes a value"),
+    ],
+)
+def test_a_map_cannot_be_changed_to_what_does_not_exist(change, code, words):
+    try:
+        (found,) = run(f"tensormap.replace.tile.{change};", np.zeros(128, np.uint8)).diagnostics
+    except CompileError as problem:
+        (found,) = problem.diagnostics
+    assert found.code == code and words in found.message
+
+
 ARRAY = np.zeros((32, 64), np.uint16)
 ONE = "@!%p0 bra END;\n"
 MISUSE = {
