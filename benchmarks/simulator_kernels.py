@@ -119,8 +119,8 @@ TURN:
 	mad.lo.u32 %r16, %r13, 8, %r10;
 	shl.b32 %r17, %r12, 6;
 	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r16], 40960;
-	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r14], [%ma, {{%r17, %r3}}], [%r16];
-	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r15], [%mb, {{%r17, %r2}}], [%r16];
+	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r14],[%ma, {{%r17,%r3}}], [%r16];
+	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r15],[%mb, {{%r17,%r2}}], [%r16];
 WAIT:
 	mbarrier.try_wait.parity.shared::cta.b64 %q, [%r11], %r8;
 	@!%q bra WAIT;

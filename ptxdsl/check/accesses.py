@@ -63,7 +63,7 @@ class Spaces(Generic[T]):
         return cells
 
     def tensor(self, cta: Cta) -> T:
-        """A word is a column of 16 lanes (less than that no two units can have for themselves); see ``tensor_words``."""
+        """A word is a column of 16 lanes: less than that no two units can have for themselves. See ``tensor_words``."""
         cells = self.tensor_cells.get(cta)
         if cells is None:
             cells = self.tensor_cells[cta] = self.make(("tensor", cta.linear), 4 * _GRANULES * _COLUMNS, True)

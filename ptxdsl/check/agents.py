@@ -95,12 +95,12 @@ class Shape:
         return False
 
     def collective(self, branch: Branch) -> Op | None:
-        """A collective in a branch, or anywhere where the branch ends the thread."""
+        """A collective in a branch, or behind one that some threads leave early."""
         for arm in (branch.then, branch.orelse):
             for node in walk(arm):
                 if isinstance(node, Op) and node.kind in _COLLECTIVE:
                     return node
-        if any(isinstance(node, Return) for arm in (branch.then, branch.orelse) for node in walk(arm)):
+        if any(isinstance(node, (Return, Jump)) for arm in (branch.then, branch.orelse) for node in walk(arm)):
             for node in walk(self.kernel.program):
                 if isinstance(node, Op) and node.kind in _COLLECTIVE and node.span.start > branch.span.start:
                     return node

@@ -13,7 +13,7 @@ from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import LARGE_TRIP
 from ptxdsl.check.expressions import Expressions, Function
-from ptxdsl.check.facts import parts
+from ptxdsl.check.facts import Outcome, parts
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
@@ -169,8 +169,8 @@ class Head(Step):
                 settled = state.facts.at_most(terms, constant - at - 1, self.falling, around, ordinal, threshold)
             else:
                 settled = state.facts.at_least(terms, at - constant + 1, self.rates, around, ordinal, threshold)
-            if type(settled) is not int:
-                context.asked = (self, agent, None, settled)
+            if not isinstance(settled, int):
+                context.asked = (self, agent, None, [o for o in settled if not _negative(o)] or settled)
                 return ASK
             more = settled
         elif not isinstance(at, (int, Sum)) or not isinstance(stop, (int, Sum)):
@@ -184,6 +184,14 @@ class Head(Step):
         if more is None:
             return ASK
         return self.number + 1 if more else self.target
+
+
+def _negative(outcome: Outcome) -> bool:
+    """Whether a parameter of the kernel would be negative: of trip counts that is not asked."""
+    if len(outcome.terms) != 1 or outcome.terms[0][1] != 1 or outcome.bounds.high >= 0:
+        return False
+    atom = outcome.terms[0][0]
+    return atom.op == "symbol" and "#" in str(atom.name)
 
 
 class Next(Step):

@@ -145,7 +145,8 @@ class _Search:
                 context.holders += 1
                 expressions = Expressions(block, mask, self.counters, self.symbols, known)
                 flatten(context, agent, expressions, program)
-        self.normal = Normal(self.counters, self.symbols, [agent.variables for agent in context.agents])
+        outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
+        self.normal = Normal(self.counters, self.symbols, [agent.variables for agent in context.agents], outermost)
 
     def first(self) -> State:
         state = State()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,14 @@ def verdicts(module: tir.Module, block: tuple[int, int, int] | None = None) -> l
 
     found = []
     for kernel in module.kernels:
-        verdict = checked(kernel_model(kernel), block)
+        try:
+            verdict = checked(kernel_model(kernel), block)
+        except Exception as defect:
+            # The checker's own failure must not keep a kernel from being compiled; nothing is proved then.
+            if os.environ.get("PTXDSL_DEBUG") == "1":
+                raise
+            why = f"the checker failed on this kernel, please report it ({type(defect).__name__})"
+            verdict = Verdict(kernel.name, UNPROVED, block or (0, 0, 0), True, (_reason(kernel.span, why),))
         if verdict is not None:
             found.append(verdict)
     return found

@@ -133,9 +133,19 @@ class State:
 class Normal:
     """Finds the normal form of states: counters of a group moved back together by a multiple of the period."""
 
-    def __init__(self, counters: Counters, symbols: Symbols, variables: Sequence[Sequence[int]]) -> None:
-        """variables: those that each agent's program looks at."""
+    def __init__(
+        self,
+        counters: Counters,
+        symbols: Symbols,
+        variables: Sequence[Sequence[int]],
+        loops: Sequence[Iterable[tuple[int, int, int]]],
+    ) -> None:
+        """variables: those that each agent's program looks at. loops: its outermost ones: group, counter, ordinal."""
         self.counters = counters
+        self.outermost: dict[tuple[int, int], list[tuple[int, int]]] = {}  # by group and ordinal: agents' counters
+        for agent, own_loops in enumerate(loops):
+            for outer, counter, ordinal in own_loops:
+                self.outermost.setdefault((outer, ordinal), []).append((agent, counter))
         self.symbols = symbols
         self._shifted: dict[tuple[Any, Any], Any] = {}
         self.plain: list[tuple[int, int]] = []
@@ -154,10 +164,10 @@ class Normal:
     def key(self, state: State) -> tuple[Any, ...]:
         self._prune(state)
         shifts = self._shifts(state)
-        environments = []
+        environments: list[Any] = []
         all_of = state.environments
         for agent, v in self.plain:
-            value = all_of[agent][v]
+            value: Any = all_of[agent][v]
             environments.append(value if type(value) is int or value is None else self.shifted(value, shifts))
         for agent, v, rates in self.counting:
             value = all_of[agent][v]
@@ -259,7 +269,7 @@ class Normal:
             del moving[key]
 
     def _is_stale(self, state: State, key: Key, bounds: Bounds) -> bool:
-        terms, around, _ = key
+        terms, around, ordinal = key
         if around:
             group, value, _ = around[0]
             return self._beyond(state, group, value)
@@ -271,7 +281,14 @@ class Normal:
                     if any(self._beyond(state, group, at * turns // growth) for group, turns, growth in rates):
                         return True
                 groups |= moving_groups(atom)
-        return bool(groups) and all(self._beyond(state, g, 1 << 60) for g in groups)
+        return bool(groups) and all(self._left(state, g, ordinal) for g in groups)
+
+    def _left(self, state: State, group: int, ordinal: int) -> bool:
+        """Whether all agents have left their outermost loop of a group, the one of that number."""
+        loops = self.outermost.get((group, ordinal))
+        if loops is None:
+            return self._beyond(state, group, 1 << 60)
+        return all(state.environments[agent][counter] is LEFT for agent, counter in loops)
 
     def _beyond(self, state: State, group: int, value: int) -> bool:
         """Whether all agents have passed a turn of their loops of a group, or have none."""

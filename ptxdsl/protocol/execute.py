@@ -7,7 +7,7 @@ it is given, not on when.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from zlib import crc32
 
 from ptxdsl.effects import Kind
@@ -63,11 +63,45 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Accesses:
-    """Shared memory that a thread touches between two operations: (array, byte, whether asynchronously) of each."""
+class Bytes:
+    """Bytes of an array (None: none that is known) from start to end; asynchronous: touched by the async proxy."""
 
-    reads: frozenset[tuple[str | None, int, bool]]
-    writes: frozenset[tuple[str | None, int, bool]]
+    array: str | None
+    asynchronous: bool
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """Shared memory that a thread touches between two operations; pieces do not overlap and are in order."""
+
+    reads: tuple[Bytes, ...]
+    writes: tuple[Bytes, ...]
+
+
+NOTHING = Accesses((), ())
+
+
+def merged(pieces: Iterable[Bytes]) -> tuple[Bytes, ...]:
+    """The same bytes in as few pieces as can be."""
+    found: list[Bytes] = []
+    for piece in sorted(pieces, key=lambda b: (b.array or "", b.asynchronous, b.start)):
+        last = found[-1] if found else None
+        if (
+            last is None
+            or (last.array, last.asynchronous) != (piece.array, piece.asynchronous)
+            or piece.start > last.end
+        ):
+            found.append(piece)
+        elif piece.end > last.end:
+            found[-1] = Bytes(last.array, last.asynchronous, last.start, piece.end)
+    return tuple(found)
+
+
+def covers(whole: tuple[Bytes, ...], part: tuple[Bytes, ...]) -> bool:
+    """Whether all bytes of the part are among those of the whole; both merged."""
+    return merged((*whole, *part)) == whole
 
 
 _KINDS_OF_ACCESS = frozenset((Kind.READ, Kind.WRITE, Kind.ATOMIC))
@@ -84,10 +118,12 @@ class Thread:
         self.inputs = inputs
         self.variables: dict[int, int | None] = {}
         self.events: list[Event | Accesses] = []
-        self.reads: set[tuple[str | None, int, bool]] = set()
-        self.writes: set[tuple[str | None, int, bool]] = set()
+        self.reads: list[Bytes] = []
+        self.writes: list[Bytes] = []
         self.turns = 0
         self.arrays = {array.base >> ARRAY_SHIFT: array for array in kernel.arrays}
+        self.settled: dict[Expr, int | None] = {}  # values of what has no variables in it
+        self.moving: dict[Expr, bool] = {}
 
     def run(self) -> list[Event | Accesses]:
         """What the thread does. Raises Undetermined."""
@@ -158,8 +194,7 @@ class Thread:
     def _operation(self, op: Op) -> None:
         proxy = op.what.proxy == "async"
         for places, into in ((op.reads, self.reads), (op.writes, self.writes)):
-            for place in places:
-                into.update(self._bytes(place, proxy))
+            into.extend(self._bytes(place, proxy) for place in places)
         if op.kind in _KINDS_OF_ACCESS:
             return
         if op.kind is Kind.WARP_SYNC and op.name.partition(".")[0].partition("_")[0] in _COLLECTIVE_OPS:
@@ -192,29 +227,38 @@ class Thread:
         value = self.value(expr)
         return "?" if value is None else value & 0xFFFFFFFF
 
-    def _bytes(self, place: Place, proxy: bool) -> Iterator[tuple[str | None, int, bool]]:
+    def _bytes(self, place: Place, proxy: bool) -> Bytes:
         address = None if place.address is None else self.value(place.address)
         width = self.value(place.width) if isinstance(place.width, Expr) else place.width
         if address is None:
-            yield None, 0, proxy
-            return
+            return Bytes(None, proxy, 0, 1)
         where = self.where(address)
         name = where.array if where.rank is None else f"{where.array} of CTA {where.rank}"
-        for byte in range(width if width is not None else 1):
-            yield name, where.offset + byte, proxy
+        return Bytes(name, proxy, where.offset, where.offset + (width if width is not None else 1))
 
     def _flush(self) -> None:
         if self.reads or self.writes:
-            self.events.append(Accesses(frozenset(self.reads), frozenset(self.writes)))
+            self.events.append(Accesses(merged(self.reads), merged(self.writes)))
             self.reads.clear()
             self.writes.clear()
 
     def where(self, address: int) -> Where:
         """The bytes of an address of the model."""
         rank, low = address >> CTA_SHIFT, address & ((1 << CTA_SHIFT) - 1)
+        if low >> ARRAY_SHIFT == 0:
+            low = self._tagged(low)
         array = self.arrays.get(low >> ARRAY_SHIFT)
         remote = rank - 1 if rank > 0 else None
         return Where(None, low, remote) if array is None else Where(array.name, low - array.base, remote)
+
+    def _tagged(self, low: int) -> int:
+        """The address that a matrix descriptor has kept the low bits of."""
+        tag = (1 << ARRAY_SHIFT) - 1
+        for array in self.kernel.arrays:
+            start = array.base & tag
+            if start <= low < start + (array.bytes or 1 << 18):
+                return array.base - start + low
+        return low
 
     # --------------------------------------------------------------------------------------------------- values
 
@@ -228,9 +272,17 @@ class Thread:
             return int(expr.value)
         if op == "var":
             return self.variables.get(expr.value)
-        if expr in known:
-            return known[expr]
-        found = known[expr] = self._compound(expr, number, known)
+        memo = self.settled if number == self.number and not self._moves(expr) else known
+        if expr in memo:
+            return memo[expr]
+        found = memo[expr] = self._compound(expr, number, known)
+        return found
+
+    def _moves(self, expr: Expr) -> bool:
+        """Whether there is a variable in it."""
+        found = self.moving.get(expr)
+        if found is None:
+            found = self.moving[expr] = expr.op == "var" or any(map(self._moves, expr.args))
         return found
 
     def _compound(self, expr: Expr, number: int, known: dict[Expr, int | None]) -> int | None:

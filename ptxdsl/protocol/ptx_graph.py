@@ -19,7 +19,8 @@ _ENDS = frozenset(("bra", "brx", "exit", "ret"))
 class Wait:
     """A loop that only tests an mbarrier until its phase is complete: ``test`` is the instruction.
 
-    known: registers that tell of the outcome, with what they hold behind the loop. lost: the others that it wrote.
+    known: registers that tell of the outcome, with what they hold behind the loop. lost: the others that it wrote, but
+    for those that always get the same value: that happens before.
     """
 
     test: Instruction
@@ -75,6 +76,8 @@ def blocks_of(flat: Flat) -> list[Block]:
             blocks[-1].items.append(item)
         else:
             blocks[-1].end = item
+    if blocks[-1].end is not None and blocks[-1].end.guard is not None:
+        blocks.append(Block(line=blocks[-1].end.line))  # running off the end is a return
     for number, block in enumerate(blocks):
         following = (number + 1,) if number + 1 < len(blocks) else ()
         block.targets = _targets(block, following, labels, flat)

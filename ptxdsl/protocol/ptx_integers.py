@@ -222,7 +222,7 @@ def is_remote(a: Expr) -> bool:
     """Whether it is an address that ``mapa`` made: such addresses keep their width."""
     while a.op == "add":
         a = a.args[0] if a.args[0].op in ("add", "mapa") else a.args[1]
-    return a.op == "mapa"
+    return a.op == "mapa" or (a.op == "const" and a.value >> model.CTA_SHIFT > 0)
 
 
 def _address(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ...], read: Read) -> Found:

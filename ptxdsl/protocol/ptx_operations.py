@@ -5,11 +5,13 @@ Source: PTX ISA, "Parallel Synchronization and Communication Instructions", "Dat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.protocol import model
 from ptxdsl.protocol.algebra import plain
+from ptxdsl.protocol.matrix_places import operand_places
 from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Branch, Expr, Node, Place, Return, Seq, Unmodelled, const
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
@@ -32,6 +34,9 @@ _HARMLESS_CALLS = frozenset(("call.vprintf", "call.malloc", "call.free"))
 _LAST_CALLS = frozenset(("call.__assertfail", "call.__assert_fail"))
 _MATRIX_ROW = 16
 _QUERY_BYTES = 16  # of what clusterlaunchcontrol.try_cancel writes
+
+# The columns and the depth of a warpgroup's product.
+_SHAPE = re.compile(r"^wgmma\.mma_async\..*\.m64n(\d+)k(\d+)\.")
 
 # Accesses by the operand that is the address (of all operands) and the bytes (None: as the type says).
 _READS = {"ldmatrix": (1, _MATRIX_ROW)}
@@ -277,16 +282,26 @@ class Operations:
 
     def _matrix(self, item: Instruction, what: Effect, span: Span) -> Node:
         """wgmma and tcgen05.mma: what they read of shared memory, their descriptors say."""
-        reads = []
-        for operand in sources(item):
-            if isinstance(operand, Register) and self.values.registers.get(operand.name) in ("b64", "u64", "s64"):
-                reads.append(self._described(operand))
-        return model.Op(what, item.opcode, span, reads=tuple(reads))
+        found = [self.values.read(o, 64) for o in sources(item) if self._is_descriptor(o)]
+        shape = _SHAPE.search(item.opcode)
+        if shape is None or not found:
+            places = tuple(first_of(descriptor) for descriptor in found)
+            return model.Op(what, item.opcode, span, reads=places)
+        name = "sparse" if "sp" in item.parts else "dense"
+        types = ".".join(item.parts[-3:])
+        flags = ", ".join(str(operand.value) for operand in item.operands if isinstance(operand, Immediate))
+        a = found[0] if len(found) > 1 else None
+        places = operand_places(name, a, found[-1], int(shape[1]), int(shape[2]), types, flags)
+        return model.Op(what, item.opcode, span, reads=places)
 
-    def _described(self, descriptor: Operand) -> Place:
-        """The shared memory that a matrix descriptor names: bits 0 to 13 are the address in units of 16 bytes."""
-        value = plain("and", self.values.read(descriptor, 64), const(0x3FFF, 64), bits=64)
-        return Place(plain("mul", value, const(16, 64), bits=64), None)
+    def _is_descriptor(self, operand: Operand) -> bool:
+        return isinstance(operand, Register) and self.values.registers.get(operand.name) in ("b64", "u64", "s64")
+
+
+def first_of(descriptor: Expr) -> Place:
+    """Where a matrix begins that a descriptor names: bits 0 to 13 are the address in units of 16 bytes."""
+    units = plain("and", descriptor, const(0x3FFF, 64), bits=64)
+    return Place(plain("mul", units, const(16, 64), bits=64), None)
 
 
 def _is_predicate(operand: Operand, values: Values) -> bool:

@@ -8,7 +8,7 @@ that was true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.ptx_graph import Block, Graph, Wait
@@ -32,9 +32,9 @@ def contract_waits(blocks: Sequence[Block], graph: Graph) -> bool:
         polled = _Loop(blocks, graph, header, body).wait()
         if polled is None:
             continue
-        wait, leads_to = polled
+        before, wait, leads_to = polled
         block = blocks[header]
-        block.items, block.end, block.targets = [wait], None, (leads_to,)
+        block.items, block.end, block.targets = [*before, wait], None, (leads_to,)
         changed = True
     return changed
 
@@ -86,8 +86,8 @@ class _Loop:
         self.writers: dict[str, list[tuple[int, Instruction]]] = {}
         self.tests: list[tuple[int, Instruction]] = []
 
-    def wait(self) -> tuple[Wait, int] | None:
-        """The wait that the loop is and the block that it leads to; None where it is more."""
+    def wait(self) -> tuple[list[Instruction], Wait, int] | None:
+        """What the loop does before it waits, the wait that it is, where that leads; None where it is more."""
         for number in self.body:
             for item in self.blocks[number].items:
                 if not isinstance(item, Instruction):
@@ -101,18 +101,36 @@ class _Loop:
                     return None
                 for name in reads_and_writes(item)[1]:
                     self.writers.setdefault(name, []).append((number, item))
+        before = self.invariant()
+        settled = {name for item in before for name in reads_and_writes(item)[1]}
         phases = {_phase(test) for _, test in self.tests}
-        if len(phases) != 1 or any(name in self.writers for name in _names(next(iter(phases)))):
+        if len(phases) != 1 or any(name in self.writers and name not in settled for name in _names(*phases)):
             return None
         exits = {t for number in self.body for t in self.blocks[number].targets if t not in self.body}
         if len(exits) != 1 or not all(self.succeeded(number) for number in self.body):
             return None
-        known = {
-            name: value
-            for name in self.writers
-            if (found := self.outcome(name)) is not None and (value := found[1]) is not None
-        }
-        return Wait(self.tests[0][1], known, frozenset(self.writers) - known.keys()), exits.pop()
+        known: dict[str, int] = {}
+        for name in self.writers.keys() - settled:
+            found = self.outcome(name)
+            if found is not None and found[1] is not None:
+                known[name] = found[1]
+        wait = Wait(self.tests[0][1], known, frozenset(self.writers) - known.keys() - settled)
+        return before, wait, exits.pop()
+
+    def invariant(self) -> list[Instruction]:
+        """What the header computes anew in each turn, though it is always the same."""
+        found: list[Instruction] = []
+        settled: set[str] = set()
+        for item in self.blocks[self.header].items:
+            if not isinstance(item, Instruction) or item.guard is not None or effect(item).kind is not Kind.PURE:
+                continue
+            reads, writes = reads_and_writes(item)
+            if all(name not in self.writers or name in settled for name in reads) and all(
+                len(self.writers[name]) == 1 for name in writes
+            ):
+                found.append(item)
+                settled.update(writes)
+        return found
 
     def succeeded(self, number: int) -> bool:
         """Whether leaving the loop from a block means that a test was true."""
@@ -175,5 +193,5 @@ class _Loop:
         return None
 
 
-def _names(operands: Iterable[Operand]) -> list[str]:
-    return reads_and_writes(Instruction("st", tuple(operands), None, 0))[0]
+def _names(operands: tuple[Operand, ...]) -> list[str]:
+    return reads_and_writes(Instruction("st", operands, None, 0))[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain, rebuilt
 from ptxdsl.protocol.facts import NOTHING, Facts
-from ptxdsl.protocol.model import ARITHMETIC, Branch, Expr, Loop, Node, Seq
+from ptxdsl.protocol.model import ARITHMETIC, Branch, Expr, Loop, Node, Seq, const
 from ptxdsl.protocol.rewriting import assigned, with_own_expressions
 from ptxdsl.record import replace
 
@@ -72,8 +72,14 @@ class _Here:
         if expr.op not in ARITHMETIC:
             return rebuilt(expr, tuple(args))
         new = plain(expr.op, *args, bits=expr.bits)
+        if new.args and not self.bits(new):
+            return const(0, new.bits)
+        if new.op == "shr.s" and not self.bits(new.args[0]) >> (new.bits - 1):
+            new = plain("shr.u", *new.args, bits=new.bits)
         if new.op in ("or", "xor") and new.bits > 1:
             return self.disjoint(new)
+        if new.op == "and" and new.args[1].op == "const" and not self.bits(new.args[0]) & ~new.args[1].value:
+            return new.args[0]
         return _remainder(new) if new.op in ("add", "sub") else new
 
     def disjoint(self, expr: Expr) -> Expr:
@@ -135,8 +141,8 @@ class _Here:
             return parts[0]
         if expr.op == "ext.s":
             return full if parts[0] >> (expr.args[0].bits - 1) else parts[0]
-        if expr.op == "shr.u" and constant is not None and constant >= 0:
-            return parts[0] >> constant
+        if expr.op in ("shr.u", "shr.s") and constant is not None and constant >= 0:
+            return full if expr.op == "shr.s" and parts[0] >> (expr.bits - 1) else parts[0] >> constant
         if expr.op == "mod.u" and constant is not None and constant > 0:
             return (1 << min(parts[0], constant - 1).bit_length()) - 1
         if expr.op == "div.u" and constant is not None and constant > 0:

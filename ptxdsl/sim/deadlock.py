@@ -111,6 +111,8 @@ class Report:
         barrier = main.first.waits.key
         if isinstance(barrier, Barrier) and (_inconsistent(barrier) or not self._alive(main.first)):
             yield from _verdict(barrier, self._exited(main.first, barrier))
+        if isinstance(barrier, Barrier) and isinstance(main.first.entity, Warp):
+            yield from self._left_behind(main.first.entity, barrier)
         cycle = find_cycle(self._edges())
         if cycle is not None:
             yield "the cycle: " + "; ".join(
@@ -121,6 +123,16 @@ class Report:
         if machine.next_cluster < machine.cluster_count:
             left = (machine.cluster_count - machine.next_cluster) * machine.cluster_size
             yield f"{left} of {machine.cta_count} CTAs have not been started"
+
+    def _left_behind(self, warp: Warp, barrier: Barrier) -> Iterable[str]:
+        """A warp for which phases have passed unseen: a parity tells only two phases in a row apart."""
+        last = max((phase for (one, _), phase in barrier.waited.items() if one is warp), default=-1)
+        if barrier.phase - last > 2:
+            yield (
+                f"phases {last + 1} to {barrier.phase - 1} of {barrier.name} were completed before "
+                f"{entities_text([warp], self.alone)} waited for the first of them: now its wait means phase "
+                f"{barrier.phase}; a stage was released, or a phase completed, without it"
+            )
 
     def _exited(self, one: Waiting, barrier: Barrier) -> str:
         """Warps of the CTA that have never come to a barrier and will not."""

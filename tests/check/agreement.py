@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -20,7 +20,7 @@ from ptxdsl.diagnostics import CompileError
 from ptxdsl.imports import read_file
 from ptxdsl.options import Options
 from ptxdsl.protocol import from_ptx, from_tir
-from ptxdsl.protocol.execute import Accesses, Event, Thread
+from ptxdsl.protocol.execute import NOTHING, Accesses, Event, Thread, covers
 from ptxdsl.protocol.model import Kernel, Op, walk
 from ptxdsl.ptx.reader import read
 from ptxdsl.signature import KernelSignature
@@ -31,9 +31,13 @@ BLOCK = (256, 1, 1)
 # Threads of a warp that are looked at; of the first warp, where barriers are initialised, more.
 LANES = (0, 1, 31)
 FIRST = (*range(13), 31)
-MOST_RUNS = 12  # combinations of arguments
+MOST_RUNS = 14  # combinations of arguments
 _THOUSANDS = range(1000, 10_000)  # of turns show nothing new
-GRID = {"nctaid_x": 3, "nctaid_y": 2, "ctaid_x": 1, "ctaid_y": 1, "ctaid_z": 0, "cluster_ctarank": 1}
+# Two CTAs, which take turns from run to run.
+GRIDS = (
+    {"nctaid_x": 3, "nctaid_y": 2, "ctaid_x": 1, "ctaid_y": 1, "ctaid_z": 0, "cluster_ctarank": 1},
+    {"nctaid_x": 2, "nctaid_y": 1, "ctaid_x": 0, "ctaid_y": 0, "ctaid_z": 0, "cluster_ctarank": 0},
+)
 
 
 @dataclass(frozen=True)
@@ -50,18 +54,23 @@ class Case:
         return "-".join([self.path.stem, *(f"{name}{value}" for name, value in self.constants.items())])
 
 
-def cases(path: Path, integers: Mapping[str, tuple[int, ...]] | None = None) -> list[Case]:
-    """What a file's header says: ``launch: … block N``, ``args: … n: int32 in [values]``, ``constants: NAME in [values]``."""
+def cases(
+    path: Path, integers: Mapping[str, tuple[int, ...]] | None = None, constants: Mapping[str, int] | None = None
+) -> list[Case]:
+    """What a file's header says; integers, constants: what is tried in the place of that.
+
+    The header: ``launch: … block N``, ``args: … n: int32 in [v …]``, ``constants: NAME in [v …]``.
+    """
     text = re.sub(r"\n#  +", " ", path.read_text())
     head = dict(re.findall(r"^# (launch|args|constants|shows at): (.*)$", text, re.MULTILINE))
     block = re.search(r"\bblock \(?(\d+)", head.get("launch", ""))
     shape = (int(block[1]), 1, 1) if block else BLOCK
-    constants = re.findall(r"(\w+) in (\[[^\]]*\])", head.get("constants", ""))
+    tried = re.findall(r"(\w+) in (\[[^\]]*\])", head.get("constants", ""))
     found = []
-    for values in itertools.product(*(eval(text) for _, text in constants)):
-        chosen = dict(zip((name for name, _ in constants), values, strict=True))
+    for values in itertools.product(*(eval(text) for _, text in tried)):
+        chosen = {**dict(zip((name for name, _ in tried), values, strict=True)), **(constants or {})}
         said = {
-            name: tuple(v for v in eval(values, {}, dict(chosen)) if v not in _THOUSANDS)
+            name: tuple(sorted({v for v in eval(values, {}, dict(chosen)) if v not in _THOUSANDS} | {*TRIPS}))
             for name, values in re.findall(r"(\w+): u?int\d+ in (\[[^\]]*\])", head.get("args", ""))
         }
         found.append(Case(path, chosen, {**said, **(integers or {})}, shape))
@@ -134,17 +143,19 @@ def compare(case: Case, tir: Kernel, ptx: Kernel, signature: KernelSignature) ->
     of_tir: set[int] = set()
     of_ptx: set[int] = set()
     count = 0
-    difference = None
-    for values in arguments(signature, case.integers):
+    tried = list(arguments(signature, case.integers))
+    if len(tried) == 1:
+        tried *= len(GRIDS)
+    for run, values in enumerate(tried):
+        given = inputs(values, shape, GRIDS[run % len(GRIDS)])
         for number in threads(shape):
-            given = inputs(values, shape)
             expected = Recorder(tir, shape, number, given, done=of_tir).run()
             found = Recorder(ptx, shape, number, given, done=of_ptx).run()
             count += len(expected)
             what = first_difference(expected, found)
-            if what is not None and difference is None:
-                difference = f"thread {number}, arguments {values}: {what}"
-    return Comparison(difference, _idle(tir, of_tir), _idle(ptx, of_ptx), count)
+            if what is not None:
+                return Comparison(f"thread {number}, arguments {values}: {what}", [], [], count)
+    return Comparison(None, _idle(tir, of_tir), _idle(ptx, of_ptx), count)
 
 
 def _idle(kernel: Kernel, done: set[int]) -> list[int]:
@@ -173,9 +184,11 @@ def _flat(params: Iterable[Any]) -> Iterator[Any]:
             yield param
 
 
-def inputs(values: Mapping[str, int], shape: tuple[int, int, int]) -> Callable[[str, str, int], int]:
+def inputs(
+    values: Mapping[str, int], shape: tuple[int, int, int], grid: Mapping[str, int]
+) -> Callable[[str, str, int], int]:
     """Leaves: parameters by their numbers, dimensions; loads are small numbers that depend on the address alone."""
-    known = {**GRID, **{f"ntid_{axis}": size for axis, size in zip("xyz", shape, strict=True)}}
+    known = {**grid, **{f"ntid_{axis}": size for axis, size in zip("xyz", shape, strict=True)}}
 
     def of(kind: str, name: str, width: int) -> int:
         number = name[name.rfind("#") :]
@@ -200,47 +213,23 @@ def first_difference(expected: list[Event | Accesses], found: list[Event | Acces
         if event != other:
             return f"operation {position}: {event} in TIR, {other} in PTX"
         if accesses.writes != touched.writes:
-            return f"before operation {position} ({event}) writes {_some(accesses.writes ^ touched.writes)}"
-        if not touched.reads <= accesses.reads:
-            return f"before operation {position} ({event}) reads {_some(touched.reads - accesses.reads)}"
+            return f"before operation {position} ({event}) writes {accesses.writes} in TIR, {touched.writes} in PTX"
+        if not covers(accesses.reads, touched.reads):
+            return f"before operation {position} ({event}) reads {accesses.reads} in TIR, {touched.reads} in PTX"
     if len(want) != len(have):
         return f"{len(want)} operations in TIR, {len(have)} in PTX"
     return None
 
 
-def _some(touched: Iterable[tuple[str | None, int, bool]]) -> str:
-    return str(sorted(touched, key=str)[:4])
-
-
 def _in_segments(events: list[Event | Accesses]) -> list[tuple[Event | None, Accesses]]:
     """Each operation with the accesses before it; the last ones with None."""
-    nothing = Accesses(frozenset(), frozenset())
     found: list[tuple[Event | None, Accesses]] = []
-    before = nothing
+    before = NOTHING
     for event in events:
         if isinstance(event, Accesses):
             before = event
         else:
             found.append((event, before))
-            before = nothing
+            before = NOTHING
     found.append((None, before))
     return found
-
-
-def with_program(kernel: Kernel, change: Callable[[Any], Any]) -> Kernel:
-    """The kernel with every operation changed; None from ``change`` drops one."""
-    from ptxdsl.protocol.model import Branch, Loop, Seq
-
-    def of(node: Any) -> Any:
-        if isinstance(node, Seq):
-            return Seq(tuple(new for inner in node.nodes if (new := of(inner)) is not None))
-        if isinstance(node, Branch):
-            return Branch(node.condition, of(node.then), of(node.orelse), node.span)
-        if isinstance(node, Loop):
-            return Loop(of(node.body), node.span, node.range, node.once, node.label)
-        return change(node) if isinstance(node, Op) else node
-
-    return Kernel(kernel.name, kernel.span, of(kernel.program), kernel.arrays, kernel.variables, kernel.threads)
-
-
-__all__ = ["Case", "cases", "compare", "models_of_some_target", "replace", "with_program"]

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from proofs import EXAMPLES, SAMPLES, arch_of, expected, lines, verdict
 
 FILES = sorted(EXAMPLES.glob("*.pdsl"))

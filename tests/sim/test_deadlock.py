@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels import kernel, run
+from sim_kernels import kernel, run
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.driver import compile_source
@@ -124,6 +124,34 @@ def test_nobody_has_come_and_nobody_is_left() -> None:
     found = only(ring(0, 1))
     assert found.message.endswith("no thread has come to it so far, and nobody is left who could: warp 0 has exited")
     assert lines(found) == [(13, "no thread has executed this arrival so far")]  # not the release in line 18
+
+
+LATE = """
+@kernel
+def late():
+    var bar = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    if thread_idx.x == 0:
+        bar[].init(32)
+    barrier()
+    if thread_idx.x < 32:
+        for i in range(2):
+            _ = bar[].arrive()
+            bar[].wait(UInt32(i) & 1)
+        barrier()
+    else:
+        barrier()
+        bar[].wait(0)
+"""
+
+
+def test_a_wait_that_comes_two_phases_late() -> None:
+    made = compile_source(Source("late.pdsl", LATE), options=Options(arch="sm_90a"))
+    found = only(simulate(made.ptx, grid=1, block=64, line_map=made.line_map, shared_names=made.shared_names))
+    assert "warp 1 waits for mbarrier bar, parity 0: phase 2, 32 of 32 arrivals pending" in found.message
+    assert found.help == (
+        "phases 0 to 1 of bar were completed before warp 1 waited for the first of them: now its wait means phase 2; a "
+        "stage was released, or a phase completed, without it"
+    )
 
 
 @pytest.mark.parametrize("schedule", ["random:1", "random:2", "slow:warp0", "slow:warp1"])

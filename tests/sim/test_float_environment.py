@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from kernels import kernel, run
+from sim_kernels import kernel, run
 
 from ptxdsl.sim.translate.host_code import compile_ir
 

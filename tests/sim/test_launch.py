@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import kernel, run
+from sim_kernels import kernel, run
 
 from ptxdsl.cuda.errors import LaunchError
 from ptxdsl.diagnostics import CompileError

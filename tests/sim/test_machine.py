@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from kernels import INDEX, kernel, run
+from sim_kernels import INDEX, kernel, run
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.sim.launch import Limits, Progress, Report

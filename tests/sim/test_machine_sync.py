@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels import INDEX, kernel, run
+from sim_kernels import INDEX, kernel, run
 
 THREE_ROLES = (
     INDEX + "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; {} ret; B: setp.ge.u32 %p1, %r1, 64; @%p1 bra C; {} ret; C: {} ret;"

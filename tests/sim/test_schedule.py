@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from kernels import kernel, run
+from sim_kernels import kernel, run
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.sim.schedule import Recorder, Schedule, parse_schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels import kernel, run
+from sim_kernels import kernel, run
 
 from ptxdsl.sim.timeline import COPY_BYTES_PER_CYCLE, COPY_LATENCY, Trace, copy_cycles, matrix_cycles
 
