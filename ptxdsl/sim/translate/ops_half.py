@@ -96,7 +96,7 @@ def extreme(smaller: bool) -> Operation:
         sign = values[0] ^ values[1]
         if absolute:
             values = [value & 0x7FFF for value in values]
-        result = _extreme_of_two(values[0], values[1], kind, smaller, nan)
+        result = extreme_of_two(values[0], values[1], kind, smaller, nan)
         if xorsign:
             result = half_is_nan(result, kind).choose(result, result | (sign & 0x8000))
         put(form, result)
@@ -104,7 +104,8 @@ def extreme(smaller: bool) -> Operation:
     return emit
 
 
-def _extreme_of_two(a: Lanes, b: Lanes, kind: str, smaller: bool, nan: bool) -> Lanes:
+def extreme_of_two(a: Lanes, b: Lanes, kind: str, smaller: bool, nan: bool) -> Lanes:
+    """min or max of codes (i16)."""
     a_nan, b_nan = half_is_nan(a, kind), half_is_nan(b, kind)
     first = ordered(a).icmp("slt" if smaller else "sgt", ordered(b))
     if nan:

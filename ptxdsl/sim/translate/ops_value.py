@@ -292,17 +292,23 @@ def lane_by_lane(name: str, build: Build, *arguments: Lanes) -> Lanes:
     return function(name, all_lanes, *arguments)
 
 
+def definition(name: str, build: Build, types: list[tuple[str, int]], linkage: str = "") -> tuple[str, Body, Lanes]:
+    """The text of a function, the body that it was made with, and the result. types: element and count of each
+    parameter."""
+    body = Body()
+    parameters = [Lanes(body, element, f"%a{i}", count) for i, (element, count) in enumerate(types)]
+    result = build(*parameters)
+    head = f"{linkage}{result.type} @{name}({', '.join(parameter.typed for parameter in parameters)})"
+    lines = [f"define {head} noinline nounwind {{", *body.lines, f"  ret {result.typed}", "}", ""]
+    return "\n".join(lines), body, result
+
+
 def _define(code: Code, name: str, build: Build, types: list[tuple[str, int]]) -> Lanes:
     """Defines a function; gives a value of its result's type."""
     known = _made.get(name)
     if known is None:
-        body = Body()
-        result = build(*(Lanes(body, element, f"%a{i}", count) for i, (element, count) in enumerate(types)))
-        parameters = ", ".join(Lanes(body, element, f"%a{i}", count).typed for i, (element, count) in enumerate(types))
-        lines = [f"define internal {result.type} @{name}({parameters}) noinline nounwind {{"]
-        lines += [*body.lines, f"  ret {result.typed}", "}", ""]
-        known = ({**body.definitions, name: "\n".join(lines)}, result.element, result.count)
-        _made[name] = known
+        text, body, result = definition(name, build, types, "internal ")
+        known = _made[name] = ({**body.definitions, name: text}, result.element, result.count)
     definitions, element, count = known
     for each, text in definitions.items():
         code.define(each, text)
