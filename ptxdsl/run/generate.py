@@ -11,8 +11,7 @@ from ptxdsl.diagnostics import CompileError, error
 from ptxdsl.run.formats import FORMATS, Array, from_values
 from ptxdsl.run.specification import MAP_OPTIONS, ArraySpec, number
 
-# Elements; more is a slip of the finger, and NumPy would ask for the memory at once.
-_MOST_BYTES = 1 << 36
+_MOST_BYTES = 1 << 36  # more is a slip of the finger
 
 _BY_STORAGE = {form.storage: name for name, form in FORMATS.items() if form.exact}
 
@@ -22,10 +21,19 @@ def generate(name: str, spec: ArraySpec) -> tuple[Array, str]:
     if spec.generator == "file":
         return _file(name, spec)
     assert spec.dtype is not None
-    size = np.dtype(FORMATS[spec.dtype].storage).itemsize
-    if prod(spec.shape) * size > _MOST_BYTES:
+    form = FORMATS[spec.dtype]
+    storage = np.dtype(form.storage)
+    if prod(spec.shape) * storage.itemsize > _MOST_BYTES:
         raise error("E1015", f"argument '{name}': {spec.text} is larger than {_MOST_BYTES >> 30} GiB", None)
-    return from_values(_values(name, spec), spec.dtype), spec.dtype
+    try:
+        values = _values(name, spec)
+        if values.dtype.kind == "f" and storage.kind in "iu" and form.exact:
+            values = _whole(values)
+        return from_values(values, spec.dtype), spec.dtype
+    except (ValueError, OverflowError) as problem:  # NumPy's, of options
+        raise error("E1015", f"argument '{name}': {spec.text} cannot be made: {problem}", None) from None
+    except MemoryError:
+        raise error("E1015", f"argument '{name}': this computer has no memory for {spec.text}", None) from None
 
 
 def _values(name: str, spec: ArraySpec) -> Array:
@@ -46,7 +54,16 @@ def _values(name: str, spec: ArraySpec) -> Array:
         line = np.arange(prod(spec.shape)) * option.get("step", 1) + option.get("start", 0)
         return line.reshape(spec.shape)
     value = {"zeros": 0, "ones": 1, "nan": float("nan"), "full": option.get("value", 0)}[spec.generator]
-    return np.full(spec.shape, value)
+    if integer and isinstance(value, int):  # as large as the type allows, in no more memory than the array itself
+        return np.full(spec.shape, value, FORMATS[dtype].storage)
+    return np.full(spec.shape, value, np.float32 if value in (0, 1) else None)
+
+
+def _whole(values: Array) -> Array:
+    """Floats cut to integers: what NumPy makes of others is another machine's to know. Raises ValueError."""
+    if not (np.abs(values) < 2.0**63).all():
+        raise ValueError("a value is no integer of 64 bits")
+    return values.astype(np.int64)
 
 
 def _integers(name: str, spec: ArraySpec, option: Mapping[str, float], random: np.random.Generator) -> Array:

@@ -117,6 +117,12 @@ def test_a_name_given_twice_and_all_mistakes_at_once():
         ("nan:u8:4", "nan makes no uint8"),
         ("randint:i32:4:low=3:high=3", "low=3 is not below high=3"),
         ("zeros:f64:1000000x1000000", "is larger than 64 GiB"),
+        ("full:u8:2:value=300", "full:u8:2:value=300 cannot be made"),
+        ("full:i8:2:value=nan", "cannot be made"),
+        ("rand:f32:2:low=nan", "cannot be made"),
+        ("randint:i32:2:low=-1e30", "cannot be made"),
+        ("randn:f32:2:seed=-1", "cannot be made"),
+        ("randn:f32:2:seed=nan", "cannot be made"),
     ],
 )
 def test_what_cannot_be_made(text, words):
