@@ -184,10 +184,10 @@ def wait(group: Group) -> Wait | None:
         for address, what in zip(group.values(address_operand, "u64"), group.values(what_operand, kind), strict=True)
     ]
     found = np.zeros(LANES, np.bool_)
-    seen = set()
+    seen: dict[Barrier, None] = {}  # in the order of the lanes
     for lane, (barrier, what) in zip(lane_numbers(group.mask), pairs, strict=True):
         if _complete(group, made, barrier, what):
-            seen.add(barrier)
+            seen[barrier] = None
             found[lane] = True
     if not found.any():
         return _later(group, made, result, pairs)
