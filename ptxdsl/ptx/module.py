@@ -5,6 +5,8 @@ Source: PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Instruction Op
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxdsl.record import dataclass, field
 
 # Bytes of one element of a type. pred has none in memory; the opaque types are handles.
@@ -92,6 +94,27 @@ class Arguments:
 
 
 Operand = Register | Immediate | Symbol | Address | TensorAddress | Vector | Pair | Not | Sink | Arguments
+
+
+def named(operand: Operand) -> Iterator[Register | Symbol]:
+    """The registers and symbols that an operand names, in its order."""
+    if isinstance(operand, Register | Symbol):
+        yield operand
+    elif isinstance(operand, Address):
+        if operand.base is not None:
+            yield operand.base
+    elif isinstance(operand, Vector | Arguments):
+        for item in operand.items:
+            yield from named(item)
+    elif isinstance(operand, Pair):
+        yield from named(operand.first)
+        yield from named(operand.second)
+    elif isinstance(operand, Not):
+        yield operand.operand
+    elif isinstance(operand, TensorAddress):
+        yield from named(operand.map)
+        for item in operand.coordinates:
+            yield from named(item)
 
 
 @dataclass(frozen=True, slots=True)

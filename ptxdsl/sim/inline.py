@@ -25,6 +25,7 @@ from ptxdsl.ptx.module import (
     TensorAddress,
     Variable,
     Vector,
+    named,
 )
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Source
@@ -253,13 +254,4 @@ class Inliner:
 
 def symbol_names(operand: Operand) -> Iterable[str]:
     """The symbols that an operand names."""
-    if isinstance(operand, Symbol):
-        yield operand.name
-    elif isinstance(operand, Address):
-        if isinstance(operand.base, Symbol):
-            yield operand.base.name
-    elif isinstance(operand, Vector | Arguments):
-        for item in operand.items:
-            yield from symbol_names(item)
-    elif isinstance(operand, TensorAddress):
-        yield from symbol_names(operand.map)
+    return (leaf.name for leaf in named(operand) if isinstance(leaf, Symbol))

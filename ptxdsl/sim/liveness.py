@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ptxdsl.ptx.module import (
-    Address,
-    Arguments,
-    Instruction,
-    Not,
-    Operand,
-    Pair,
-    Register,
-    TensorAddress,
-    Vector,
-)
+from ptxdsl.ptx.module import Address, Instruction, Operand, Register, named
 from ptxdsl.sim.translate.emitter import CARRY
 
 # First parts of opcodes whose first operand is no destination.
@@ -27,23 +17,7 @@ _READ_CARRY = frozenset(("addc", "subc", "madc"))
 
 def register_names(operand: Operand) -> Iterator[str]:
     """The registers that an operand names, special ones too."""
-    if isinstance(operand, Register):
-        yield operand.name
-    elif isinstance(operand, Address):
-        if isinstance(operand.base, Register):
-            yield operand.base.name
-    elif isinstance(operand, Vector | Arguments):
-        for item in operand.items:
-            yield from register_names(item)
-    elif isinstance(operand, Pair):
-        yield from register_names(operand.first)
-        yield from register_names(operand.second)
-    elif isinstance(operand, Not):
-        yield operand.operand.name
-    elif isinstance(operand, TensorAddress):
-        yield from register_names(operand.map)
-        for item in operand.coordinates:
-            yield from register_names(item)
+    return (leaf.name for leaf in named(operand) if isinstance(leaf, Register))
 
 
 def all_registers(instruction: Instruction) -> list[str]:
