@@ -215,7 +215,7 @@ class TraceOrder(TraceMemory):
         gate.passed[strand.component] = phase
         if not again:
             gate.waits.append((phase, strand.component, strand.time, group.instruction))
-        stage = _STAGE.search(barrier.place)
+        stage = _STAGE.search(barrier.role)
         wait = Passed(
             strand.time, barrier.name, phase, group.instruction, again, int(stage[1]) if stage is not None else None
         )

@@ -10,7 +10,6 @@ operation compares the bytes with what the last one left there. A table for each
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxdsl.sim.cta import Warp
@@ -30,37 +29,37 @@ if TYPE_CHECKING:
 SIZE = 8
 COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
-_WORDS = ("b64", "u64", "s64")  # arrays of them are arrays of barriers, in messages
-
 
 class Barrier:
     """A live mbarrier. Counts are of the phase under way, ``phase`` its number from 0.
 
     initial: the count it was initialised with, by ``origin``. seen: the newest phase that a wait has found complete,
     -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
-    ledger: who has brought what in the phase under way, ``before`` in the one before it. place: ``name`` and what the
-    barrier is to a RolePipeline. initialiser: the warp and lane that initialised it; fenced: whether that thread
-    has made it known to the asynchronous proxy since, by a fence.
+    ledger: who has brought what in the phase under way, ``before`` in the one before it. name: in messages; role: what
+    the barrier is to a RolePipeline (``consumer_mbar of stage 0``), or ""; place: both. initialiser: the warp and lane
+    that initialised it; fenced: whether that thread has made it known to the asynchronous proxy since, by a fence.
     """
 
     __slots__ = (
         "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger",
-        "name", "origin", "pending", "phase", "place", "seen", "table", "tx", "waited",
+        "name", "origin", "pending", "phase", "place", "role", "seen", "table", "tx", "waited",
         "word",
     )  # fmt: skip
 
     def __init__(
-        self, table: Barriers, address: int, place: str, cell: memoryview, count: int, origin: Instruction
+        self, table: Barriers, address: int, name: str, role: str, cell: memoryview, count: int, origin: Instruction
     ) -> None:
+        self.name = name
+        self.role = role
+        self.place = f"{name} ({role})" if role else name
         if not 1 <= count <= COUNT_LIMIT:
             raise Fault(
                 "E1133",
-                f"the mbarrier {place} is initialised with {count} arrivals a phase; a count is 1 to {COUNT_LIMIT}",
+                f"the mbarrier {self.place} is initialised with {count} arrivals a phase; a count is 1 to "
+                f"{COUNT_LIMIT}",
             )
         self.table = table
         self.address = address
-        self.place = place
-        self.name = place.partition(" (")[0]
         self.cell = cell
         self.initial = self.expected = self.pending = count
         self.origin = origin
@@ -101,7 +100,7 @@ class Barrier:
     @property
     def side(self) -> str:
         """``producer_mbar`` or ``consumer_mbar``, where it is one of a RolePipeline's."""
-        return self.place.partition(" (")[2].partition(" of stage")[0].partition("[")[0]
+        return self.role.partition(" of stage")[0].partition("[")[0]
 
     def saw(self, warp: Warp | None = None, lanes: int = 0, at: Instruction | None = None) -> None:
         """A wait, of lanes of a warp, has found the phase before this one complete."""
@@ -223,8 +222,9 @@ class Barrier:
         self.phase += 1
         self.pending = self.expected
         self.done_at = self.latest
-        if self.table.observer is not None:
-            self.table.observer(self)
+        machine = self.table.machine
+        if machine is not None:
+            machine.event("phase", f"{self.place} phase {self.phase - 1}", time=self.done_at)
         if self.table.watch is not None:
             self.table.watch.completed(self)
 
@@ -236,17 +236,15 @@ class Barrier:
 class Barriers:
     """The live barriers of a cluster, by shared address with the CTA's rank; of dead ones, how they ended.
 
-    observer: called with a barrier that has completed a phase. machine: knows whose turn it is, for reports.
+    machine: knows whose turn it is, for reports, and is told of completed phases.
     """
 
     def __init__(
         self,
         memory: Memory,
-        observer: Callable[[Barrier], None] | None = None,
         machine: Machine | None = None,
     ) -> None:
         self.memory = memory
-        self.observer = observer
         self.machine = machine
         self.watch = machine.watch if machine is not None else None
         self.live: dict[int, Barrier] = {}
@@ -272,7 +270,7 @@ class Barriers:
 
     def _absent(self, cta: Cta, address: int, operation: str) -> Fault:
         self.memory.view(cta, "shared::cluster", address, SIZE, write=True, align=SIZE)  # is it shared memory at all
-        place = self.place(cta, address)
+        place = self.name(cta, address)
         how = self.ended.get(address)
         if how is not None:
             return Fault("E1130", f"{operation} on {place}: the mbarrier there {how}")
@@ -285,34 +283,27 @@ class Barriers:
             else "mbarrier.init comes first, by one thread, with a barrier for the threads that use it after it",
         )
 
-    def place(self, cta: Cta, address: int) -> str:
+    def name(self, cta: Cta, address: int) -> str:
         """A shared address in words: ``full[1]``, ``buffer+16``."""
-        name, plus, distance = self.memory.shared.place(address).partition("+")
-        variable = self.memory.symbols.places.get(name)
-        if variable is not None and variable.variable.type in _WORDS and variable.variable.shape != ():
-            name += f"[{int(distance or 0) / SIZE:g}]"
-        else:
-            name += plus + distance
-        if len(cta.cluster.ctas) > 1:
-            name += f" of the CTA of rank {address >> RANK_SHIFT}"
-        role = self.memory.shared.role(address)
-        return f"{name} ({role})" if role else name
+        name = self.memory.shared.place(address)
+        return name + (f" of the CTA of rank {address >> RANK_SHIFT}" if len(cta.cluster.ctas) > 1 else "")
 
     def init(self, cta: Cta, address: int, count: int, origin: Instruction) -> Barrier:
         bytes = self.memory.view(cta, "shared::cta", address, SIZE, write=True, align=SIZE)
-        place = self.place(cta, address)
+        name, role = self.name(cta, address), self.memory.shared.role(address)
         old = self.live.get(address)
         if old is not None:
             overwritten = old.cell[0] != old.word
             raise Fault(
                 "E1132",
-                f"mbarrier.init on {place}, where a barrier lives that was initialised with "
+                f"mbarrier.init on {old.place}, where a barrier lives that was initialised with "
                 f"{_count(old.initial, 'arrival')}"
                 + ("; its bytes have been overwritten since" if overwritten else f": {old.state()}"),
                 "initialise a barrier once, by one thread, and end it by mbarrier.inval before its memory is reused",
                 [(old.origin, f"{old.name} was initialised here before")],
             )
-        barrier = Barrier(self, address, place, memoryview(bytes).cast("Q"), count, origin)  # type: ignore[arg-type]
+        cell = memoryview(bytes).cast("Q")  # type: ignore[arg-type]
+        barrier = Barrier(self, address, name, role, cell, count, origin)
         self.live[address] = barrier
         self.ended.pop(address, None)
         if self.watch is not None:
@@ -343,15 +334,8 @@ def barriers_of(machine: Machine, cta: Cta) -> Barriers:
     """The table of a CTA's cluster."""
     table: Barriers | None = cta.cluster.states.get(Barriers)
     if table is None:
-        table = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, _observer(machine), machine))
+        table = machine.state(cta.cluster, Barriers, lambda: Barriers(machine.memory, machine))
     return table
-
-
-def _observer(machine: Machine) -> Callable[[Barrier], None] | None:
-    """Tells the trace of completed phases."""
-    if machine.trace is None:
-        return None
-    return lambda barrier: machine.event("phase", f"{barrier.place} phase {barrier.phase - 1}", time=barrier.done_at)
 
 
 def shared_address(space: str, address: int) -> int:

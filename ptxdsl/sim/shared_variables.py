@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ptxdsl.artifact import SharedName
 
 _OFFSET = (1 << RANK_SHIFT) - 1
+_WORDS = ("b64", "u64", "s64")  # arrays of them are mostly mbarriers
 
 
 class SharedVariables:
@@ -22,19 +23,20 @@ class SharedVariables:
         self._names = names
 
     def place(self, address: int) -> str:
-        """``bars+8``, ``dynamic shared memory+1024``, or the number; an element, where the source's name is known, by
-        its index: ``bars[1]``."""
+        """``buffer+16``, ``dynamic shared memory+1024``, or the number; an element of the source's array, or of one of
+        64-bit words, by its index: ``bars[1]``."""
         near = self._variable(address)
         offset = address & _OFFSET
         if near is None:
             return f"{offset:#x}"
         distance = offset - near.address
-        known = self._names.get(near.variable.name)
+        variable, known = near.variable, self._names.get(near.variable.name)
         if known is None:
-            return near.variable.name + (f"+{distance}" if distance else "")
-        name = known.variable or "dynamic shared memory"
-        if 1 < known.element < (near.variable.size or 0):
-            index, distance = divmod(distance, known.element)
+            name, element = variable.name, 8 * (variable.type in _WORDS and variable.shape != ())
+        else:
+            name, element = known.variable or "dynamic shared memory", known.element
+        if element > 1 and (variable.size is None or element < variable.size):
+            index, distance = divmod(distance, element)
             name += f"[{index}]"
         return name + (f"+{distance}" if distance else "")
 

@@ -203,6 +203,11 @@ def test_shared_addresses_by_their_variable() -> None:
     assert memory.shared.place(SHARED_START) == "bars"
     assert memory.shared.place(3 << 24 | SHARED_START + 100) == "ring+52"
     assert memory.shared.place(8) == "0x8"
+    words = Memory(
+        lay_out([Variable("full", "shared", "b64", 8, 24, (3,)), Variable("one", "shared", "b64", 8, 8)], [])
+    )
+    at = [words.shared.place(SHARED_START + offset) for offset in (0, 8, 12, 24)]
+    assert at == ["full[0]", "full[1]", "full[1]+4", "one"], "of arrays of words the elements"
 
 
 @pytest.mark.parametrize(
