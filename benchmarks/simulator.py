@@ -2,8 +2,8 @@
 
     python benchmarks/simulator.py [--runs N]
 
-One core. Each figure is the best of N runs in processes of their own for the whole-process one; random inputs, results
-checked. Exits 1 where a goal is missed.
+One core. Each figure is the best of N runs, of the command as a process of its own; random inputs, results checked. The
+reader's speed has a benchmark of its own, ``simulator_reader.py``. Exits 1 where a goal is missed.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def joined(modules: list[str]) -> str:
     return "\n".join(parts)
 
 
-def reading_speed(name: str, text: str, runs: int = 5) -> Speed:
+def reading_speed(name: str, text: str, runs: int) -> Speed:
     """Processor time of the fastest of several runs."""
     best, statements = float("inf"), 0
     for _ in range(runs):
@@ -90,12 +90,7 @@ def reading_speed(name: str, text: str, runs: int = 5) -> Speed:
     return Speed(name, len(text.encode()) / 1e6, statements, best)
 
 
-def reading_speeds(runs: int = 5) -> list[Speed]:
-    """Prints the table and gives its rows; also a part of ``simulator.py``."""
-    return _table([reading_speed(name, joined(modules), runs) for name, modules in texts().items()])
-
-
-def _table(speeds: list[Speed]) -> list[Speed]:
+def show(speeds: list[Speed]) -> None:
     print_table(
         ["PTX text", "MB", "statements", "ms", "MB/s", "goal"],
         [
@@ -104,7 +99,6 @@ def _table(speeds: list[Speed]) -> list[Speed]:
             for s in speeds
         ],
     )  # fmt: skip
-    return speeds
 
 
 def main() -> int:
@@ -114,9 +108,11 @@ def main() -> int:
     options = parser.parse_args()
     print(machine_line())
     if options.files:
-        speeds = _table([reading_speed(f.name, f.read_text(encoding="utf-8"), options.runs) for f in options.files])
+        given = {file.name: file.read_text(encoding="utf-8") for file in options.files}
     else:
-        speeds = reading_speeds(options.runs)
+        given = {name: joined(modules) for name, modules in texts().items()}
+    speeds = [reading_speed(name, text, options.runs) for name, text in given.items()]
+    show(speeds)
     return int(any(s.megabytes_a_second < GOAL for s in speeds))
 
 

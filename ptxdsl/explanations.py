@@ -1357,8 +1357,8 @@ is the fault; else raise the limit.
     "E1186": """
 the simulation's memory limit
 
-Shared and local memory, registers and heap of all blocks that run at once need more than the limit. Blocks that wait
-for one another must all be there at once, as on the card.
+The variables of the module, and shared and local memory, registers and heap of all blocks that run at once, need more
+than the limit. Blocks that wait for one another must all be there at once, as on the card.
 """,
     "E1187": """
 interrupted
