@@ -24,7 +24,8 @@ T = TypeVar("T", Function, KernelSignature)
 class Subject:
     """compiled: the PTX with its line map, made from a file of PTX too. spans: where the parameters are declared.
 
-    aliases: other names of the parameters, to those of the signature.
+    aliases: other names of the parameters, to those of the signature. ptx_file: the file's name, where it is PTX: there
+    is no other text then that the line map could show.
     """
 
     compiled: Compiled
@@ -32,6 +33,7 @@ class Subject:
     spans: Mapping[str, Span]
     warnings: tuple[Diagnostic, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    ptx_file: str | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +82,7 @@ def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], a
     }
     compiled = Compiled({function.name: signature}, source.text, lines, Options(arch), "")
     aliases = {p.name: name for name, p in zip(short, function.parameters, strict=True)}
-    return Subject(compiled, signature, spans, (), aliases)
+    return Subject(compiled, signature, spans, (), aliases, source.name)
 
 
 def _short(name: str) -> str:

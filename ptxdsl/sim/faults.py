@@ -78,7 +78,7 @@ class Places:
         """The PTX line, where the diagnostic itself stands at the source; the file of a ``.loc`` that is not there."""
         source = self.source_span(instruction)
         if source is not None:
-            return _ptx_note(source, self.ptx_span(instruction))
+            return ((self.ptx_span(instruction), "the PTX instruction"),)
         if instruction.location is not None:
             return ((self.ptx_span(instruction), f"compiled from {location_text(instruction.location)}"),)
         return ()
@@ -126,16 +126,11 @@ def at_source(found: Diagnostic, line_map: Sequence[Span | None] | None) -> Diag
     source = _mapped(line_map or (), found.span.line) if found.span is not None else None
     if found.span is None or source is None:
         return found
-    return replace(found, span=source, notes=(*_ptx_note(source, found.span), *found.notes))
+    return replace(found, span=source, notes=((found.span, "the PTX instruction"), *found.notes))
 
 
 def _mapped(line_map: Sequence[Span | None], line: int) -> Span | None:
     return line_map[line - 1] if 0 < line <= len(line_map) else None
-
-
-def _ptx_note(source: Span, ptx: Span) -> tuple[Note, ...]:
-    """The PTX line beside the source's, unless the source is that PTX itself."""
-    return () if source.source.text == ptx.source.text else ((ptx, "the PTX instruction"),)
 
 
 def access_text(memory: Memory, cta: Cta, parts: Sequence[str], kind: int, address: int) -> str:

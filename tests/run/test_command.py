@@ -149,6 +149,30 @@ def test_traces_are_written(run, tmp_path):
     assert "kernel scale" in (tmp_path / "t.html").read_text()
 
 
+PTX = """.version 8.7
+.target sm_90a
+.address_size 64
+.file 1 "a.cu"
+.entry k(.param .u64 a) {
+.reg .b64 %a; .reg .b32 %r;
+ld.param.u64 %a, [a];
+.loc 1 2 10
+ld.global.u32 %r, [%a+4096];
+ret;
+}
+"""
+
+
+def test_a_fault_in_a_file_of_ptx_is_shown_at_its_source_where_that_is_there(run, tmp_path):
+    (tmp_path / "k.ptx").write_text(PTX)
+    arguments = ("--block", "1", "--arg", "0=zeros:f32:4")
+    code, _, err = run(*arguments, file="k.ptx")
+    assert code == 1 and " --> k.ptx:9:1\n" in err and "compiled from a.cu:2:10" in err and "<ptx>" not in err
+    (tmp_path / "a.cu").write_text("__global__ void k(int *a) {\n  a[0] = a[1024];\n}\n")
+    code, _, err = run(*arguments, file="k.ptx")
+    assert code == 1 and " --> a.cu:2:10\n" in err and "note: the PTX instruction\n --> k.ptx:9:1\n" in err
+
+
 def test_a_file_of_ptx(run, tmp_path, capsys):
     assert main(["compile", "k.pdsl", "--kernel", "scale", "-o", "k.ptx"]) == 0
     capsys.readouterr()
