@@ -128,6 +128,9 @@ class Bench:
     def accesses(self, *told: Any) -> None:
         pass
 
+    def event(self, *told: Any, **more: Any) -> None:
+        pass
+
     def start(self, agent: Any) -> None:
         self.agents.append(agent)
 
