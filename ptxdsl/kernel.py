@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ptxdsl.cuda.prepared import Prepared
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.schedule import Schedule
+    from ptxdsl.sim.machine.schedule import Schedule
 
 _MOST_LAUNCHERS = 256  # grids and blocks of a kernel that are kept
 

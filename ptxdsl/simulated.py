@@ -13,7 +13,7 @@ from ptxdsl.source import Span
 if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.schedule import Schedule
+    from ptxdsl.sim.machine.schedule import Schedule
     from ptxdsl.sim.watch import Watch
 
 

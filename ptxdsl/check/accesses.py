@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.record import dataclass
-from ptxdsl.sim.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, SPACES
-from ptxdsl.sim.memory import SHARED_SPACES
+from ptxdsl.sim.machine.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, SPACES
+from ptxdsl.sim.machine.memory import SHARED_SPACES
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import Cta
-    from ptxdsl.sim.memory import Memory
+    from ptxdsl.sim.machine.cta import Cta
+    from ptxdsl.sim.machine.memory import Memory
 
 Array = npt.NDArray[Any]
 

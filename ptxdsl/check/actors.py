@@ -20,7 +20,7 @@ from ptxdsl.record import dataclass, field
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
-    from ptxdsl.sim.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta, Warp
 
 _MOST_IN_FLIGHT = 512  # copies of one kind in a CTA that nobody has waited for; more share components
 

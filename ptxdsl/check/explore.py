@@ -23,19 +23,19 @@ import numpy.typing as npt
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.check.footprints import Footprints
-from ptxdsl.check.orders import Event, Orders
+from ptxdsl.check.orders import Clock, Event, Orders, happened
 from ptxdsl.check.steps import Part, commute
 from ptxdsl.check.trace import Kernel
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.limits import Limits
-from ptxdsl.sim.schedule import Recording, Schedule
+from ptxdsl.sim.machine.schedule import Recording, Schedule
 from ptxdsl.simulated import simulate_kernel
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import AgentEntity
     from ptxdsl.sim.launch import Report
-    from ptxdsl.sim.schedule import Picker
+    from ptxdsl.sim.machine.cta import AgentEntity
+    from ptxdsl.sim.machine.schedule import Picker
 
 Array = npt.NDArray[Any]
 
@@ -315,33 +315,32 @@ class _Search:
         node.done[name] = parts
         entity = self._number(name)
         for part in parts or [Part()]:
-            for earlier, later in self.orders.add(entity, turn, part):
-                self._reverse(earlier, later, name)
+            reversible, before = self.orders.add(entity, turn, part)
+            for earlier in reversible:
+                self._reverse(earlier, before, name)
         for born in births:
             self.orders.born(self._number(born))
 
     def _number(self, name: str) -> int:
         return self.numbers.setdefault(name, len(self.numbers))
 
-    def _reverse(self, earlier: Event, later: Event, name: str) -> None:
-        """Has the search try the later event before the earlier one."""
+    def _reverse(self, earlier: Event, before: Clock, name: str) -> None:
+        """Has the search try an entity's part before an earlier event. before: what must come before the part."""
         node = self.nodes[earlier.turn]
         if name in node.enabled:
             node.todo.add(name)
             return
         # Those who must come first so that it can.
         names = list(self.numbers)
-        first = [
+        first = {
             names[event.entity]
             for event in self.orders.events
-            if event.turn > earlier.turn
-            and names[event.entity] in node.enabled
-            and event.number <= (later.clock[event.entity] if event.entity < len(later.clock) else 0)
-        ]
+            if event.turn > earlier.turn and happened(before, event) and names[event.entity] in node.enabled
+        }
         if not first:
             node.todo.update(node.enabled)
-        elif not node.todo.intersection(first) and not node.done.keys() & set(first):
-            node.todo.add(first[0])
+        elif not (node.todo | node.done.keys()) & first:
+            node.todo.add(min(first))
 
     def _next(self) -> bool:
         """Goes back to the last state at which somebody is to be tried yet."""

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from ptxdsl.check.accesses import FENCE
 from ptxdsl.check.clocks import Clock, nothing
-from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW, SPACES
+from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_WINDOW, SPACES
 
 if TYPE_CHECKING:
     from ptxdsl.check.actors import Strand
     from ptxdsl.check.site_kinds import Kind, Sites
-    from ptxdsl.sim.cta import Cta
+    from ptxdsl.sim.machine.cta import Cta
 
 Array = npt.NDArray[Any]
 Location = tuple[int, int]  # the CTA's number and an offset in shared memory; -1 and a global address

@@ -12,6 +12,7 @@ from ptxdsl.check.accesses import LOAD, Key, Spaces, tensor_words
 from ptxdsl.check.steps import (
     ARRIVE,
     BEGIN,
+    BLOCK,
     COME,
     DO,
     END,
@@ -27,16 +28,16 @@ from ptxdsl.check.steps import (
     Operation,
     Part,
 )
-from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.transfer import BULK, CP_ASYNC, After, Transfer
+from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
+from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.matrix.wgmma import WARPS, Product
 from ptxdsl.sim.watch import How, Watch
-from ptxdsl.sim.wgmma import WARPS, Product
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import AgentEntity, Cta, Warp
-    from ptxdsl.sim.host import Group
-    from ptxdsl.sim.machine import Machine
-    from ptxdsl.sim.mbarrier import Barrier
+    from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.machine.cta import AgentEntity, Cta, Warp
+    from ptxdsl.sim.machine.host import Group
+    from ptxdsl.sim.machine.machine import Machine
 
 Array = npt.NDArray[Any]
 
@@ -238,12 +239,17 @@ class Footprints(Watch):
             self._do(self._key(barrier), EXPECT, barrier.phase)
         elif parts[1] == "test_wait":
             self._do(self._key(barrier), LOOK, barrier.phase)
+        elif parts[1] == "try_wait":  # unless it passes: ``saw``
+            self._do(self._key(barrier), BLOCK, barrier.phase)
 
     def arrives(self, barrier: Barrier) -> None:
         self._do(self._key(barrier), ARRIVE, barrier.phase)
 
     def saw(self, group: Group, barrier: Barrier) -> None:
-        self._do(self._key(barrier), WAIT, barrier.phase - 1, group.instruction.parts[1] == "try_wait")
+        key = self._key(barrier)
+        part = self._part()
+        part.operations = [o for o in part.operations if o.object != key or o.name != BLOCK]
+        self._do(key, WAIT, barrier.phase - 1, group.instruction.parts[1] == "try_wait")
 
     # Barriers of CTAs and clusters
 

@@ -64,8 +64,8 @@ class Orders:
         if self.events:
             self._born[entity] = self.events[-1].clock
 
-    def add(self, entity: int, turn: int, part: Part) -> list[tuple[Event, Event]]:
-        """The pairs of events that could have come the other way round, the earlier one first."""
+    def add(self, entity: int, turn: int, part: Part) -> tuple[list[Event], Clock]:
+        """The earlier events that could have come after this one, and what happens before it whichever comes first."""
         clock = list(self._last.get(entity) or self._born.get(entity) or [])
         before, rivals = self._operations(part)
         for index in before:
@@ -74,20 +74,19 @@ class Orders:
         number = 1 + (clock[entity] if entity < len(clock) else 0)
         event = Event(entity, number, turn, clock)
         reversible = []
-        # From the latest on: what is ordered through a later one is no race of its own.
-        for index in sorted(rivals, reverse=True):
+        for index in rivals:
             earlier = self.events[index]
-            if earlier.entity == entity or _at(clock, earlier.entity) >= earlier.number:
-                continue
-            reversible.append((earlier, event))
-        for earlier, _ in reversible:
+            if earlier.entity != entity and not happened(clock, earlier):
+                reversible.append(earlier)
+        alone = clock[:]
+        for earlier in reversible:
             _join(clock, earlier.clock)
         clock.extend([0] * (entity + 1 - len(clock)))
         clock[entity] = number
         self._last[entity] = clock
         self.events.append(event)
         self._remember(len(self.events) - 1, entity, part)
-        return reversible
+        return reversible, alone
 
     def _operations(self, part: Part) -> tuple[set[int], set[int]]:
         before: set[int] = set()
@@ -130,6 +129,11 @@ class Orders:
                 self._objects[operation.object] = [
                     k for k in known if k[1].phase >= oldest or k[1].name not in (ARRIVE, WAIT)
                 ]
+
+
+def happened(clock: Clock, event: Event) -> bool:
+    """Whether an event happens before whatever has this clock."""
+    return _at(clock, event.entity) >= event.number
 
 
 def _at(clock: Clock, entity: int) -> int:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ptxdsl.check.accesses import Spaces
     from ptxdsl.check.site_kinds import Sites
     from ptxdsl.ptx.module import Instruction
-    from ptxdsl.sim.cta import Cta
-    from ptxdsl.sim.machine import Machine
-    from ptxdsl.sim.mbarrier import Barrier
+    from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.machine.cta import Cta
+    from ptxdsl.sim.machine.machine import Machine
 
 _KEPT = 128  # waits and pieces of asynchronous work that are remembered, of each component
 _MOST = 50  # findings of one run

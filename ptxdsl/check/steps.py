@@ -6,8 +6,8 @@ and operations on objects (mbarriers, barriers of the CTA and cluster, groups of
 
 Operations on an mbarrier, in phase p: ``arrive`` (an arrival, with its bytes, or bytes that came), ``expect`` (bytes
 announced without an arrival), ``wait`` (one that has found phase p complete), ``look`` (one that did not find it, and
-did not block), ``begin`` and ``end`` of its life. Arrivals commute: counts and bytes are sums. A wait comes after the
-arrivals of its phase by itself, and does not commute with those of the next one.
+goes on), ``block`` (one that did not, and stays), ``begin`` and ``end`` of its life. Arrivals commute: counts and bytes
+are sums. A wait comes after the arrivals of its phase by itself, and does not commute with those of the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptxdsl.record import dataclass, field
 Array = npt.NDArray[Any]
 Object = tuple[Any, ...]
 
-BEGIN, END, ARRIVE, EXPECT, WAIT, LOOK = "begin", "end", "arrive", "expect", "wait", "look"
+BEGIN, END, ARRIVE, EXPECT, WAIT, LOOK, BLOCK = "begin", "end", "arrive", "expect", "wait", "look", "block"
 COME, LEAVE = "come", "leave"  # of a barrier: arrivals commute, and come before those who go on
 DO, JOIN = "do", "join"  # of asynchronous work: a step of it, and the wait for it
 USE = "use"  # of what only one can use at a time
@@ -68,13 +68,15 @@ def conflict(a: Operation, b: Operation) -> bool:
     if names == (ARRIVE, WAIT):
         # The waiter would miss its phase; the simulator also tells of arrivals that nobody has waited for.
         return first.phase == second.phase + 1 or (first.phase == second.phase and not second.blocks)
+    if names == (ARRIVE, BLOCK):  # before that arrival the wait would have passed
+        return first.phase == second.phase - 1
     return names in ((ARRIVE, EXPECT), (ARRIVE, LOOK))
 
 
 def follows(earlier: Operation, later: Operation) -> bool:
     """Whether the later one could not have been done before the earlier one."""
     if later.name == WAIT:
-        return earlier.name == ARRIVE and earlier.phase <= later.phase
+        return later.blocks and earlier.name == ARRIVE and earlier.phase <= later.phase
     if later.name == LEAVE:
         return earlier.name == COME and earlier.phase == later.phase
     return later.name == JOIN and earlier.name == DO

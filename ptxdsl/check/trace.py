@@ -21,15 +21,15 @@ from ptxdsl.check.races import Race
 from ptxdsl.check.trace_order import TraceOrder
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import dataclass
-from ptxdsl.sim.barriers import ClusterBarrier, NamedBarrier
+from ptxdsl.sim.barriers.cta_barriers import ClusterBarrier, NamedBarrier
 from ptxdsl.sim.launch import Report
 from ptxdsl.simulated import simulate_kernel
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import Cluster, Cta
     from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.schedule import Schedule
+    from ptxdsl.sim.machine.cta import Cluster, Cta
+    from ptxdsl.sim.machine.schedule import Schedule
 
 
 class Kernel(Protocol):

@@ -11,15 +11,15 @@ from ptxdsl.check.flags import Flags
 from ptxdsl.check.races import Races
 from ptxdsl.check.shadow import Cells
 from ptxdsl.check.site_kinds import Sites
-from ptxdsl.sim.transfer import BULK, CP_ASYNC, Transfer
+from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
+from ptxdsl.sim.matrix.wgmma import WARPS, Product
 from ptxdsl.sim.watch import Watch
-from ptxdsl.sim.wgmma import WARPS, Product
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
-    from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, Warp
-    from ptxdsl.sim.host import Agent, Group
-    from ptxdsl.sim.machine import Machine
+    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.machine.host import Agent, Group
+    from ptxdsl.sim.machine.machine import Machine
 
 _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
 

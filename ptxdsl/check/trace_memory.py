@@ -15,7 +15,7 @@ from ptxdsl.check.trace_actors import TraceActors
 from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta, Warp
 
 Array = npt.NDArray[Any]
 

@@ -13,14 +13,14 @@ from ptxdsl.check.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, Clock
 from ptxdsl.check.shadow import Cells
 from ptxdsl.check.trace_memory import TraceMemory
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.transfer import BULK, CP_ASYNC
+from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC
+from ptxdsl.sim.machine.layout import RANK_SHIFT
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
-    from ptxdsl.sim.host import Group
-    from ptxdsl.sim.machine import Machine
-    from ptxdsl.sim.mbarrier import Barrier
+    from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.machine.host import Group
+    from ptxdsl.sim.machine.machine import Machine
 
 Array = npt.NDArray[Any]
 

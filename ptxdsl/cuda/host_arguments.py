@@ -43,7 +43,7 @@ class HostPacker(Packer):
         return array, memory
 
     def _tensor_map(self, path: str, value: Any) -> Any:
-        from ptxdsl.sim.tensor_map import TensorMap
+        from ptxdsl.sim.copies.tensor_map import TensorMap
 
         if not isinstance(value, TensorMap):
             return super()._tensor_map(path, value)

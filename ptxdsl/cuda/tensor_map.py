@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ptxdsl.cuda.arrays import ArrayView, view
 from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.host_arguments import STORAGE, host_memory
-from ptxdsl.sim import tensor_map
-from ptxdsl.sim.tensor_description import ELEMENT_TYPES
+from ptxdsl.sim.copies import tensor_map
+from ptxdsl.sim.copies.tensor_description import ELEMENT_TYPES
 
 _BY_DTYPE = {name: element.name for element in ELEMENT_TYPES.values() for name in element.numpy}
 _BY_DTYPE |= {"bfloat16": "bf16", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}

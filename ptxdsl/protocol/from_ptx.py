@@ -20,9 +20,9 @@ from ptxdsl.protocol.rerolled import rerolled
 from ptxdsl.protocol.sums import as_sums
 from ptxdsl.protocol.tidy import tidy
 from ptxdsl.ptx.module import Function, Module, Variable
-from ptxdsl.sim.call_parameters import promote
-from ptxdsl.sim.inline import Flat, Inliner
-from ptxdsl.sim.liveness import reads_and_writes
+from ptxdsl.sim.program.call_parameters import promote
+from ptxdsl.sim.program.inline import Flat, Inliner
+from ptxdsl.sim.program.liveness import reads_and_writes
 from ptxdsl.source import Span
 
 DYNAMIC = "dynamic shared memory"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ptxdsl.ptx.module import Instruction, Label, Symbol
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.inline import Flat
+from ptxdsl.sim.program.inline import Flat
 
 _ENDS = frozenset(("bra", "brx", "exit", "ret"))
 

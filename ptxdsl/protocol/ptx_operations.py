@@ -19,7 +19,7 @@ from ptxdsl.protocol.ptx_values import Values, root_of
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Register, Vector
 from ptxdsl.ptx.opcodes import effect, sources
 from ptxdsl.record import replace
-from ptxdsl.sim.liveness import register_names
+from ptxdsl.sim.program.liveness import register_names
 from ptxdsl.source import Span
 
 _BARRIER_BYTES = 8

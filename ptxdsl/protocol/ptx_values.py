@@ -26,7 +26,7 @@ from ptxdsl.ptx.module import (
 )
 from ptxdsl.ptx.opcodes import sources
 from ptxdsl.record import dataclass
-from ptxdsl.sim.liveness import reads_and_writes
+from ptxdsl.sim.program.liveness import reads_and_writes
 
 _POINTER_BITS = 64
 _MAX_TREE = 400  # nodes of an expression that is copied into a selection

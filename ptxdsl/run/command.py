@@ -22,7 +22,7 @@ from ptxdsl.run.places import Shape, in_simulator, on_gpu
 from ptxdsl.run.subject import Subject, compiled_subject, ptx_subject
 from ptxdsl.sim.launch import Report
 from ptxdsl.sim.limits import Limits
-from ptxdsl.sim.schedule import Schedule, parse_schedule
+from ptxdsl.sim.machine.schedule import Schedule, parse_schedule
 from ptxdsl.source import Source
 from ptxdsl.targets import target_of_ptx
 

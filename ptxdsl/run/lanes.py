@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.timeline import Event
+from ptxdsl.sim.machine.timeline import Event
 
 
 @dataclass(frozen=True)

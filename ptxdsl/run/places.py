@@ -12,10 +12,10 @@ from ptxdsl.diagnostics import error
 from ptxdsl.record import dataclass
 from ptxdsl.run.binding import Bound, MapOf
 from ptxdsl.run.subject import Subject
+from ptxdsl.sim.copies.tensor_map import TensorMap
 from ptxdsl.sim.launch import Report, simulate
 from ptxdsl.sim.limits import Limits, Progress
-from ptxdsl.sim.schedule import Schedule
-from ptxdsl.sim.tensor_map import TensorMap
+from ptxdsl.sim.machine.schedule import Schedule
 from ptxdsl.sim.watch import Watch
 
 Dim3 = tuple[int, int, int]

@@ -19,9 +19,9 @@ from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.record import dataclass
-from ptxdsl.sim.layout import SHARED_START
-from ptxdsl.sim.memory import CLUSTER_LIMIT, Memory
-from ptxdsl.sim.symbols import Symbols
+from ptxdsl.sim.machine.layout import SHARED_START
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Memory
+from ptxdsl.sim.program.symbols import Symbols
 
 Dim3 = tuple[int, int, int]
 

@@ -13,17 +13,17 @@ from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.arguments import bind, check_shape
-from ptxdsl.sim.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault, at_source
 from ptxdsl.sim.float_environment import default_floats
 from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
-from ptxdsl.sim.machine import Machine
-from ptxdsl.sim.memory import Memory
-from ptxdsl.sim.program import build
-from ptxdsl.sim.schedule import Recording, Schedule, parse_schedule
-from ptxdsl.sim.timeline import Event, Trace
+from ptxdsl.sim.machine.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault, at_source
+from ptxdsl.sim.machine.machine import Machine
+from ptxdsl.sim.machine.memory import Memory
+from ptxdsl.sim.machine.schedule import Recording, Schedule, parse_schedule
+from ptxdsl.sim.machine.timeline import Event, Trace
+from ptxdsl.sim.machine.whereabouts import whereabouts
+from ptxdsl.sim.program.program import build
 from ptxdsl.sim.translate.warp_code import WarpCode, translate
 from ptxdsl.sim.watch import Watch
-from ptxdsl.sim.whereabouts import whereabouts
 from ptxdsl.source import Span
 
 __all__ = ["Limits", "Report", "simulate"]

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.layout import ACCESS, LOG
+from ptxdsl.sim.machine.layout import ACCESS, LOG
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.cta import AgentEntity, Cluster, Cta, Warp
-    from ptxdsl.sim.host import Group
-    from ptxdsl.sim.machine import Machine
-    from ptxdsl.sim.mbarrier import Barrier
-    from ptxdsl.sim.memory import Memory
+    from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.machine.host import Group
+    from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.memory import Memory
 
 # reduce: an asynchronous reduction, atomic in each element.
 How = Literal["read", "write", "reduce"]

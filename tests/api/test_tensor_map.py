@@ -10,7 +10,7 @@ from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.host_arguments import HostPacker
 from ptxdsl.cuda.host_copies import Copies
 from ptxdsl.signature import KernelSignature, TensorMapParam
-from ptxdsl.sim.tensor_map_bytes import decode
+from ptxdsl.sim.copies.tensor_map_bytes import decode
 
 MAP = KernelSignature("k", (TensorMapParam("m"),))
 

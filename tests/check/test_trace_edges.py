@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from traced import body, kinds
 
-from ptxdsl.sim.tensor_map import TensorMap
+from ptxdsl.sim.copies.tensor_map import TensorMap
 
 # Thread t has word t of the tile at %r1, and that of the thread in the other warp at %r2.
 MINE = """

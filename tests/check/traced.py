@@ -10,8 +10,10 @@ import numpy as np
 from async_kernels import kernel as kernel_text
 from fault_kernels import LIMITS, FaultKernel
 
+from ptxdsl.check.explore import Bounds, Exploration, arrays_of, explore_runs
 from ptxdsl.check.trace import Found, TraceCheck
 from ptxdsl.sim.launch import Report, simulate
+from ptxdsl.sim.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "tests" / "data" / "examples").glob("*.pdsl"))
@@ -62,6 +64,39 @@ class Watched(FaultKernel):
             shared_names=made.shared_names,
         )
         return report
+
+    def explore(self, names: dict[str, Any], bounds: Bounds) -> Exploration:
+        """Of a launch with these values and with arrays of small numbers."""
+        rng = np.random.default_rng(3)
+        known: dict[str, Any] = {**names, "np": np, "grid": self.grid}
+        given: list[Any] = []
+        for argument in self.arguments:
+            if argument.size is None:
+                given.append(names[argument.name])
+                continue
+            length = eval(argument.size, dict(known))
+            dtype = np.dtype(argument.dtype)
+            array = np.full(length, 77, dtype) if argument.output else rng.integers(-9, 9, length).astype(dtype)
+            known[argument.name] = array
+            given.append(array)
+        made = fault_kernels._compiled(self.path, self.arch, tuple((n, str(names[n])) for n in self.constants))
+
+        def run(schedule: Any, watch: Any) -> Report:
+            return simulate(
+                made.ptx,
+                grid=self.grid,
+                block=self.block,
+                cluster=self.cluster,
+                arguments=given,
+                schedule=schedule,
+                limits=Limits(turns=bounds.turns),
+                line_map=made.line_map,
+                shared_names=made.shared_names,
+                record=True,
+                watch=watch,
+            )
+
+        return explore_runs(run, arrays_of(given), bounds)
 
 
 def file_kernel(path: Path) -> Watched:

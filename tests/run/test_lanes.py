@@ -6,7 +6,7 @@ import ptxdsl.run.timeline_page
 from ptxdsl.run.chrome_trace import chrome_trace
 from ptxdsl.run.lanes import lanes
 from ptxdsl.run.timeline_page import timeline_page
-from ptxdsl.sim.timeline import Event
+from ptxdsl.sim.machine.timeline import Event
 from ptxdsl.source import Source, Span
 
 FULL, EMPTY = "bars[0] (producer_mbar of stage 0)", "bars[3] (consumer_mbar of stage 0)"

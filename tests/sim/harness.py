@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ptxdsl.ptx.reader import read
-from ptxdsl.sim import layout
-from ptxdsl.sim.program import build
+from ptxdsl.sim.machine import layout
+from ptxdsl.sim.program.program import build
 from ptxdsl.sim.translate.warp_code import WarpCode, translate
 
 HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"

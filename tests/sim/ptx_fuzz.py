@@ -32,8 +32,8 @@ from ptxdsl.diagnostics import CompileError  # noqa: E402
 from ptxdsl.driver import compile_source  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.ptx.reader import read  # noqa: E402
+from ptxdsl.sim.copies.tensor_map import TensorMap  # noqa: E402
 from ptxdsl.sim.launch import Limits, simulate  # noqa: E402
-from ptxdsl.sim.tensor_map import TensorMap  # noqa: E402
 from ptxdsl.source import Source  # noqa: E402
 
 # tcgen05: a plain type, a pair of CTAs, scaled types

@@ -12,13 +12,16 @@ import numpy as np
 
 from ptxdsl.ptx.module import Address, Immediate, Not, Register
 from ptxdsl.ptx.reader import read
-from ptxdsl.sim import tcgen05_alloc, tcgen05_mma, tcgen05_move, tcgen05_sync  # noqa: F401  (register their handlers)
-from ptxdsl.sim.host import EXIT_CHECKS, HANDLERS, handler_prefix
-from ptxdsl.sim.layout import RANK_SHIFT, SHARED_START
-from ptxdsl.sim.mbarrier import barriers_of
-from ptxdsl.sim.memory import Memory
-from ptxdsl.sim.symbols import lay_out
-from ptxdsl.sim.tensor_memory import TensorMemory, tensor_memory
+from ptxdsl.sim.barriers.mbarrier import barriers_of
+from ptxdsl.sim.machine.host import EXIT_CHECKS, HANDLERS, handler_prefix
+from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_START
+from ptxdsl.sim.machine.memory import Memory
+from ptxdsl.sim.program.symbols import lay_out
+from ptxdsl.sim.tcgen05 import alloc as tcgen05_alloc  # noqa: F401  (register their handlers)
+from ptxdsl.sim.tcgen05 import mma as tcgen05_mma  # noqa: F401  (register their handlers)
+from ptxdsl.sim.tcgen05 import move as tcgen05_move  # noqa: F401  (register their handlers)
+from ptxdsl.sim.tcgen05 import sync as tcgen05_sync  # noqa: F401  (register their handlers)
+from ptxdsl.sim.tcgen05.tensor_memory import TensorMemory, tensor_memory
 
 TYPES = {"b32": np.uint32, "u32": np.uint32, "b64": np.uint64, "u64": np.uint64, "u16": np.uint16, "pred": np.bool_}
 HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n"

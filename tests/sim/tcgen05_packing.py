@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl.sim.tcgen05_descriptor import KINDS, SWIZZLES
+from ptxdsl.sim.tcgen05.descriptor import KINDS, SWIZZLES
 
 
 def pack_instruction(kind: str, **fields: int) -> int:

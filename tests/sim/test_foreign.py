@@ -15,7 +15,7 @@ from ptxdsl.run.places import Shape, in_simulator
 from ptxdsl.run.specification import arguments
 from ptxdsl.run.subject import ptx_subject
 from ptxdsl.sim.limits import Limits
-from ptxdsl.sim.schedule import parse_schedule
+from ptxdsl.sim.machine.schedule import parse_schedule
 from ptxdsl.source import Source
 
 FILES = sorted((Path(__file__).parent / "foreign").glob("*.cu"))

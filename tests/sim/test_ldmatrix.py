@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ptxdsl.ptx.module import Instruction, Register, Vector
-from ptxdsl.sim import ldmatrix
 from ptxdsl.sim.launch import Report, simulate
+from ptxdsl.sim.matrix import ldmatrix
 
 RNG = np.random.default_rng(3)
 

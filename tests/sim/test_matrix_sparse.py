@@ -11,10 +11,10 @@ from test_mma import BITS, codes, codes_and_values, floats
 from test_wgmma import SharedMatrix, d_matrix, d_words
 
 from ptxdsl.ptx.module import Immediate, Instruction, Vector
-from ptxdsl.sim import mma, wgmma_form
-from ptxdsl.sim.matrix_arithmetic import quiet
-from ptxdsl.sim.matrix_sparse import Sparsity, expand
-from ptxdsl.sim.mma_form import Mma, parse
+from ptxdsl.sim.matrix import mma, wgmma_form
+from ptxdsl.sim.matrix.arithmetic import quiet
+from ptxdsl.sim.matrix.mma_form import Mma, parse
+from ptxdsl.sim.matrix.sparse import Sparsity, expand
 
 RNG = np.random.default_rng(17)
 CHUNK = {32: 2, 16: 4, 8: 4, 4: 8}  # columns of which half are stored, by the bits of an element

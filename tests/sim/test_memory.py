@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ptxdsl.ptx.module import Symbol, Variable
-from ptxdsl.sim import layout
-from ptxdsl.sim.cta import Cluster, Cta, CtaStorage
-from ptxdsl.sim.layout import LOCAL_WINDOW, PARAMETERS, SHARED_START, SHARED_WINDOW, VARIABLES
-from ptxdsl.sim.memory import AccessFault, Memory, access_bytes
-from ptxdsl.sim.symbols import GRANULE, lay_out
+from ptxdsl.sim.machine import layout
+from ptxdsl.sim.machine.cta import Cluster, Cta, CtaStorage
+from ptxdsl.sim.machine.layout import LOCAL_WINDOW, PARAMETERS, SHARED_START, SHARED_WINDOW, VARIABLES
+from ptxdsl.sim.machine.memory import AccessFault, Memory, access_bytes
+from ptxdsl.sim.program.symbols import GRANULE, lay_out
 
 
 def variable(name: str, space: str, size: int | None, align: int = 4, **more: object) -> Variable:

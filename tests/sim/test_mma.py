@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ptxdsl.ptx.module import Instruction, Register, Vector
-from ptxdsl.sim import matrix_layout, mma
-from ptxdsl.sim.matrix_arithmetic import fused_multiply_add, quiet
-from ptxdsl.sim.mma_form import Mma, parse
+from ptxdsl.sim.matrix import fragments as matrix_layout
+from ptxdsl.sim.matrix import mma
+from ptxdsl.sim.matrix.arithmetic import fused_multiply_add, quiet
+from ptxdsl.sim.matrix.mma_form import Mma, parse
 
 RNG = np.random.default_rng(7)
 

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from ptxdsl.sim.printf_format import format_text
+from ptxdsl.sim.machine.printf_format import format_text
 
 
 def formatted(template: str, *arguments: object) -> str:

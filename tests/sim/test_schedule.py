@@ -9,7 +9,7 @@ import pytest
 from sim_kernels import kernel, run
 
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.sim.schedule import Recorder, Schedule, parse_schedule
+from ptxdsl.sim.machine.schedule import Recorder, Schedule, parse_schedule
 
 # Each of four warps writes its number four times into a list; a turn is one entry.
 ORDER = kernel(

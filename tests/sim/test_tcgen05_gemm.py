@@ -13,8 +13,8 @@ from tcgen05_matrices import CODES, K, floats, random_codes, row_bytes
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.sim import numbers
+from ptxdsl.sim.copies.tensor_map import TensorMap
 from ptxdsl.sim.launch import simulate
-from ptxdsl.sim.tensor_map import TensorMap
 
 
 def case(kind, m, n, a, b=None, **options):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tcgen05_packing import pack_shared
 
-from ptxdsl.sim import matrix_layout
-from ptxdsl.sim.tcgen05_descriptor import decode_shared
-from ptxdsl.sim.tcgen05_layout import (
+from ptxdsl.sim.matrix import fragments as matrix_layout
+from ptxdsl.sim.matrix.wgmma_descriptor import elements
+from ptxdsl.sim.tcgen05.descriptor import decode_shared
+from ptxdsl.sim.tcgen05.layout import (
     LAYOUTS,
     MOVEMENTS,
     layout_id,
@@ -16,7 +17,6 @@ from ptxdsl.sim.tcgen05_layout import (
     unpack_shared,
     zero_columns,
 )
-from ptxdsl.sim.wgmma_descriptor import elements
 
 # Shapes of tcgen05.ld and tcgen05.st
 

@@ -23,7 +23,7 @@ from tcgen05_matrices import (
 from tcgen05_packing import pack_instruction
 
 from ptxdsl.sim import numbers
-from ptxdsl.sim.host import Fault
+from ptxdsl.sim.machine.host import Fault
 
 A_AT, B_AT = 0x4000, 0x10000
 D_TYPES = {"f16": 0, "f32": 1, "s32": 2}
@@ -218,7 +218,7 @@ def test_block_scales_with_a_in_tensor_memory():
 
 def test_names_of_the_scale_vector():
     """.block32 and .block16 are .scale_vec::1X or 2X, and 4X; .kind::mxf4 has .block32 where nothing is said."""
-    from ptxdsl.sim.tcgen05_mma import Form, parse
+    from ptxdsl.sim.tcgen05.mma import Form, parse
 
     def vector(kind, qualifiers):
         form = parse(f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale{qualifiers}")

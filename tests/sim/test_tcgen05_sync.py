@@ -7,7 +7,7 @@ import pytest
 from tcgen05_bench import Bench
 from tcgen05_packing import pack_shared
 
-from ptxdsl.sim.host import Fault
+from ptxdsl.sim.machine.host import Fault
 
 COMMIT = "tcgen05.commit.cta_group::{}.mbarrier::arrive::one.shared::cluster{}.b64 [%r1]{};"
 SHIFT = "tcgen05.shift.down.cta_group::1 [%r1];"
@@ -47,7 +47,7 @@ def test_each_thread_commits():
     barrier = bench.barrier(0x800, 40)
     from tcgen05_bench import Group, instructions
 
-    from ptxdsl.sim.tcgen05_sync import commit
+    from ptxdsl.sim.tcgen05.sync import commit
 
     (instruction,) = instructions(COMMIT.format(1, "", ""))
     commit(Group(bench, bench.ctas[0].warps[0], instruction, {"%r1": 0x800}, 0xFFFFFFFF))
@@ -111,7 +111,7 @@ def test_work_of_a_pair_whose_peer_has_gone():
 
 
 def test_shared_memory_that_is_not_there():
-    from ptxdsl.sim.memory import AccessFault
+    from ptxdsl.sim.machine.memory import AccessFault
 
     bench = Bench(shared=0x1000).allocated()
     with pytest.raises(AccessFault, match="shared memory ends at 0x1000"):

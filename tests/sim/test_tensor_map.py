@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.sim.tensor_description import Description, broken_rules
-from ptxdsl.sim.tensor_map import TensorMap
-from ptxdsl.sim.tensor_map_bytes import Words, decode, encode
+from ptxdsl.sim.copies.tensor_description import Description, broken_rules
+from ptxdsl.sim.copies.tensor_map import TensorMap
+from ptxdsl.sim.copies.tensor_map_bytes import Words, decode, encode
 
 CARD = json.loads((Path(__file__).parent / "data" / "tensor_maps.json").read_text())
 FIELDS = Description.__match_args__

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxdsl.sim import tile
-from ptxdsl.sim.host import Fault
-from ptxdsl.sim.mbarrier_word import pack
-from ptxdsl.sim.reductions import STORAGE, reduce
-from ptxdsl.sim.swizzle import SWIZZLES, swizzled
-from ptxdsl.sim.tensor_description import Description
+from ptxdsl.sim.barriers.mbarrier_word import pack
+from ptxdsl.sim.copies import tile
+from ptxdsl.sim.copies.reductions import STORAGE, reduce
+from ptxdsl.sim.copies.swizzle import SWIZZLES, swizzled
+from ptxdsl.sim.copies.tensor_description import Description
+from ptxdsl.sim.machine.host import Fault
 
 CARD = json.loads((Path(__file__).parent / "data" / "tensor_maps.json").read_text())
 CARD_ASYNC = json.loads((Path(__file__).parent / "data" / "async.json").read_text())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sim_kernels import kernel, run
 
-from ptxdsl.sim.timeline import COPY_BYTES_PER_CYCLE, COPY_LATENCY, Trace, copy_cycles, matrix_cycles
+from ptxdsl.sim.machine.timeline import COPY_BYTES_PER_CYCLE, COPY_LATENCY, Trace, copy_cycles, matrix_cycles
 
 # Lane 0 of warp 0 loads 1024 bytes; all threads of both warps wait for them.
 LOAD = kernel(

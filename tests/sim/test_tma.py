@@ -8,7 +8,7 @@ import pytest
 from async_kernels import CLUSTER_SYNC, SYNC, deadlock, fault, finish, run, wait
 
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.sim.tensor_map import TensorMap
+from ptxdsl.sim.copies.tensor_map import TensorMap
 
 SCHEDULES = ["round-robin", "random:5", "slow:tma"]
 INIT = "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;\n" + SYNC + "mov.u64 %d40, map0; cvta.param.u64 %d40, %d40;\n"

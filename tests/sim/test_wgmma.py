@@ -10,9 +10,9 @@ import pytest
 from test_mma import codes, codes_and_values, floats
 
 from ptxdsl.ptx.module import Immediate, Instruction, Register, Vector
-from ptxdsl.sim import wgmma_form
-from ptxdsl.sim.matrix_arithmetic import quiet
-from ptxdsl.sim.wgmma_descriptor import Descriptor, decode, elements, tile
+from ptxdsl.sim.matrix import wgmma_form
+from ptxdsl.sim.matrix.arithmetic import quiet
+from ptxdsl.sim.matrix.wgmma_descriptor import Descriptor, decode, elements, tile
 
 RNG = np.random.default_rng(11)
 SWIZZLE_CODES = {0: 0, 128: 1, 64: 2, 32: 3}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ptxdsl.ptx.reader import read
-from ptxdsl.sim import wgmma  # noqa: F401 (registers the instructions)
-from ptxdsl.sim.program import build
-from ptxdsl.sim.wgmma_hazards import touched_early
+from ptxdsl.sim.matrix import wgmma  # noqa: F401 (registers the instructions)
+from ptxdsl.sim.matrix.wgmma_hazards import touched_early
+from ptxdsl.sim.program.program import build
 
 PRODUCT = (
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, %d, 1, 1, 1, 0;"

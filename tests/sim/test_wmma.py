@@ -9,10 +9,10 @@ import pytest
 from test_mma import codes, codes_and_values, floats
 
 from ptxdsl.ptx.module import Instruction, Register, Vector
-from ptxdsl.sim import wmma
-from ptxdsl.sim.matrix_arithmetic import quiet
-from ptxdsl.sim.mma import multiply
-from ptxdsl.sim.mma_form import Mma
+from ptxdsl.sim.matrix import wmma
+from ptxdsl.sim.matrix.arithmetic import quiet
+from ptxdsl.sim.matrix.mma import multiply
+from ptxdsl.sim.matrix.mma_form import Mma
 
 RNG = np.random.default_rng(5)
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Pair, Register, Sink, Symbol, Vector
-from ptxdsl.sim.symbols import Symbols
+from ptxdsl.sim.program.symbols import Symbols
 from ptxdsl.sim.translate.emitter import ELEMENTS, FLOATS, WIDTH, Unsupported, element_bits, splat, vector
 from ptxdsl.sim.translate.slots import Slot, register_bits
 from ptxdsl.sim.translate.special import SPECIAL, broadcast

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.program import Program
+from ptxdsl.sim.program.program import Program
 from ptxdsl.sim.translate.emitter import Unsupported
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass
-from ptxdsl.sim.program import Program
+from ptxdsl.sim.program.program import Program
 from ptxdsl.sim.translate import access, atomics
 from ptxdsl.sim.translate.emitter import Unsupported
 from ptxdsl.sim.translate.frame import Frame

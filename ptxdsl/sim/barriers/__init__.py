@@ -1,0 +1,1 @@
+"""Barriers of CTAs and clusters, mbarriers, and the instructions that only take time."""

@@ -1,0 +1,113 @@
+"""Instructions of threads that only take time or move registers: ``nanosleep``, ``setmaxnreg``.
+
+Source: PTX ISA, "nanosleep", "setmaxnreg".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from ptxdsl.ptx.module import Function
+from ptxdsl.sim.machine.cta import Cta, Warp
+from ptxdsl.sim.machine.faults import REGISTERS_MISUSE
+from ptxdsl.sim.machine.host import Group, Wait, WaitsFor, handles
+from ptxdsl.sim.machine.layout import LANES
+
+REGISTERS = 65536  # of an SM, 32 bits each
+WARPGROUP = 4  # warps
+_FEWEST, _MOST, _STEP = 24, 256, 8  # registers a thread can ask for
+
+
+@handles("nanosleep")
+def nanosleep(group: Group) -> None:
+    """Time passes, nothing else: a loop that sleeps between looks counts as waiting for what it looks at."""
+    values = group.read(group.instruction.operands[0], "u32")[group.lanes]
+    group.after(group.time + int(values.max()))
+    group.polled()
+
+
+def launch_registers(kernel: Function) -> int | None:
+    """Registers of a thread at the launch, as ptxas gives them to a kernel that moves registers: all that fit.
+
+    None where the kernel does not say how many threads it has: ptxas ignores setmaxnreg then.
+    """
+    if kernel.maxnreg is not None:
+        return kernel.maxnreg
+    threads = kernel.reqntid or kernel.maxntid
+    if threads is None:
+        return None
+    return min(REGISTERS // (prod(threads) * (kernel.minnctapersm or 1)), _MOST) // _STEP * _STEP
+
+
+class RegisterPool:
+    """Of one CTA. free: registers that nobody has, of one lane each. held: by each warp, of one thread."""
+
+    def __init__(self, cta: Cta, at_launch: int) -> None:
+        self.held: dict[Warp, int] = dict.fromkeys(cta.warps, at_launch)
+        self.free = 0
+        self.latest = 0
+        self.asked: dict[Warp, list[int]] = {}
+
+
+@handles("setmaxnreg")
+def setmaxnreg(group: Group) -> Wait | None:
+    group.require_whole_warp()
+    machine, warp, opcode = group.machine, group.warp, group.instruction.opcode
+    wanted = group.uniform(group.instruction.operands[0], "u32")
+    if not _FEWEST <= wanted <= _MOST or wanted % _STEP:
+        raise group.fault(
+            REGISTERS_MISUSE, f"'{opcode}' to {wanted} registers: {_FEWEST} to {_MOST} in steps of {_STEP} are possible"
+        )
+    at_launch = launch_registers(machine.program.kernel)
+    if at_launch is None:
+        return None
+    cta = group.cta
+    pool = machine.state(cta, "registers", lambda: RegisterPool(cta, at_launch))
+    asked = pool.asked.setdefault(warp, [])
+    asked.append(wanted)
+    first = warp.index // WARPGROUP * WARPGROUP
+    for peer in cta.warps[first : first + WARPGROUP]:
+        others = pool.asked.get(peer, asked)
+        if len(others) >= len(asked) and others[len(asked) - 1] != wanted:
+            raise group.fault(
+                REGISTERS_MISUSE,
+                f"'{opcode}' to {wanted} registers, while warp {peer.index} of the same warpgroup asks for "
+                f"{others[len(asked) - 1]}",
+                "all four warps of a warpgroup execute the same setmaxnreg",
+            )
+    held = pool.held[warp]
+    increases = ".inc" in opcode
+    if wanted < held if increases else wanted > held:
+        raise group.fault(
+            REGISTERS_MISUSE,
+            f"'{opcode}' to {wanted} registers, but the warp has {held} a thread",
+            f"the kernel starts with {at_launch} registers a thread; .inc only raises, .dec only lowers their number",
+        )
+    if not increases:
+        pool.free += held - wanted
+        pool.held[warp] = wanted
+        pool.latest = max(pool.latest, group.time)
+        return None
+    need = wanted - held
+
+    def take(group: Group) -> None:
+        pool.free -= need
+        pool.held[warp] = wanted
+
+    def ready() -> bool:
+        return pool.free >= need
+
+    if ready():
+        take(group)
+        return None
+    return Wait(ready, _describe(pool, warp, need), take, at=lambda: pool.latest)
+
+
+def _describe(pool: RegisterPool, warp: Warp, need: int) -> Callable[[], WaitsFor]:
+    def describe() -> WaitsFor:
+        state = f"{need * LANES} more for this warp, {pool.free * LANES} are free"
+        others = tuple(other for other in pool.held if other is not warp and other not in pool.asked)
+        return WaitsFor("registers", "(setmaxnreg.inc)", state, key=pool, by=others)
+
+    return describe

@@ -1,0 +1,1 @@
+"""Asynchronous copies: bulk, tensor (TMA), cp.async, st.async; tensor maps; fences between proxies."""

@@ -1,0 +1,113 @@
+"""Asynchronous stores and reductions of registers: ``st.async``, ``red.async``; and ``st.bulk``.
+
+Source: PTX ISA, "st.async" and "red.async". Into shared memory of the cluster they tell an mbarrier of their bytes; the
+forms for global memory have no completion that a program could see but the kernel's end.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.ptx.module import Operand, Vector
+from ptxdsl.record import dataclass
+from ptxdsl.sim.barriers.mbarrier import barriers_of, shared_address
+from ptxdsl.sim.copies.bulk import signal
+from ptxdsl.sim.copies.reductions import OPERATIONS, STORAGE, reduce
+from ptxdsl.sim.copies.transfer import Transfer
+from ptxdsl.sim.machine.host import Group, handles
+from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.machine.timeline import copy_cycles
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    name: str
+    space: str
+    operation: str | None
+    type: str
+
+
+@lru_cache(256)
+def form(opcode: str) -> Form:
+    parts = opcode.split(".")
+    operation = next((part for part in parts if part in OPERATIONS), None) if parts[0] == "red" else None
+    space = next((part for part in parts if part in ("global", "shared::cluster")), "")
+    return Form(".".join(parts[:2]), space, operation, parts[-1])
+
+
+@handles("st.async", "red.async")
+def store(group: Group) -> None:
+    made = form(group.instruction.opcode)
+    to, source, *rest = group.instruction.operands
+    data = _values(group, source, made.type)
+    targets = group.values(to, "u64")
+    size = data.shape[1]
+    machine, cta = group.machine, group.cta
+    view = machine.memory.view
+    space = made.space or "generic"
+    barriers: list[int] = []
+    if rest:
+        space = "shared::cluster"
+        targets = [shared_address(made.space, target) for target in targets]
+        barriers = [shared_address(made.space, barrier) for barrier in group.values(rest[0], "u64")]
+        for target, barrier in zip(targets, barriers, strict=True):
+            if target >> RANK_SHIFT != barrier >> RANK_SHIFT:
+                raise group.fault(
+                    "E1152",
+                    f"{made.name} to shared memory of the CTA of rank {target >> RANK_SHIFT} with an mbarrier in that "
+                    f"of rank {barrier >> RANK_SHIFT}",
+                    "both must be in the same CTA",
+                )
+    for target in targets:
+        view(cta, space, target, size, write=True, align=size)
+    table = barriers_of(machine, cta)
+    for barrier in set(barriers):
+        if barrier in table.live:
+            group.touch(table.live[barrier])
+
+    def write(time: int) -> None:
+        for number, target in enumerate(targets):
+            there = view(cta, space, target, size, write=True)
+            machine.accesses(cta, space, target, size, "write" if made.operation is None else "reduce")
+            if made.operation is None:
+                there[...] = data[number]
+            else:
+                storage = STORAGE[made.type]
+                old, new = there.view(storage), data[number].view(storage)
+                there[...] = reduce(made.operation, made.type, old, new).view(np.uint8)
+            if barriers:
+                table.spare(target, size, made.name)
+                signal(table, cta, barriers[number], size, made.name, time)
+
+    what = f"{size} bytes a lane"
+    machine.start(Transfer("st.async", group, _nothing, write, copy_cycles(size * len(targets)), what, not rest))
+
+
+def _nothing() -> None:
+    """The values were taken from registers when the instruction was executed."""
+
+
+def _values(group: Group, operand: Operand, type: str) -> npt.NDArray[np.uint8]:
+    """(active lanes, bytes)."""
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    columns = [group.read(item, type)[group.lanes] for item in items]
+    return np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8)
+
+
+@handles("st.bulk")
+def store_zeros(group: Group) -> None:
+    """``st.bulk``: zeros in shared memory, at once. Source: PTX ISA, "st.bulk"."""
+    to, size_operand, _ = group.instruction.operands
+    space = "shared::cta" if "shared::cta" in group.instruction.parts else "generic"
+    for target, size in zip(group.values(to, "u64"), group.values(size_operand, "u64"), strict=True):
+        if size % 8:
+            raise group.fault("E1150", f"st.bulk of {size} bytes; the size must be a multiple of 8")
+        barriers_of(group.machine, group.cta).spare(shared_address(space, target), size, "st.bulk")
+        group.machine.memory.view(group.cta, space, target, size, write=True, align=8)[...] = 0
+        group.machine.accesses(group.cta, space, target, size, "write")

@@ -1,0 +1,1 @@
+"""CTAs, warps and agents under a schedule: memory, turns, what waits, deadlocks, faults."""

@@ -1,0 +1,60 @@
+"""What a CTA leaves behind when its last thread exits: what is a fault then, and what a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.record import replace
+from ptxdsl.sim.machine.cta import AgentEntity, Cta
+from ptxdsl.sim.machine.faults import IN_FLIGHT, SimulationFault, cta_text
+from ptxdsl.sim.machine.host import EXIT_CHECKS, EXIT_WARNINGS
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine.machine import Machine
+
+
+def check_exit(machine: Machine, cta: Cta) -> None:
+    """Raises SimulationFault for what a family of instructions does not allow to be left (``host.EXIT_CHECKS``)."""
+    for check in EXIT_CHECKS:
+        found = check(machine, cta)
+        if found is not None:
+            fault, origin = found
+            message = f"{fault.message} ({cta_text(cta)} of kernel '{machine.program.kernel.name}')"
+            places = machine.places
+            raise SimulationFault(places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes))
+
+
+def warn_at_exit(machine: Machine, cta: Cta) -> None:
+    """Adds warnings, one an instruction: of work that nobody has waited for, and those of ``host.EXIT_WARNINGS``."""
+    if cta.agents:
+        _warn_in_flight(machine, cta)
+    for look in EXIT_WARNINGS:
+        for fault, origin in look(machine, cta):
+            message = f"{fault.message} ({cta_text(cta)} of kernel '{machine.program.kernel.name}')"
+            _add(machine, machine.places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes))
+
+
+def _add(machine: Machine, found: Diagnostic) -> None:
+    if all((known.code, known.span) != (found.code, found.span) for known in machine.warnings):
+        machine.warnings.append(replace(found, severity="warning"))
+
+
+def _warn_in_flight(machine: Machine, cta: Cta) -> None:
+    """On the card the CTA's shared memory may be another's by then."""
+    for entity in _agents(machine, cta):
+        if entity.agent.harmless_at_exit:
+            continue
+        found = machine.places.diagnostic(
+            IN_FLIGHT,
+            f"{cta_text(cta)} exited while its {entity.unit} operation was under way",
+            entity.agent.origin,
+            help="wait for its completion before the last thread exits",
+        )
+        _add(machine, found)
+
+
+def _agents(machine: Machine, cta: Cta) -> list[AgentEntity]:
+    """Those of a CTA that are under way."""
+    entities = [*cta.cluster.blocked, *machine.picker.waiting()]
+    return [entity for entity in entities if isinstance(entity, AgentEntity) and entity.cta is cta]

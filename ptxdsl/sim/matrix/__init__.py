@@ -1,0 +1,1 @@
+"""Matrix instructions of warps and warpgroups: mma, wmma, wgmma, ldmatrix."""

@@ -1,0 +1,332 @@
+"""``wgmma``: asynchronous matrix products of a warpgroup.
+
+Each warp of the group holds 16 of the 64 rows of D (and of A, where it is in registers); B is common. A product is
+complete in its parts when the fourth warp has executed it, and is carried out some time after that, in the order of the
+program: it reads shared memory, A's registers and D's registers, and writes D's. So a kernel that looks at D before
+``wgmma.wait_group`` finds what was there before, and one that overwrites a tile too early spoils it.
+
+Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.ptx.module import Immediate, Instruction
+from ptxdsl.record import replace
+from ptxdsl.sim.machine.host import Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
+from ptxdsl.sim.matrix.mma import read_columns, registers_of, require_all_lanes
+from ptxdsl.sim.matrix.sparse import expand
+from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK, decode, elements, tile
+from ptxdsl.sim.matrix.wgmma_form import Form, parse, unsupported
+from ptxdsl.sim.matrix.wgmma_hazards import Uses, touched_early
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine.cta import Cta
+    from ptxdsl.sim.machine.machine import Machine
+
+Array = npt.NDArray[Any]
+
+WARPS = 4
+# The cost model: a tensor core multiplies 64 x 16 by 16 x n in n / 2 cycles (the rate of an H100), whatever the type.
+LEAST_CYCLES = 16
+
+
+class Product:
+    """One ``wgmma.mma_async`` under way, an agent. a: A's descriptor, None where A is in registers.
+
+    accumulate: whether D is added. negate: whether the product is negated. groups: the four warps' parts; columns:
+    those of a sparse A's elements, by warp.
+    """
+
+    unit = "wgmma"
+    harmless_at_exit = False
+
+    def __init__(
+        self,
+        warpgroup: Warpgroup,
+        origin: Instruction,
+        form: Form,
+        a: int | None,
+        b: int,
+        accumulate: bool,
+        negate: bool,
+    ) -> None:
+        self.warpgroup = warpgroup
+        self.cta = warpgroup.cta
+        self.origin = origin
+        self.form = form
+        self.a = a
+        self.b = b
+        self.accumulate = accumulate
+        self.negate = negate
+        self.groups: list[Group | None] = [None] * WARPS
+        self.columns: list[Array | None] = [None] * WARPS
+        self.done = False
+        self.cycles = max(form.n // 2, LEAST_CYCLES)
+        self.time = 0
+
+    def ready(self) -> bool:
+        return self.warpgroup.pending[0] is self and None not in self.groups
+
+    def step(self) -> bool:
+        form = self.form
+        groups = [group for group in self.groups if group is not None]
+        d, a = (registers_of(operand) for operand in self.origin.operands[:2])
+        if self.a is None:
+            left = form.a_of_registers(np.stack([group.read_many(a, "b32") for group in groups]))
+        else:
+            left = form.a_of_memory(self._matrix(self.a, "a"))
+        if form.sparse:
+            columns = [part for part in self.columns if part is not None]
+            left = expand(left, np.concatenate(columns), form.k)
+        right = form.b_of_memory(self._matrix(self.b, "b"))
+        before = np.stack([group.read_many(d, "b32") for group in groups]) if self.accumulate else None
+        with matrix_arithmetic.quiet():
+            after = form.multiply(left, right, before, self.negate)
+        for group, words in zip(groups, after, strict=True):
+            group.write_many(d, words, "b32")
+        self.warpgroup.pending.popleft()
+        self.warpgroup.carried_out += 1
+        self.groups = []
+        self.columns = []
+        self.done = True
+        return True
+
+    def _matrix(self, descriptor: int, operand: str) -> Array:
+        """The bytes of A or B in shared memory, in the order of ``wgmma_descriptor.elements``."""
+        fields = decode(descriptor)
+        extent = _, k, bits, mn_major = self.form.extent(operand)
+        if not mn_major and 0 < fields.swizzle < k * bits // 8:
+            raise Fault(
+                "E1148",
+                f"{operand.upper()} has rows of {k * bits // 8} bytes along K, its descriptor says swizzling of "
+                f"{fields.swizzle} bytes",
+                "a K-major matrix lies in rows of one swizzle: use a wider one",
+            )
+        place = tile(fields, *extent)
+        address = self.warpgroup.shared_start + fields.address + place.offset
+        machine = self.warpgroup.machine
+        memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
+        if machine.watch is not None:
+            for rank in range(WARPS):
+                machine.watch.part(rank)
+                chunks = place.chunks if operand == "b" else _of_warp(place.chunks, rank, mn_major)
+                machine.accesses(self.cta, "shared", address + CHUNK * chunks.reshape(-1), CHUNK, "read")
+        return elements(place, memory)
+
+    def missing(self) -> tuple[int, ...]:
+        """The warps (by their number in the CTA) that have not executed the instruction yet."""
+        first = WARPS * self.warpgroup.index
+        return tuple(first + rank for rank, group in enumerate(self.groups) if group is None)
+
+    def describe(self) -> WaitsFor:
+        missing = self.missing()
+        if missing:
+            names = f"warp{'' if len(missing) == 1 else 's'} {', '.join(map(str, missing))}"
+            state = f"{names} of the warpgroup did not execute it"
+        else:
+            state = "waits for earlier ones of the warpgroup"
+        by = tuple(self.cta.warps[index] for index in missing) or (self.warpgroup.pending[0],)
+        return WaitsFor("wgmma.mma_async", f"warpgroup {self.warpgroup.index}", state, by=by)
+
+
+def _of_warp(chunks: Array, rank: int, mn_major: bool) -> Array:
+    """The chunks of A that hold the rows which one of the four warps multiplies."""
+    parts: list[Array] = np.array_split(chunks, WARPS, axis=1 if mn_major else 0)
+    return parts[rank]
+
+
+class Warpgroup:
+    """What one warpgroup of a CTA has issued. pending: products not carried out yet, in the program's order.
+
+    The n-th product of one warp is the n-th of the others. issued: how many each warp has executed. groups: of each
+    warp, the last product of each wgmma-group that may be pending (None: an empty one), oldest first.
+    """
+
+    def __init__(self, machine: Machine, cta: Cta, index: int) -> None:
+        self.machine = machine
+        self.cta = cta
+        self.index = index
+        self.shared_start = cta.rank << RANK_SHIFT
+        self.pending: deque[Product] = deque()
+        self.carried_out = 0
+        self.issued = [0] * WARPS
+        self.last: list[Product | None] = [None] * WARPS
+        self.groups: list[deque[Product | None]] = [deque() for _ in range(WARPS)]
+        self.fenced = [False] * WARPS
+
+    def issue(self, rank: int, group: Group, product: Product) -> Product:
+        """A warp executes its part of a product, which is the one that is given back."""
+        place = self.issued[rank] - self.carried_out
+        if place == len(self.pending):
+            self.pending.append(product)
+            self.machine.start(product)
+        else:
+            product = self._common(group, product, self.pending[place])
+        product.groups[rank] = group
+        self.last[rank] = product
+        self.issued[rank] += 1
+        return product
+
+    def _common(self, group: Group, mine: Product, theirs: Product) -> Product:
+        """The product that other warps have executed their parts of; a fault if it is not this one."""
+        if mine.origin is not theirs.origin:
+            raise group.fault(
+                "E1141",
+                f"the warps of warpgroup {self.index} execute different wgmma instructions: one that of PTX line "
+                f"{mine.origin.line}, another that of line {theirs.origin.line}",
+                "all four warps of a warpgroup execute the same wgmma.mma_async in the same order",
+            )
+        different = [
+            f"{what}, {here} and {there}"
+            for what, here, there in (
+                ("scale-d", mine.accumulate, theirs.accumulate),
+                ("the descriptor of A", f"{mine.a or 0:#x}", f"{theirs.a or 0:#x}"),
+                ("the descriptor of B", f"{mine.b:#x}", f"{theirs.b:#x}"),
+            )
+            if here != there
+        ]
+        if different:
+            raise group.fault(
+                "E1141",
+                f"the warps of warpgroup {self.index} disagree about {'; '.join(different)}",
+                "descriptors and scale-d are the same in all four warps of a warpgroup",
+            )
+        return theirs
+
+    def commit(self, rank: int) -> None:
+        self.groups[rank].append(self.last[rank])
+
+    def wait(self, rank: int, group: Group, allowed: int) -> Wait | None:
+        """Until no more than ``allowed`` of the warp's newest wgmma-groups are pending."""
+        groups = self.groups[rank]
+        while len(groups) > allowed and (groups[0] is None or groups[0].done):
+            last = groups.popleft()
+            if last is not None:
+                group.after(last.time)
+        if len(groups) <= allowed:
+            return None
+        target = groups[-1 - allowed]
+        assert target is not None  # the first one is not done, and an empty group before any product is
+        return Wait(
+            lambda: target.done,
+            partial(self._describe, groups, allowed),
+            then=partial(self._waited, rank, allowed),
+            at=lambda: target.time,
+        )
+
+    def _waited(self, rank: int, allowed: int, group: Group) -> Wait | None:
+        return self.wait(rank, group, allowed)
+
+    def _describe(self, groups: deque[Product | None], allowed: int) -> WaitsFor:
+        pending = sum(product is not None and not product.done for product in groups)
+        first = self.pending[0]
+        missing = first.missing()
+        state = f"{pending} wgmma-groups pending, {allowed} allowed; the mma_async of PTX line {first.origin.line} "
+        if missing:
+            state += f"lacks warp{'' if len(missing) == 1 else 's'} {', '.join(map(str, missing))}"
+        else:
+            state += "is under way"
+        return WaitsFor("wgmma group", f"warpgroup {self.index}", state, by=(first,))
+
+
+def warpgroup_of(group: Group) -> tuple[Warpgroup, int]:
+    """The group's warpgroup, and the warp's number in it."""
+    index, rank = divmod(group.warp.index, WARPS)
+    warps = len(group.cta.warps)
+    if (index + 1) * WARPS > warps:
+        raise group.fault(
+            "E1142",
+            f"{'.'.join(group.instruction.parts[:2])} in warp {group.warp.index} of {warps}: a warpgroup of "
+            f"{warps % WARPS} warp{'' if warps % WARPS == 1 else 's'}",
+            "wgmma is for groups of four warps, the first of which has a number divisible by four: launch a multiple "
+            "of 128 threads",
+        )
+    found = group.machine.state(group.cta, ("wgmma", index), lambda: Warpgroup(group.machine, group.cta, index))
+    return found, rank
+
+
+@handles("wgmma.mma_async", check=unsupported)
+def execute_mma(group: Group) -> Wait | None:
+    require_all_lanes(group)
+    instruction = group.instruction
+    form = parse(instruction.opcode)
+    assert isinstance(form, Form)
+    warpgroup, rank = warpgroup_of(group)
+    if not warpgroup.fenced[rank]:
+        raise group.fault(
+            "E1143",
+            "wgmma.mma_async without a wgmma.fence before it",
+            "wgmma.fence.sync.aligned orders earlier accesses to the registers before the first wgmma.mma_async",
+        )
+    _, a, b = instruction.operands[:3]
+    scale_d, *immediates = instruction.operands[form.scale_d :]
+    signs = [item.value for item in immediates[:2] if isinstance(item, Immediate)]
+    product = Product(
+        warpgroup,
+        instruction,
+        form.transposed(instruction),
+        None if form.a_in_registers(instruction) else group.uniform(a, "b64"),
+        group.uniform(b, "b64"),
+        bool(group.uniform(scale_d, "pred")),
+        signs.count(-1) == 1,
+    )
+    columns = read_columns(group, form.sparse, *instruction.operands[3:5]) if form.sparse else None
+    product = warpgroup.issue(rank, group, product)
+    product.columns[rank] = columns
+    if not _serialised(group):
+        return None
+    return Wait(lambda: product.done, product.describe, then=lambda group: None, at=lambda: product.time)
+
+
+def _serialised(group: Group) -> bool:
+    """Whether the program touches the product's registers before it waits; warned of when first asked."""
+    machine, instruction = group.machine, group.instruction
+    known: dict[Instruction, bool] = machine.state(machine, "wgmma hazards", dict)
+    found = known.get(instruction)
+    if found is None:
+        uses: Uses = machine.state(machine, "wgmma hazards of blocks", dict)
+        early = touched_early(machine.program.blocks, instruction, uses)
+        found = known[instruction] = early is not None
+        if early is not None:
+            warning = machine.places.diagnostic(
+                "W1141",
+                f"{early.opcode} uses registers of this wgmma.mma_async on a way on which it is not waited for",
+                instruction,
+                help="ptxas makes such instructions wait for their results at once, which is slow: place a "
+                "wgmma.wait_group before the first use",
+                notes=((machine.places.span(early), "the use"),),
+            )
+            machine.warnings.append(replace(warning, severity="warning"))
+    return found
+
+
+@handles("wgmma.fence")
+def execute_fence(group: Group) -> None:
+    require_all_lanes(group)
+    warpgroup, rank = warpgroup_of(group)
+    warpgroup.fenced[rank] = True
+
+
+@handles("wgmma.commit_group")
+def execute_commit(group: Group) -> None:
+    require_all_lanes(group)
+    warpgroup, rank = warpgroup_of(group)
+    warpgroup.commit(rank)
+
+
+@handles("wgmma.wait_group")
+def execute_wait(group: Group) -> Wait | None:
+    require_all_lanes(group)
+    warpgroup, rank = warpgroup_of(group)
+    (allowed,) = group.instruction.operands
+    assert isinstance(allowed, Immediate)
+    return warpgroup.wait(rank, group, allowed.value)

@@ -1,0 +1,1 @@
+"""The tensor cores of Blackwell: tensor memory, descriptors, products, copies, commits."""

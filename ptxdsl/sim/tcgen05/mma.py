@@ -1,0 +1,379 @@
+"""``tcgen05.mma``: one thread lets the tensor cores multiply matrices in shared memory into tensor memory.
+
+Each thread that executes the instruction issues a product of its own. It is checked where it is issued and carried out
+in the order of the CTA's pipe; then it reads shared memory, so a tile that is overwritten too early spoils the result.
+
+Source: PTX ISA, "tcgen05.mma", "tcgen05.mma.ws", "Block Scaling for tcgen05.mma.sync", "Data Path Layout Organization".
+Not said there but seen on the card (by the authors of CUTLASS's examples): ``.ashift`` moves the rows of A in tensor
+memory, after the product has read them, within each partition of 32 lanes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Vector
+from ptxdsl.record import dataclass
+from ptxdsl.sim.machine.host import Fault, Group, handles
+from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.machine.timeline import matrix_cycles
+from ptxdsl.sim.matrix.arithmetic import quiet
+from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK
+from ptxdsl.sim.tcgen05.descriptor import (
+    BAD_INSTRUCTION,
+    BITS,
+    KINDS,
+    InstructionDescriptor,
+    SharedDescriptor,
+    check_scales,
+    check_swizzle,
+    decode_instruction,
+    decode_shared,
+)
+from ptxdsl.sim.tcgen05.form import misformed
+from ptxdsl.sim.tcgen05.layout import (
+    LANES_OF_WARP,
+    LAYOUTS,
+    Layout,
+    Strip,
+    column_shift,
+    layout_id,
+    scale_rows,
+    shared_bits,
+    tile,
+    zero_columns,
+)
+from ptxdsl.sim.tcgen05.matmul import multiply, scale_values, scaled, shared_matrix, tensor_columns, tensor_matrix
+from ptxdsl.sim.tcgen05.sync import Work, cta_group, ctas_of
+from ptxdsl.sim.tcgen05.tensor_memory import BAD_ADDRESS, Access, Region, column_of, lane_of, lanes_mask, tensor_memory
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine.cta import Cta
+
+Array = npt.NDArray[Any]
+
+ALL_LANES = lanes_mask(0, 128)
+COLLECTOR_USES = ("fill", "use", "lastuse", "discard")
+# Scale addresses may carry the scale factor id in their upper two bits (CUTLASS has them so), which is not looked at.
+_SCALE_ADDRESS = 0x3FFF_FFFF
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an opcode says. scale_vec: scale factors a row of A, 0 without block scaling."""
+
+    kind: str
+    cta_group: int
+    ws: bool
+    sparse: bool
+    ashift: bool
+    scale_vec: int
+
+
+@lru_cache(1024)
+def parse(opcode: str) -> Form | str:
+    """The meaning of an opcode, or what of it is not supported."""
+    parts = opcode.split(".")[2:]
+    kind = next((part[6:] for part in parts if part.startswith("kind::")), "")
+    if kind not in KINDS:
+        return f"tcgen05.mma of kind {kind or 'none'}"
+    sparse = "sp" in parts
+    if sparse:
+        return "tcgen05.mma.sp, products with a sparse A"
+    row = KINDS[kind]
+    scale_vec = row.scale_default
+    collectors = ("b0", "b1", "b2", "b3") if "ws" in parts else ("a",)
+    known = {"ws", "ashift", "block_scale", *(f"collector::{c}::{use}" for c in collectors for use in COLLECTOR_USES)}
+    for part in parts:
+        if part.startswith("scale_vec::") and row.block_scaled:
+            scale_vec = int(part[11:-1])
+        elif part in ("block16", "block32") and row.block_scaled:
+            scale_vec = row.k // int(part[5:])
+        elif part not in known and not part.startswith(("kind::", "cta_group::")):
+            return f"tcgen05.mma with .{part}"
+    if "ashift" in parts and {"collector::a::fill", "collector::a::use"}.intersection(parts):
+        return "tcgen05.mma with .ashift and a collector buffer that is filled or used"
+    if row.block_scaled != ("block_scale" in parts) or (row.block_scaled and not scale_vec):
+        return f"this form of tcgen05.mma of kind {kind}"
+    return Form(kind, cta_group(opcode), "ws" in parts, sparse, "ashift" in parts, scale_vec)
+
+
+def unsupported(instruction: Instruction) -> str | None:
+    form = parse(instruction.opcode)
+    if isinstance(form, str):
+        return form
+    words = next((len(operand.items) for operand in instruction.operands if isinstance(operand, Vector)), 0)
+    if words not in (0, 4 * form.cta_group):
+        return f"disable-output-lane has {4 * form.cta_group} words with .cta_group::{form.cta_group}"
+    return misformed(instruction)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The operands of an instruction by their meaning."""
+
+    d: Operand
+    a: Operand
+    b: Operand
+    idesc: Operand
+    scales: tuple[Operand, ...]
+    disabled: tuple[Operand, ...]
+    enable: Operand
+    scale_input: int
+    zero_mask: Operand | None
+
+
+def operands_of(instruction: Instruction, form: Form) -> Operands:
+    d, a, b, idesc, *rest = instruction.operands
+    scales = tuple(rest[:2]) if form.scale_vec else ()
+    rest = rest[len(scales) :]
+    disabled: tuple[Operand, ...] = ()
+    if isinstance(rest[0], Vector):
+        disabled = rest[0].items
+        rest = rest[1:]
+    enable, *last = rest
+    scale_input = last[0].value if last and isinstance(last[0], Immediate) and not form.ws else 0
+    return Operands(d, a, b, idesc, scales, disabled, enable, scale_input, last[0] if last and form.ws else None)
+
+
+@handles("tcgen05.mma", check=unsupported)
+def execute(group: Group) -> None:
+    form = parse(group.instruction.opcode)
+    assert isinstance(form, Form)
+    o = operands_of(group.instruction, form)
+    ctas = ctas_of(group)
+    columns = [
+        group.values(o.d, "u32"),
+        group.values(o.a, "u32" if isinstance(o.a, Address) else "b64"),
+        group.values(o.b, "b64"),
+        group.values(o.idesc, "b32"),
+        group.values(o.enable, "pred"),
+        *(group.values(scale, "u32") for scale in o.scales),
+    ]
+    masks = [group.values(item, "b32") for item in o.disabled]
+    zero_masks = group.values(o.zero_mask, "b64") if o.zero_mask is not None else None
+    for thread, (d, a, b, idesc, enable, *scales) in enumerate(zip(*columns, strict=True)):
+        descriptor = decode_instruction(idesc, form.kind, cta_group=form.cta_group, ws=form.ws, sparse=form.sparse)
+        product = Product(group, ctas, form, descriptor, bool(enable), o.scale_input)
+        product.place_d(d, sum(mask[thread] << 32 * i for i, mask in enumerate(masks)))
+        if isinstance(o.a, Address):
+            product.place_a_in_tensor_memory(a)
+        else:
+            product.place_a_in_shared_memory(a)
+        product.place_b(b, zero_masks[thread] if zero_masks is not None else 0)
+        if scales:
+            product.place_scales(*scales)
+        product.issue()
+
+
+class Product(Work):
+    """One product. ctas: the CTA, or the pair: each has ``layout.rows`` rows of A and D, and a part of B's columns."""
+
+    def __init__(
+        self,
+        group: Group,
+        ctas: tuple[Cta, ...],
+        form: Form,
+        descriptor: InstructionDescriptor,
+        enable: bool,
+        scale_input: int,
+    ) -> None:
+        bits = max(BITS[descriptor.a_type], BITS[descriptor.b_type])
+        super().__init__(group, matrix_cycles(descriptor.m // len(ctas), descriptor.n, descriptor.k, bits))
+        self.ctas = ctas
+        self.form = form
+        self.descriptor = descriptor
+        self.enable = enable
+        self.scale_input = scale_input
+        self.layout: Layout = LAYOUTS[layout_id(descriptor.m, form.cta_group, form.ws, form.sparse)]
+        self.packed = descriptor.kind in ("mxf4", "mxf4nvf4")
+        self.disabled = 0
+        self.d_column = self.lane = 0
+        self.a_column: int | None = None
+        self.a_shared: SharedDescriptor | None = None
+        self.b_shared: SharedDescriptor
+        self.b_skip = 0
+        self.zero: Array | None = None
+        self.scale_columns: tuple[int, int] | None = None
+        if not 0 <= scale_input <= 15 or (scale_input and form.kind not in ("f16", "tf32")):
+            raise Fault(
+                BAD_INSTRUCTION,
+                f"scale-input-d of {scale_input} with .kind::{form.kind}",
+                "it is 0 to 15, with .kind::f16 and .kind::tf32",
+            )
+        if form.ashift and descriptor.m < 128:
+            raise Fault(BAD_INSTRUCTION, f".ashift with M = {descriptor.m}", "M is 128 or 256 with .ashift")
+
+    # Issue: where everything lies
+
+    @property
+    def part_columns(self) -> int:
+        """Columns of tensor memory that D takes."""
+        return self.descriptor.n // self.layout.parts
+
+    def _lanes(self, disabled: int = 0) -> int:
+        mask = 0
+        for strip in self.layout.strips:
+            mask |= lanes_mask(strip.lane + self.lane, strip.rows)
+        return mask & ~disabled
+
+    def _access(self, cta: Cta, lanes: int, first: int, columns: int, writes: bool = False) -> None:
+        self.touches(cta, Access(Region(lanes, first, first + columns), writes, self.origin))
+
+    def place_d(self, address: int, disabled: int) -> None:
+        """disabled: a bit for each lane, of the even CTA from bit 0 on, of the odd one from bit 128 on."""
+        self.lane, self.d_column = lane_of(address), column_of(address)
+        if self.lane not in self.layout.alignments:
+            allowed = " or ".join(map(str, self.layout.alignments))
+            raise Fault(
+                BAD_ADDRESS,
+                f"{self.origin.opcode}: D at lane {self.lane} with M = {self.descriptor.m}",
+                f"the lane, the address's high 16 bits, must be {allowed}",
+            )
+        self.disabled = disabled
+        for i, cta in enumerate(self.ctas):
+            lanes = self._lanes(disabled >> 128 * i & ALL_LANES)
+            if lanes:
+                self._access(cta, lanes, self.d_column, self.part_columns, writes=True)
+
+    def place_a_in_tensor_memory(self, address: int) -> None:
+        d = self.descriptor
+        if lane_of(address) != self.lane:
+            raise Fault(
+                BAD_ADDRESS,
+                f"{self.origin.opcode}: A at lane {lane_of(address)} and D at lane {self.lane}",
+                "A and D must begin at the same lane",
+            )
+        if d.transpose_a:
+            raise Fault(BAD_INSTRUCTION, "A in tensor memory cannot be transposed")
+        self.a_column = column_of(address)
+        for cta in self.ctas:
+            columns = tensor_columns(d.a_type, self.packed, d.k)
+            self._access(cta, self._lanes(), self.a_column, columns, writes=self.form.ashift)
+
+    def place_a_in_shared_memory(self, value: int) -> None:
+        d = self.descriptor
+        self.a_shared = decode_shared(value, "A")
+        check_swizzle(self.a_shared, BITS[d.a_type], d.transpose_a, "A")
+
+    def place_b(self, value: int, zero_mask: int) -> None:
+        d = self.descriptor
+        self.b_shared = decode_shared(value, "B")
+        check_swizzle(self.b_shared, BITS[d.b_type], d.transpose_b, "B")
+        if zero_mask:
+            self.b_skip = column_shift(zero_mask)
+            most = 16 if d.m == 32 else 32
+            if self.b_skip > most:
+                raise Fault(
+                    BAD_INSTRUCTION,
+                    f"the zero-column mask {zero_mask:#018x} shifts columns by {self.b_skip}",
+                    f"the shift is at most {most} with M = {d.m}",
+                )
+            self.zero = zero_columns(zero_mask, d.m, d.n)
+
+    def place_scales(self, a: int, b: int) -> None:
+        d = self.descriptor
+        check_scales(d, self.form.scale_vec)
+        columns = []
+        for address, rows in ((a, self.layout.rows), (b, self.part_columns)):
+            address &= _SCALE_ADDRESS
+            if lane_of(address):
+                raise Fault(
+                    BAD_ADDRESS,
+                    f"{self.origin.opcode}: scale factors at lane {lane_of(address)}",
+                    "scale factors lie in all lanes; the address's lane is 0",
+                )
+            columns.append(column_of(address))
+            for cta in self.ctas:
+                self._access(cta, ALL_LANES, column_of(address), -(-rows // LANES_OF_WARP))
+        self.scale_columns = (columns[0], columns[1])
+
+    # Carrying it out
+
+    def carry_out(self) -> None:
+        d = self.descriptor
+        b = np.concatenate([self._b(cta) for cta in self.ctas])
+        if self.zero is not None:
+            b = np.where(self.zero[:, None], 0, b)
+        if d.negate_b:
+            b = -b
+        with quiet():
+            for i, cta in enumerate(self.ctas):
+                self._multiply_in(cta, b, self.disabled >> 128 * i & ALL_LANES)
+        if self.form.ashift and self.a_column is not None:
+            columns = tensor_columns(d.a_type, self.packed, d.k)
+            for cta in self.ctas:
+                shift_down(tensor_memory(self.machine, cta).words, 0, 128, self.a_column, columns)
+
+    def _matrix(self, cta: Cta, shared: SharedDescriptor, rows: int, type: str, transposed: bool) -> Array:
+        """(rows, K) values of a matrix in a CTA's shared memory."""
+        place = tile(shared, rows, self.descriptor.k, shared_bits(BITS[type], self.packed), transposed)
+        address = (cta.rank << RANK_SHIFT) + shared.address + place.offset
+        memory = self.machine.memory.view(cta, "shared::cta", address, place.size, write=False)
+        if self.machine.watch is not None:
+            self.machine.accesses(cta, "shared::cta", address + CHUNK * place.chunks.reshape(-1), CHUNK, "read")
+        return shared_matrix(memory, place, type, self.packed, transposed)
+
+    def _b(self, cta: Cta) -> Array:
+        d = self.descriptor
+        rows = d.n // len(self.ctas)
+        values = self._matrix(cta, self.b_shared, rows + self.b_skip, d.b_type, d.transpose_b)
+        return values[self.b_skip : self.b_skip + rows]
+
+    def _multiply_in(self, cta: Cta, b: Array, disabled: int) -> None:
+        d = self.descriptor
+        words = tensor_memory(self.machine, cta).words
+        if self.a_shared is not None:
+            whole_a = self._matrix(cta, self.a_shared, self.layout.rows, d.a_type, d.transpose_a)
+        for strip in self.layout.per_partition() if self.scale_columns else self.layout.strips:
+            lanes = slice(strip.lane + self.lane, strip.lane + self.lane + strip.rows)
+            if self.a_column is not None:
+                columns = tensor_columns(d.a_type, self.packed, d.k)
+                a = tensor_matrix(words[lanes, self.a_column : self.a_column + columns], d.a_type, self.packed)
+            else:
+                a = whole_a[strip.row : strip.row + strip.rows]
+            if d.negate_a:
+                a = -a
+            part_b = b[strip.part * self.part_columns : (strip.part + 1) * self.part_columns]
+            if self.scale_columns:
+                a, part_b = self._scale(words, strip, a, part_b)
+            place = words[lanes, self.d_column : self.d_column + self.part_columns]
+            result = multiply(
+                a,
+                part_b,
+                place if self.enable else None,
+                d.d_type,
+                scale_input=self.scale_input,
+                saturate=d.saturate,
+            )
+            if disabled:
+                kept = np.array([disabled >> lane & 1 for lane in range(lanes.start, lanes.stop)], bool)
+                np.copyto(place, result, where=~kept[:, None])
+            else:
+                place[...] = result
+
+    def _scale(self, words: Array, strip: Strip, a: Array, b: Array) -> tuple[Array, Array]:
+        """A and B with the scale factors that the partition of the strip's lanes holds."""
+        assert self.scale_columns is not None
+        d, count = self.descriptor, self.form.scale_vec
+        partition = words[strip.lane // LANES_OF_WARP * LANES_OF_WARP :][:LANES_OF_WARP]
+        factors = []
+        for column, first, rows, id in (
+            (self.scale_columns[0], strip.row, strip.rows, d.scale_a_id),
+            (self.scale_columns[1], 0, self.part_columns, d.scale_b_id),
+        ):
+            block = partition[:, column : column - (-(first + rows) // LANES_OF_WARP)]
+            factors.append(scale_values(scale_rows(block, rows, first, count, id), d.scale_type))
+        return scaled(a, factors[0]), scaled(b, factors[1])
+
+
+def shift_down(words: Array, lane: int, lanes: int, first: int, columns: int) -> None:
+    """Each lane gets what the next one holds, within each partition of 32 lanes; the last of them keeps its own."""
+    block = words[lane : lane + lanes, first : first + columns].reshape(-1, LANES_OF_WARP, columns)
+    moved = block.copy()
+    moved[:, :-1] = block[:, 1:]
+    words[lane : lane + lanes, first : first + columns] = moved.reshape(lanes, columns)
