@@ -28,9 +28,9 @@ from simulator_kernels import FMA_LOOP, wgmma_gemm  # noqa: E402
 from tcgen05_gemm import THREADS, Gemm  # noqa: E402
 from tcgen05_gemm import ptx as tcgen05_ptx  # noqa: E402
 
+from ptxdsl.sim.copies.tensor_map import TensorMap  # noqa: E402
 from ptxdsl.sim.launch import simulate  # noqa: E402
 from ptxdsl.sim.numbers import decode, encode  # noqa: E402
-from ptxdsl.sim.tensor_map import TensorMap  # noqa: E402
 
 
 @dataclass(frozen=True)
