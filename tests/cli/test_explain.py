@@ -15,7 +15,7 @@ CODE = re.compile(r"\"([EW]\d{4})\"")
 
 def codes_in_use() -> set[str]:
     package = Path(ptxdsl.__file__).parent
-    texts = (p.read_text(encoding="utf-8") for p in package.rglob("*.py") if p.name != "explanations.py")
+    texts = (p.read_text(encoding="utf-8") for p in package.rglob("*.py"))
     return {code for text in texts for code in CODE.findall(text)}
 
 
@@ -45,5 +45,12 @@ def test_unknown_codes(code: str, hint: str) -> None:
     assert diagnostic.code == "E1008" and hint in (diagnostic.help or "")
 
 
-def test_table_is_in_order() -> None:
-    assert list(EXPLANATIONS) == sorted(EXPLANATIONS)
+FILES = sorted((Path(ptxdsl.__file__).parent / "explanations").glob("*.md"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_has_the_codes_of_its_family_errors_first_each_once(file: Path) -> None:
+    headings = re.findall(r"^## (.*)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    codes = [heading.split()[0] for heading in headings]
+    assert codes == sorted(set(codes)) and {code[1:3] for code in codes} == {file.stem[:2]}
+    assert EXPLANATIONS.keys() >= set(codes)
