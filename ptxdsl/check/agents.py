@@ -2,15 +2,15 @@
 
 An agent is a set of threads that take the same branches wherever they may wait. It is found by halving: all threads are
 one agent, and a branch (or a loop) that sends some of them one way, by their thread ids, splits it in two if there is
-something in its arms that a thread may wait for. Branches without such, as ``if lane == 0: arrive``, stay inside one
-agent; their operations are those of a part of its threads.
+something in its arms that a thread may wait for, or if it sends whole warps to do different things. Branches without
+such, as ``if lane == 0: arrive``, stay inside one agent; their operations are those of a part of its threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxdsl.check.threads import Block, Mask, members
+from ptxdsl.check.threads import Block, Mask, members, whole_warps
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import (
     Assign,
@@ -32,6 +32,7 @@ MAX_AGENTS = 40
 
 _WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.CLUSTER_WAIT, Kind.WAIT_GROUP})
 _ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
+_WARPS = frozenset({Kind.WARP_SYNC})
 
 
 # A condition of thread ids and unknown values that sends threads more ways than this may differ within each warp.
@@ -61,6 +62,7 @@ class Shape:
         self.block = block
         self._waits: dict[int, bool] = {}
         self._acts: dict[int, bool] = {}
+        self._collects: dict[int, bool] = {}
         self._parts: dict[Expr, tuple[Expr, ...]] = {}
         self._assigned: dict[int, list[Expr]] = {}
         for node in walk(kernel.program):
@@ -84,12 +86,21 @@ class Shape:
             found = self._acts[id(node)] = self._does(node, None, True)
         return found
 
+    def collects(self, node: Node) -> bool:
+        """Whether the lanes of a warp meet in a node."""
+        found = self._collects.get(id(node))
+        if found is None:
+            found = self._collects[id(node)] = self._does(node, _WARPS, False)
+        return found
+
     def _does(self, node: Node, kinds: frozenset[Kind] | None, jumps: bool) -> bool:
         inner = {n.label for n in walk(node) if isinstance(n, Loop)}
         for n in walk(node):
             if isinstance(n, Op):
                 if n.kind in kinds if kinds is not None else n.kind not in _ACCESSES:
                     return True
+            elif not jumps:
+                continue
             elif isinstance(n, (Return, Unmodelled)) or (isinstance(n, Jump) and n.label not in inner):
                 return True
         return False
@@ -204,7 +215,9 @@ def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
     taken = shape.block.where(row) & mask
     rest = mask & ~taken
     if taken and rest:
-        if shape.waits(node.then) or shape.waits(node.orelse):
+        arms = node.then, node.orelse
+        parted = whole_warps(taken, mask) & rest  # warps of which some lanes go each way
+        if any(shape.waits(arm) or (shape.collects(arm) if parted else shape.acts(arm)) for arm in arms):
             yield [taken, rest]
         return
     yield from _splits(node.then if taken else node.orelse, mask, shape)

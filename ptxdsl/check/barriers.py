@@ -9,10 +9,10 @@ from ptxdsl.check.findings import Unproved
 from ptxdsl.check.program import Cannot, Step
 from ptxdsl.check.slots import Part, check, touches_of
 from ptxdsl.check.states import State
-from ptxdsl.check.threads import Mask, first_of_each_warp, members
+from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Expr, Op
+from ptxdsl.protocol.model import Expr, Op, const
 
 Targets = tuple[tuple[Barrier, Mask], ...]
 
@@ -23,8 +23,6 @@ def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context,
         return None
     if op.barrier.address is None:
         return Cannot(op.span, f"which barrier `{op.name}` works on is not known")
-    if op.elected:
-        mask = first_of_each_warp(mask)
     kind = op.kind
     if kind is Kind.BAR_WAIT:
         return Wait(op, mask, expressions)
@@ -204,46 +202,61 @@ class Commit(OnBarrier):
 
 
 class Copy(OnBarrier):
-    """A copy into shared memory whose bytes complete on a barrier."""
+    """A copy into shared memory whose bytes complete on a barrier; a multicast does so in each CTA of its mask."""
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, context: Context) -> None:
         super().__init__(op, mask, expressions)
-        box = context.boxes.get(id(op.writes[0])) if op.writes else None
-        self.bytes = self.value(op.bytes, 0) if op.bytes is not None or box is None else (lambda env: box)
+        box: int | Expr | None = op.writes[0].width if op.writes else None
+        if op.bytes is None and box is None and op.writes:
+            box = context.boxes.get(id(op.writes[0]))
         self.unknown = op.bytes is None and box is None
-        self.guessed = op.bytes is None
+        self.bytes = self.value(op.bytes if op.bytes is not None else _as_expr(box), 0)
         self.proxy = op.what.proxy == "async"
         self.writes = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.writes]
         self.reads = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.reads]
-        parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)))
+        parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)), self.variables)
         self.part_variables = tuple(sorted(parts))
-        self._touches: dict[tuple[object, ...], tuple[list[Touch], list[Touch]]] = {}
+        self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
         if self.unknown:
-            raise Unproved(self.op.span, "how many bytes the tensor copy moves is not known")
+            raise Unproved(
+                self.op.span, "how many bytes the tensor copy moves is not known: use a SharedTile, or `bytes=`"
+            )
         size = self.bytes(env)
         key = tuple([env[v] for v in self.part_variables])
+        targets = self.targets(context, state, agent)
         found = self._touches.get(key)
         if found is None:
-            reads, writes = (
-                touches_of(self, parts, context, agent, env, writes=w, mask=self.acting, asynchronous=True)
-                for parts, w in ((self.reads, False), (self.writes, True))
-            )
-            found = self._touches[key] = reads, writes
-        brings = 0
-        for touch in (*found[0], *found[1]):
+            found = self._touches[key] = self._made(context, agent, env, targets)
+        for touch in found:
             check(context, state, agent, touch, self.mask)
             state.forget(touch.bit)
             state.live |= touch.bit
-            brings |= touch.bit
-        for barrier, mask in self.targets(context, state, agent):
+        for barrier, mask in targets:
             threads = mask.bit_count()
             total = size if threads == 1 else self.number_of(size, "bytes") * threads
             if not isinstance(total, (int, Sum)):
                 raise Unproved(self.op.span, "the number of bytes depends on data")
             if self.span is not None:
                 barrier.copied.setdefault(agent.number, self.span)
+            brings = 0
+            for touch in found:
+                if not touch.writes or touch.cta == barrier.cta:
+                    brings |= touch.bit
             phases.arrive(context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy)
         return self.number + 1
+
+    def _made(self, context: Context, agent: Agent, env: list[object], targets: Targets) -> list[Touch]:
+        made = touches_of(self, self.reads, context, agent, env, writes=False, mask=self.acting, asynchronous=True)
+        ctas = {barrier.cta for barrier, _ in targets} if self.multicast is not None else {agent.cta}
+        for cta in sorted(ctas):
+            made += touches_of(
+                self, self.writes, context, agent, env, writes=True, mask=self.acting, asynchronous=True, cta=cta
+            )
+        return made
+
+
+def _as_expr(size: int | Expr | None) -> Expr | None:
+    return const(size) if isinstance(size, int) else size

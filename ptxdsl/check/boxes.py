@@ -29,7 +29,7 @@ def box_sizes(kernel: Kernel) -> Sizes:
             terms: dict[Expr, int] = {}
             constant = affine(place.address, 1, terms)
             varying = tuple(sorted(((id(e), f) for e, f in terms.items() if f), key=lambda t: t[0]))
-            stride = max((abs(f) for e, f in terms.items() if f), default=0)
+            stride = max((abs(f) for e, f in terms.items() if _varies(e)), default=0)
             key: tuple[object, ...] = (node.name, constant >> ARRAY_SHIFT, varying)
             groups.setdefault(key, []).append((constant, place))
             strides[key] = stride
@@ -53,6 +53,11 @@ def _stages(members: list[tuple[int, Place]], stride: int) -> list[list[tuple[in
         else:
             stages.append([(constant, place)])
     return stages
+
+
+def _varies(expr: Expr) -> bool:
+    """Whether it changes as a thread goes on: a stage's number does, the place of a warp's own ring does not."""
+    return expr.op == "var" or any(map(_varies, expr.args))
 
 
 def affine(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:

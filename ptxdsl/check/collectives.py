@@ -12,9 +12,9 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import State
-from ptxdsl.check.threads import Mask, whole_warps
+from ptxdsl.check.threads import WARP, Mask, Row, members, warps, whole_warps
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Op
+from ptxdsl.protocol.model import Expr, Op
 
 _NAMED = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE})
 _IDS = 16
@@ -145,27 +145,103 @@ class ClusterWait(Step):
 
 
 class WarpSync(Step):
-    """A shuffle, vote or syncwarp: the lanes of each warp meet."""
+    """A shuffle, vote or syncwarp: the lanes of each warp that it names meet.
+
+    groups: lanes that meet, as threads, with those of them that the agent has.
+    """
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op.span)
         self.acting = mask
-        block = expressions.block.all
-        lanes = expressions.constant(op.mask) if op.mask is not None else -1
-        self.diverges = lanes == -1 and whole_warps(mask, block) != mask
         self.op = op
+        self.groups = _groups(op.mask, mask, expressions)
+        self.outside = [group for group in self.groups or () if group[0] != group[1]]
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
-        if self.diverges:
-            raise blame.diverges(context, state, agent, self, self.op.name)
-        fresh = state.fresh[agent.number]
-        if fresh:
-            met = 0
-            rest = fresh
-            while rest:
-                bit = rest & -rest
-                rest ^= bit
-                if not context.masks.get(bit, 0) & ~self.acting:
-                    met |= bit
-            state.met[agent.number] |= met
-        return self.number + 1
+        if self.groups is None:
+            raise Unproved(self.op.span, f"which lanes of a warp take part in `{self.op.name}` is not known")
+        if not self.outside:
+            self._met(context, state, agent)
+            return self.number + 1
+        return self._meet(context, state, agent)
+
+    def _met(self, context: Context, state: State, agent: Agent) -> None:
+        """The agent's lanes have met, warp by warp."""
+        rest = state.fresh[agent.number]
+        met = 0
+        while rest:
+            bit = rest & -rest
+            rest ^= bit
+            if not context.masks.get(bit, 0) & ~self.acting:
+                met |= bit
+        state.met[agent.number] |= met
+
+    def _meet(self, context: Context, state: State, agent: Agent) -> int:
+        """Some of the lanes are another agent's: it goes on when all groups are complete."""
+        me = agent.number
+        if ("warps", me) in state.meetings:
+            return WAIT
+        for needed, own in self.outside:
+            if own & ~needed or not self._others(context, agent, needed & ~own):
+                raise blame.diverges(context, state, agent, self, self.op.name)
+        self._met(context, state, agent)
+        state.meetings["warps", me] = len(self.outside)
+        for needed, own in self.outside:
+            meeting = context.meeting((agent.cta, "warp", needed), state)
+            come, waiting = state.meetings.get(meeting.number, (0, ()))
+            # What the agent's threads all know; of their own doings each warp knows its part alone.
+            alone = whole_warps(agent.mask, context.every) == whole_warps(needed, context.every)
+            known = state.known[me] & ~(0 if alone else state.fresh[me])
+            known &= ~context.hidden(state, agent, own)
+            state.known[meeting.holder] |= known
+            state.proxied[meeting.holder] |= state.proxied[me] & known
+            waiting = (*waiting, (me, self.number))
+            come |= own
+            if come != needed:
+                state.meetings[meeting.number] = come, waiting
+                continue
+            state.meetings.pop(meeting.number, None)
+            _parted(state, meeting, waiting)
+        return WAIT if ("warps", me) in state.meetings else self.number + 1
+
+    @staticmethod
+    def _others(context: Context, agent: Agent, lanes: Mask) -> bool:
+        """Whether all these lanes have somewhere a collective to come to."""
+        for other in context.agents:
+            if other.cta == agent.cta and other is not agent:
+                for step in other.steps:
+                    if isinstance(step, WarpSync):
+                        lanes &= ~step.acting
+        return not lanes
+
+
+def _parted(state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
+    """The lanes of a warp have all come: agents that wait for no other group go on."""
+    known, seen = state.known[meeting.holder], state.proxied[meeting.holder]
+    state.known[meeting.holder] = state.proxied[meeting.holder] = 0
+    for number, place in waiting:
+        state.known[number] |= known
+        state.proxied[number] |= seen
+        left = state.meetings.pop(("warps", number)) - 1
+        if left:
+            state.meetings["warps", number] = left
+        else:
+            state.places[number] = place + 1
+
+
+def _groups(lanes: Expr | None, mask: Mask, expressions: Expressions) -> list[tuple[Mask, Mask]] | None:
+    """The threads that meet, and those of a mask among them; None where the lanes are not known."""
+    row: Row | None = -1 if lanes is None else expressions.row(lanes)
+    if row is None:
+        return None
+    found: dict[Mask, Mask] = {}
+    if row == -1:
+        for number in warps(mask):
+            warp = 0xFFFFFFFF << (WARP * number)
+            found[warp & expressions.block.all] = warp & mask
+        return list(found.items())
+    for t in members(mask):
+        named = (row if isinstance(row, int) else row[t]) & 0xFFFFFFFF
+        needed = named << (t // WARP * WARP) & expressions.block.all
+        found[needed] = found.get(needed, 0) | 1 << t
+    return list(found.items())

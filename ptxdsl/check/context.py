@@ -114,6 +114,7 @@ class Context:
         self.counters = counters
         self.symbols = symbols
         self.size = size
+        self.every: Mask = (1 << size) - 1
         self.ctas = ctas
         self.agents: list[Agent] = []
         self.barriers: list[Barrier] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxdsl.check import classes
 from ptxdsl.check.barriers import OnBarrier, Wait
 from ptxdsl.check.blame import arrival_notes, fault, looks_early, shares, where_initialised
-from ptxdsl.check.collectives import ClusterWait, Meet
+from ptxdsl.check.collectives import ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Agent, Barrier, Context
 from ptxdsl.check.program import END
 from ptxdsl.check.states import State
@@ -223,8 +223,8 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
         (other.steps[state.places[other.number]].span, f"{other.name} waits here") for other in agents[1:]
     ]
     what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
-    if isinstance(step, Meet):
-        what = f"`{step.op.name}`"
+    if isinstance(step, (Meet, WarpSync)):
+        what = f"`{step.op.method or step.op.name}`"
     missing = f"; {gone[0].name} has ended without coming to it" if gone else ": not all of its threads come to it"
     return fault(
         state, classes.DIVERGENT, f"deadlock: {agent.name} waits at {what}{missing}", step.span, *notes,

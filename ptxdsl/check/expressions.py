@@ -7,7 +7,7 @@ from typing import Any
 
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.counters import Counters, Rates
-from ptxdsl.check.threads import Block, Mask, Row, first_of_each_warp, members
+from ptxdsl.check.threads import Block, Mask, Row, members
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.protocol.model import ARITHMETIC, CTA_SHIFT, Expr, apply, wrap
 
@@ -31,15 +31,11 @@ class Expressions:
         self.known = known
         self._functions: dict[Expr, Function] = {}
         self._variables: dict[Expr, frozenset[int]] = {}
-        self._lane0 = first_of_each_warp(mask)
-        self._elects = all(t % 32 == 0 for t in members(self._lane0))
 
     # ----------------------------------------------------------------------------------------------------- threads
 
     def row(self, expr: Expr) -> Row | None:
         """The value in each thread of the block; None where it depends on more than thread ids."""
-        if expr.op == "elected" and not self._elects:
-            return [self._lane0 >> t & 1 for t in range(self.block.size)]
         return self.block.row(expr)
 
     def where(self, expr: Expr, mask: Mask) -> Mask | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.barriers import barrier_step
-from ptxdsl.check.collectives import collective_step
+from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import Start, group_step
@@ -317,6 +317,11 @@ class _Flattener:
         follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()
         if isinstance(before, Start) and follows and before.takes(op, self.expressions):
             return
+        if op.elected:  # all lanes of a warp come to ``elect.sync``, and one of them goes on
+            self.put(WarpSync(op, mask, self.expressions)).mask = mask
+            mask &= self.expressions.block.leaders
+            if not mask:
+                return
         for make in (barrier_step, collective_step, group_step):
             step = make(op, mask, self.expressions, self.context, self.agent)
             if step is not None:

@@ -112,8 +112,10 @@ def touches_of(
     mask: Mask,
     atomic: bool = False,
     asynchronous: bool = False,
+    cta: int | None = None,
 ) -> list[Touch]:
-    """The events of accesses, one for each array."""
+    """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own)."""
+    own = agent.cta if cta is None else cta
     found: dict[tuple[Array | None, int], list[tuple[Intervals, Places, bool]]] = {}
     slot = None
     for part in parts:
@@ -126,7 +128,7 @@ def touches_of(
             array = context.array((addresses[0] if addresses else part.root) & _AT)
             base = array.base if array is not None else 0
             whole = ((base, base + (array.bytes if array is not None and array.bytes is not None else 1 << 18)),)
-            found.setdefault((array, agent.cta), []).append((whole, (), False))
+            found.setdefault((array, own), []).append((whole, (), False))
             continue
         for address in addresses:
             rank = address >> CTA_SHIFT
@@ -134,16 +136,16 @@ def touches_of(
             if at >> ARRAY_SHIFT == 0:
                 at = context.tagged(at)
             array = context.array(at)
-            where = array, rank - 1 if rank else agent.cta
+            where = array, rank - 1 if rank else own
             found.setdefault(where, []).append((moved(part.base(width), at), ((part.lanes, at, width),), True))
     made = []
-    for (array, cta), pieces in found.items():
+    for (array, at_cta), pieces in found.items():
         made.append(
             context.touch(
                 step,
                 agent,
                 array,
-                cta,
+                at_cta,
                 merged([intervals for intervals, _, _ in pieces]),
                 writes=writes,
                 mask=mask,

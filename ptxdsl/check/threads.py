@@ -39,6 +39,9 @@ class Block:
         self.shape = shape
         self.size = shape[0] * shape[1] * shape[2]
         self.all: Mask = (1 << self.size) - 1
+        self.leaders: Mask = sum(
+            1 << t for t in range(0, self.size, WARP)
+        )  # whom ``elect.sync`` of whole warps chooses
         self._rows: dict[Expr, Row | None] = {}
 
     def row(self, expr: Expr) -> Row | None:
@@ -168,14 +171,6 @@ def whole_warps(mask: Mask, block: Mask) -> Mask:
     for number in warps(mask):
         result |= 0xFFFFFFFF << (WARP * number)
     return result & block
-
-
-def first_of_each_warp(mask: Mask) -> Mask:
-    result = 0
-    for number in warps(mask):
-        lanes = mask & (0xFFFFFFFF << (WARP * number))
-        result |= lanes & -lanes
-    return result
 
 
 def range_text(mask: Mask) -> str:

@@ -296,7 +296,9 @@ def substitute(expr: Expr, of: Callable[[Expr], Expr | None], known: dict[Expr, 
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     """What is not arithmetic, of other arguments."""
     if expr.op in ("any", "all"):
-        return model.vote(expr.op, *args)
+        found = model.vote(expr.op, *args)
+        assert found is not None
+        return found
     if expr.op == "shuffle":
         return model.shuffle(*args)
     if expr.op == "load":

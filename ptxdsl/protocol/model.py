@@ -107,8 +107,18 @@ def load(name: str, address: Expr, bits: int) -> Expr:
     return _made("load", name, (address,), bits)
 
 
-def elected(bits: int = 1) -> Expr:
-    return _made("elected", None, (), bits)
+def elected(bits: int = 1, lanes: Expr | None = None) -> Expr | None:
+    """Whether a thread is the one that ``elect.sync`` of these lanes chooses: the lowest. lanes None: all.
+
+    None where the lanes are not known.
+    """
+    if lanes is None or (lanes.op == "const" and wrap(lanes.value, 32) == -1):
+        return _made("elected", None, (), bits)
+    if lanes.op != "const" or not lanes.value & 0xFFFFFFFF:
+        return None
+    lowest = (lanes.value & -lanes.value).bit_length() - 1
+    chosen = apply("eq", apply("mod.u", tid(3), const(32)), const(lowest), bits=1)
+    return chosen if bits == 1 else apply("ext.u", chosen, bits=bits)
 
 
 def test(barrier: Expr, parity: Expr) -> Expr:
@@ -120,9 +130,13 @@ def shuffle(value: Expr, lane: Expr) -> Expr:
     return value if value.op in ("const", "uniform", "cta") else _made("shuffle", None, (value, lane), value.bits)
 
 
-def vote(op: str, value: Expr) -> Expr:
-    """op: ``any`` or ``all``, over the warp."""
-    return value if value.op in ("const", "uniform", "cta") else _made(op, None, (value,), 1)
+def vote(op: str, value: Expr, lanes: Expr | None = None) -> Expr | None:
+    """op: ``any`` or ``all``, over the warp. None where some lanes alone vote (lanes: which do; None: all)."""
+    if value.op in ("const", "uniform", "cta"):
+        return value
+    if lanes is not None and (lanes.op != "const" or wrap(lanes.value, 32) != -1):
+        return None
+    return _made(op, None, (value,), 1)
 
 
 def apply(op: str, *args: Expr, bits: int = 32) -> Expr:

@@ -294,7 +294,8 @@ def _funnel(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ..
 
 def _vote(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ...], read: Read) -> Found:
     if "any" in rest or "all" in rest:
-        return model.vote("any" if "any" in rest else "all", read(operands[0], 1))
+        lanes = read(operands[1], 32) if "sync" in rest else None
+        return model.vote("any" if "any" in rest else "all", read(operands[0], 1), lanes)
     return None
 
 
@@ -340,9 +341,10 @@ HANDLERS: dict[str, Callable[..., Found]] = {
 }
 
 
-def elected(instruction: Instruction) -> list[Expr | None]:
+def elected(instruction: Instruction, read: Read) -> list[Expr | None]:
     """elect.sync: whose lane it is, and whether it is the own one."""
-    return [None, model.elected()] if isinstance(instruction.operands[0], Pair) else [model.elected()]
+    chosen = model.elected(1, read(instruction.operands[-1], 32))
+    return [None, chosen] if isinstance(instruction.operands[0], Pair) else [chosen]
 
 
 def operand_names(operand: Operand) -> list[str]:

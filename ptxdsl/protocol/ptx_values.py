@@ -328,7 +328,7 @@ class Values:
         first = item.opcode.partition(".")[0]
         target = item.operands[0]
         if first == "elect":
-            found = ptx_integers.elected(item)
+            found = ptx_integers.elected(item, self.read)
         elif first in ("ld", "ldu"):
             found = self._load(item)
         elif first.startswith("mbarrier") and "parity" in item.opcode and _is_test(item):

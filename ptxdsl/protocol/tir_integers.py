@@ -20,7 +20,7 @@ _ELECT = frozenset({"elect", "elect_one_sync", "elect_mask"})
 _TESTS = frozenset({"mbarrier_try_wait_parity", "mbarrier_test_wait_parity"})
 _CASTS = frozenset({"ext.s", "ext.u", "trunc"})
 _POINTERS = frozenset({"ptr.add", "ptr.cast", "ptr.toint", "int.toptr", "bitcast"})
-_LOOKED_INTO = _TESTS | {"shfl_idx", "vote_any_sync", "vote_all_sync", "mapa"}
+_LOOKED_INTO = _TESTS | {"shfl_idx", "vote_any_sync", "vote_all_sync", "mapa", "elect_mask"}
 _POINTER_BITS = 64
 
 # Deep chains of arithmetic are cut off here: what is beyond is unknown.
@@ -161,13 +161,15 @@ class Integers:
         if name in _CTA:
             return model.cta(name)
         if name in _ELECT:
-            return model.elected(bits)
+            lanes = self.of(op.operands[0], depth) if name == "elect_mask" else None
+            return model.elected(bits, lanes) or self.unknown(bits)
         if name in _TESTS:
             return model.test(self.of(op.operands[0], depth), self.of(op.operands[1], depth))
         if name == "shfl_idx":
             return model.shuffle(self.of(op.operands[1], depth), self.of(op.operands[2], depth))
         if name in ("vote_any_sync", "vote_all_sync"):
-            return model.vote(name[5:8], self.of(op.operands[1], depth))
+            lanes, value = (self.of(v, depth) for v in op.operands)
+            return model.vote(name[5:8], value, lanes) or self.unknown(bits)
         if name == "mapa":
             return apply("mapa", *(self.of(v, depth) for v in op.operands), bits=_POINTER_BITS)
         return self.unknown(bits)

@@ -261,7 +261,7 @@ class Operations:
             if isinstance(width, int):
                 size = width
             elif width is None:
-                size = op.attrs.get("bytes")
+                size = int(op.attrs.get("bytes", 0)) or None
             elif width.startswith("$"):
                 value = op.operands[int(width[1:])]
                 size = int(value.value) if isinstance(value, Const) else self.integers.of(value)
