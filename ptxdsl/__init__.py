@@ -67,12 +67,16 @@ _HOMES = {
 }
 
 
+# Not in __all__: ``from ptxdsl import *`` must not hide PyTorch.
+_MODULES = ("torch",)
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"ptxdsl.{name}")
+        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -203,13 +203,15 @@ class CudaDriver:
         """
         # The driver may compile now or when the kernel is first asked for, so the log outlives this call.
         log = create_string_buffer(JIT_LOG_BYTES)
-        options = (c_int * 2)(cuda.JIT_ERROR_LOG_BUFFER, cuda.JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-        values = (c_void_p * 2)(ctypes.addressof(log), len(log))
+        options = (c_int * 3)(
+            cuda.JIT_ERROR_LOG_BUFFER, cuda.JIT_ERROR_LOG_BUFFER_SIZE_BYTES, cuda.JIT_GENERATE_LINE_INFO
+        )
+        values = (c_void_p * 3)(ctypes.addressof(log), len(log), b"\n\t.loc\t" in image)
         relaxed = c_int(cuda.CAPTURE_MODE_RELAXED)
         # Loading is refused while a stream of the thread is being captured, although it has no part in the graph.
         self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))
         try:
-            library = self._handle("cuLibraryLoadData", image, options, values, 2, None, None, 0)
+            library = self._handle("cuLibraryLoadData", image, options, values, len(options), None, None, 0)
             handle = self._handle("cuLibraryGetKernel", library, name.encode())
             self._handle("cuKernelGetFunction", handle)
             device = self._int("cuCtxGetDevice")
