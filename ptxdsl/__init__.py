@@ -41,6 +41,7 @@ __all__ = [
     "Report",
     "TensorMap",
     "__version__",
+    "build",
     "compile",
     "donate",
     "load",
@@ -51,6 +52,7 @@ __all__ = [
 _HOMES = {
     "load": "ptxdsl.api",
     "loads": "ptxdsl.api",
+    "build": "ptxdsl.api",
     "compile": "ptxdsl.api",
     "Module": "ptxdsl.api",
     "Compiled": "ptxdsl.compiled",
@@ -65,17 +67,17 @@ _HOMES = {
     "TensorMap": "ptxdsl.cuda.tensor_map",
     "CompileError": "ptxdsl.diagnostics",
 }
-
-
 # Not in __all__: ``from ptxdsl import *`` must not hide PyTorch.
 _MODULES = ("torch",)
+
+
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
     from importlib import import_module
 
     if name in _MODULES:
         return import_module(f"ptxdsl.{name}")
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
     value = getattr(import_module(home), name)
     globals()[name] = value
