@@ -41,6 +41,7 @@ def in_simulator(
     trace: bool,
     progress: Callable[[Progress], None] | None,
     watch: Watch | None = None,
+    record: bool = False,
 ) -> Report:
     """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
     from ptxdsl.cuda.host_arguments import HostPacker
@@ -64,6 +65,7 @@ def in_simulator(
         trace=trace,
         progress=progress,
         watch=watch,
+        record=record,
     )
 
 
