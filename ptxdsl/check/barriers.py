@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ptxdsl.check import blame, brackets, phases
-from ptxdsl.check.context import Agent, Barrier, Context, Touch
+from ptxdsl.check.context import BARRIER_BYTES, Agent, Barrier, Context, Touch
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.slots import Part, check, touches_of
+from ptxdsl.check.slots import Part, check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Expr, Op, const
+from ptxdsl.protocol.model import ARRAY_SHIFT, Expr, Op, const
 
 Targets = tuple[tuple[Barrier, Mask], ...]
 
@@ -104,6 +104,17 @@ class OnBarrier(Step):
             if ctas >> cta & 1
         ]
 
+    def claim(self, context: Context, state: State, agent: Agent, barrier: Barrier, mask: Mask) -> None:
+        """A life of a barrier begins or ends: a write of its bytes, where data may lie as well."""
+        if barrier.address >> ARRAY_SHIFT not in context.mixed:
+            return
+        array, at = context.array(barrier.address), barrier.address
+        places, bytes_ = ((None, at, BARRIER_BYTES),), ((at, at + BARRIER_BYTES),)
+        touch = context.touch(self, agent, array, barrier.cta, bytes_, writes=True, mask=mask, places=places)
+        if not state.phases[barrier.number].expected:
+            check(context, state, agent, touch, mask)
+        happen(context, state, agent.number, touch.bit)
+
 
 class Initialise(OnBarrier):
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
@@ -115,14 +126,16 @@ class Initialise(OnBarrier):
         for barrier, mask in self.targets(context, state, agent):
             if mask & (mask - 1):
                 raise blame.initialised_by_many(context, state, agent, barrier, self, mask)
+            self.claim(context, state, agent, barrier, mask)
             phases.initialise(context, state, agent, barrier, self, count)
         return self.number + 1
 
 
 class Invalidate(OnBarrier):
     def run(self, context: Context, state: State, agent: Agent) -> int:
-        for barrier, _ in self.targets(context, state, agent):
+        for barrier, mask in self.targets(context, state, agent):
             phases.invalidate(context, state, agent, barrier, self)
+            self.claim(context, state, agent, barrier, mask)
         return self.number + 1
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ptxdsl.check import classes
-from ptxdsl.check.blame import fault
-from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.blame import fault, where_initialised
+from ptxdsl.check.context import Agent, Barrier, Context, Touch
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
@@ -136,6 +136,22 @@ def _bracket_kind(
         if not gates(context, r, w):
             return over
     return over if touch.writes else read
+
+
+def over_barrier(context: Context, state: State, agent: Agent, touch: Touch, barrier: Barrier) -> Exception:
+    """Data where a barrier lives."""
+    name = context.barrier_text(barrier)
+    if not touch.exact:
+        assert touch.site.span is not None
+        return Unproved(touch.site.span, f"which bytes this touches depends on data: {name} lies among them")
+    return fault(
+        state,
+        classes.LIVE_REINIT,
+        f"{name} lives where this {'writes' if touch.writes else 'reads'} data",
+        touch.site.span,
+        *where_initialised(barrier),
+        help="end its life by `inval` before its bytes are used for something else, or give data a place of its own",
+    )
 
 
 def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen: int) -> Exception:

@@ -44,6 +44,19 @@ def box_sizes(kernel: Kernel) -> Sizes:
     return sizes
 
 
+def guesses(kernel: Kernel, sizes: Sizes) -> tuple[str, ...]:
+    """What is taken for granted where a size was found so, for a verdict."""
+    lines: dict[int, list[int]] = {}
+    for node in walk(kernel.program) if sizes else ():
+        if isinstance(node, Op):
+            for size in {sizes[id(place)] for place in (*node.writes, *node.reads) if id(place) in sizes}:
+                lines.setdefault(size, []).append(node.span.line)
+    return tuple(
+        f"for boxes of {size} bytes at line{'s' if len(at) > 1 else ''} {', '.join(map(str, sorted(at)))}"
+        for size, at in lines.items()
+    )
+
+
 def _stages(members: list[tuple[int, Place]], stride: int) -> list[list[tuple[int, Place]]]:
     """The copies that fill one stage together: those less than a stage apart from the first."""
     stages: list[list[tuple[int, Place]]] = []

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ptxdsl.check.program import Step
     from ptxdsl.check.states import State
 
+BARRIER_BYTES = 8
+
 Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
 # Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
 Places = tuple[tuple[tuple[int, ...] | None, int, int], ...]
@@ -131,6 +133,8 @@ class Context:
         self._meetings: dict[Any, Meeting] = {}
         self._uses: dict[tuple[int, int], int] = {}
         self.tracks_uses = False  # whether barriers are invalidated
+        self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
+        self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
         self.boxes: dict[int, int] = {}  # bytes of tensor copies, by place
         self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
         self.races = True  # whether to look at accesses
@@ -164,7 +168,15 @@ class Context:
             self.holders += 2
             self.barriers.append(found)
             self._barriers[cta, at] = found
+            self._under.setdefault((self.array(at), cta), []).append(found)
         return found
+
+    def under(self, touch: Touch) -> list[Barrier]:
+        """The barriers, known by now, whose bytes a touch has."""
+        found = self._under.get((touch.array, touch.cta))
+        if not found:
+            return []
+        return [b for b in found if _overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""

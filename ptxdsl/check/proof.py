@@ -25,7 +25,7 @@ from typing import Any
 
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
-from ptxdsl.check.boxes import box_sizes
+from ptxdsl.check.boxes import affine, box_sizes, guesses
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
@@ -37,7 +37,7 @@ from ptxdsl.check.threads import Block
 from ptxdsl.check.values import Symbols, Value, add, scale
 from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.protocol.model import ARRAY_SHIFT, Kernel, Op, walk
 from ptxdsl.record import dataclass, replace
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
@@ -51,7 +51,7 @@ MAX_STEPS = 400_000
 class Proof:
     """verdict: one of the three above. findings: faults, and for ``not provable here`` why not.
 
-    states, steps: how much was looked at.
+    states, steps: how much was looked at. assumptions: what it takes for granted of the launch.
     """
 
     verdict: str
@@ -59,6 +59,7 @@ class Proof:
     reasons: tuple[tuple[Any, str], ...] = ()
     states: int = 0
     steps: int = 0
+    assumptions: tuple[str, ...] = ()
 
 
 def prove(
@@ -93,7 +94,7 @@ def _searched(search: _Search) -> Proof:
         finding = search.doubtful
         why = f"whether this can happen depends on how trip counts are related ({finding.kind}: {finding.message})"
         return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
-    return Proof(PROVED, (), (), search.states, search.steps)
+    return Proof(PROVED, (), (), search.states, search.steps, guesses(search.kernel, search.context.boxes))
 
 
 def _divergent(found: Diverges) -> Finding:
@@ -134,6 +135,7 @@ class _Search:
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
+        context.mixed = _mixed(nodes)
         context.races = self.races
         masks = agents(kernel, block)
         program = Shape(kernel, block)
@@ -243,6 +245,20 @@ def _is_clusters(op: Op) -> bool:
         return True
     places = [*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])]
     return any(place.address is not None and _maps(place.address) for place in places)
+
+
+def _mixed(nodes: list[Any]) -> frozenset[int]:
+    """Arrays in which barriers are initialised and data lies."""
+    barriers: set[int] = set()
+    data: set[int] = set()
+    for node in nodes:
+        if not isinstance(node, Op):
+            continue
+        if node.kind is Kind.BAR_INIT and node.barrier is not None and node.barrier.address is not None:
+            barriers.add(affine(node.barrier.address, 1, {}) >> ARRAY_SHIFT)
+        for place in (*node.writes, *node.reads) if node.kind is not Kind.ASYNC_MMA else ():
+            data.add(affine(place.address, 1, {}) >> ARRAY_SHIFT if place.address is not None else 0)
+    return frozenset(barriers if 0 in data else barriers & data)
 
 
 def _maps(expr: Any) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.check.classes import CODES
 from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.protocol.model import Kernel, Op, Unmodelled, walk
 from ptxdsl.record import dataclass, replace
+from ptxdsl.source import Span
 
 if TYPE_CHECKING:
     from ptxdsl import tir
     from ptxdsl.check.findings import Finding
     from ptxdsl.check.proof import Proof
+    from ptxdsl.ptx.module import Module
+
+Shape = tuple[int, int, int]
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 NOT_PROVABLE = "W1290"
@@ -23,28 +27,27 @@ NO_REASON = "W1291"
 
 @dataclass(frozen=True)
 class Verdict:
-    """kernel: its name. verdict: one of the three. block: the shape it was proved for; assumed: nobody promises it.
+    """kernel: its name. verdict: one of the three. block, cluster: the shapes that it was looked at for.
 
+    assumed: nobody promises the block's. assumptions: what is taken for granted, each as a clause behind the verdict.
     diagnostics: faults (severity error) and, where it is not provable, the reason (a note). kinds: of the faults.
     shows_with: of each fault launch parameters with which it shows, as ``n = 2, k = 1``; may be empty.
     """
 
     kernel: str
     verdict: str
-    block: tuple[int, int, int]
+    block: Shape
     assumed: bool
     diagnostics: tuple[Diagnostic, ...] = ()
     kinds: tuple[str, ...] = ()
+    cluster: Shape | None = None
+    assumptions: tuple[str, ...] = ()
     shows_with: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """One line for a terminal."""
-        shape = "x".join(map(str, self.block)) if self.block[1:] != (1, 1) else str(self.block[0])
-        under = (
-            f", for blocks of {shape} threads (not in the source: say @kernel(threads={shape}))" if self.assumed else ""
-        )
-        return f"kernel '{self.kernel}': {self.verdict}{under}"
+        return ", ".join([f"kernel '{self.kernel}': {self.verdict}", *self.assumptions])
 
     def as_json(self) -> dict[str, Any]:
         """The stable form (``--json``)."""
@@ -53,35 +56,61 @@ class Verdict:
             "verdict": self.verdict,
             "kinds": list(self.kinds),
             "block": list(self.block),
+            "cluster": None if self.cluster is None else list(self.cluster),
             "assumed": self.assumed,
+            "assumptions": list(self.assumptions),
         }
 
 
-def verdicts(module: tir.Module, block: tuple[int, int, int] | None = None) -> list[Verdict]:
-    """The verdicts of a module's kernels, before rings are unrolled; kernels without any protocol have none."""
+def verdicts(module: tir.Module, block: Shape | None = None, cluster: Shape | None = None) -> list[Verdict]:
+    """The verdicts of a module's kernels, before rings are unrolled; kernels without any protocol have none.
+
+    block, cluster: shapes for kernels that do not say theirs.
+    """
     from ptxdsl.protocol.from_tir import kernel_model
 
+    found = [_safely(kernel, kernel_model, block, cluster) for kernel in module.kernels]
+    return [verdict for verdict in found if verdict is not None]
+
+
+def ptx_verdicts(module: Module, block: Shape | None = None, cluster: Shape | None = None) -> list[Verdict]:
+    """The verdicts of the kernels of a PTX module."""
+    from ptxdsl.protocol.from_ptx import kernel_model, span_of
+
     found = []
-    for kernel in module.kernels:
-        try:
-            verdict = checked(kernel_model(kernel), block)
-        except Exception as defect:
-            # The checker's own failure must not keep a kernel from being compiled; nothing is proved then.
-            if os.environ.get("PTXDSL_DEBUG") == "1":
-                raise
-            why = f"the checker failed on this kernel, please report it ({type(defect).__name__})"
-            verdict = Verdict(kernel.name, UNPROVED, block or (0, 0, 0), True, (_reason(kernel.span, why),))
-        if verdict is not None:
-            found.append(verdict)
-    return found
+    for function in module.kernels.values():
+        named = Named(function.name, span_of(module, function))
+        found.append(_safely(named, lambda _, f=function: kernel_model(module, f), block, cluster))  # type: ignore[misc]
+    return [verdict for verdict in found if verdict is not None]
 
 
-def checked(kernel: Kernel, block: tuple[int, int, int] | None = None) -> Verdict | None:
-    """The verdict on one kernel; None where there is nothing to prove. block: its shape if the kernel does not say."""
-    if not any(isinstance(node, Op) for node in walk(kernel.program)):
+@dataclass(frozen=True)
+class Named:
+    name: str
+    span: Span
+
+
+def _safely(
+    kernel: Any, model_of: Callable[[Any], Kernel], block: Shape | None, cluster: Shape | None
+) -> Verdict | None:
+    """The checker's own failure must not keep a kernel from being compiled; nothing is proved then."""
+    try:
+        return checked(model_of(kernel), block, cluster)
+    except Exception as defect:
+        if os.environ.get("PTXDSL_DEBUG") == "1":
+            raise
+        why = f"the checker failed on this kernel, please report it ({type(defect).__name__})"
+        return Verdict(kernel.name, UNPROVED, block or (0, 0, 0), True, (_reason(kernel.span, why),))
+
+
+def checked(kernel: Kernel, block: Shape | None = None, cluster: Shape | None = None) -> Verdict | None:
+    """The verdict on one kernel; None where there is nothing to prove. block, cluster: if the kernel does not say."""
+    if not any(isinstance(node, (Op, Unmodelled)) for node in walk(kernel.program)):
         return None
     from ptxdsl.check.blocks import shapes
 
+    if kernel.cluster is None:
+        kernel = replace(kernel, cluster=cluster or kernel.cluster_hint)
     candidates, assumed = ([block], False) if block is not None and kernel.threads is None else shapes(kernel)
     tried: list[Verdict] = []
     for shape in candidates:
@@ -98,10 +127,10 @@ def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
     size, least = proved.block[0], other.block[0]
     why = f"with {size} threads it is proved, with {least} there is a fault ({', '.join(other.kinds)})"
     reason = _reason(kernel.span, f"the size of the block is not known; {why}", f"say @kernel(threads={size})")
-    return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,))
+    return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,), (), kernel.cluster, proved.assumptions)
 
 
-def _proved(kernel: Kernel, shape: tuple[int, int, int], assumed: bool) -> Verdict:
+def _proved(kernel: Kernel, shape: Shape, assumed: bool) -> Verdict:
     from ptxdsl.check.proof import prove
 
     return _verdict(kernel, shape, assumed, prove(kernel, shape))

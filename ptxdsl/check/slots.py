@@ -14,10 +14,10 @@ Threads' own accesses that the async proxy must see, or may overwrite, need a pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ptxdsl.check.blame_slots import race, unfenced
+from ptxdsl.check.blame_slots import over_barrier, race, unfenced
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.context import Agent, Context, Intervals, Places, Touch, intervals_of, merged, moved
 from ptxdsl.check.expressions import Environment, Expressions, Function
@@ -125,10 +125,8 @@ def touches_of(
             value = part.slot_function(env)
             slot = value if type(value) is int else None
         if addresses is None or width is None:
-            array = context.array((addresses[0] if addresses else part.root) & _AT)
-            base = array.base if array is not None else 0
-            whole = ((base, base + (array.bytes if array is not None and array.bytes is not None else 1 << 18)),)
-            found.setdefault((array, own), []).append((whole, (), False))
+            for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own):
+                found.setdefault(where, []).append((whole, (), False))
             continue
         for address in addresses:
             rank = address >> CTA_SHIFT
@@ -159,8 +157,21 @@ def touches_of(
     return made
 
 
+def _somewhere(context: Context, root: int, own: int) -> Iterator[tuple[tuple[Array | None, int], Intervals]]:
+    """All of the array that an address is derived from; where the text does not tell, of all arrays."""
+    at, rank = root & _AT, root >> CTA_SHIFT
+    known = context.array(at) if at >> ARRAY_SHIFT else None
+    for array in (known,) if known is not None else (*context.kernel.arrays, None):
+        base, size = (0, None) if array is None else (array.base, array.bytes)
+        for cta in range(context.ctas) if rank else (own,):
+            yield (array, cta), ((base, base + (1 << 18 if size is None else size)),)
+
+
 def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask) -> None:
     """Raises Fault where something that conflicts with a touch is not known to have happened before."""
+    for barrier in context.under(touch):
+        if state.phases[barrier.number].expected:
+            raise over_barrier(context, state, agent, touch, barrier)
     if not context.races:
         return
     number = agent.number

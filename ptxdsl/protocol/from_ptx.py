@@ -48,6 +48,11 @@ def kernel_model(module: Module, function: Function) -> Kernel:
         return reader.nothing(None, "the control flow is nested too deeply")
 
 
+def span_of(module: Module, function: Function) -> Span:
+    """Where a kernel begins."""
+    return _Reader(module, function).span_of(function.line)
+
+
 class _Reader:
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module

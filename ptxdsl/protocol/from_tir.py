@@ -37,6 +37,7 @@ _DYNAMIC_ALIGN = 1024  # more than a matrix of any swizzle asks for
 
 # A line of the comment at a file's head that says how its kernel is launched.
 _HINT = re.compile(r"^#.*\bblock (\d+)\b", re.MULTILINE)
+_CLUSTER_HINT = re.compile(r"^#.*\bcluster (\d+)\b", re.MULTILINE)
 _HEAD = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*")
 
 
@@ -238,13 +239,14 @@ class _Slice:
             self.variable_count,
             signature.threads,
             signature.cluster,
-            self.hint(),
+            self.hint(_HINT),
             tuple(self.operations.pipelines),
+            self.hint(_CLUSTER_HINT),
         )
 
-    def hint(self) -> tuple[int, int, int] | None:
+    def hint(self, pattern: re.Pattern[str]) -> tuple[int, int, int] | None:
         head = _HEAD.match(self.kernel.span.source.text)
-        found = _HINT.search(head[0]) if head else None
+        found = pattern.search(head[0]) if head else None
         return (int(found[1]), 1, 1) if found else None
 
     def seq(self, block: Block) -> Seq:

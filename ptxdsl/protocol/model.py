@@ -382,7 +382,7 @@ Node = Seq | Op | Assign | Branch | Loop | Jump | Return | Unmodelled
 class Kernel:
     """threads: the block's shape where it is known, cluster likewise. variables: how many there are, numbered from 0.
 
-    hint: a block shape that the source speaks of without promising it.
+    hint, cluster_hint: the shape of a block and of a cluster that the source speaks of without promising them.
     """
 
     name: str
@@ -394,6 +394,7 @@ class Kernel:
     cluster: tuple[int, int, int] | None = None
     hint: tuple[int, int, int] | None = None
     pipelines: tuple[Pipeline, ...] = ()
+    cluster_hint: tuple[int, int, int] | None = None
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -71,7 +71,7 @@ _MASKS = {
     "tensor_load_multicast": 3,
     "tensor_load_multicast_hint": 3,
 }
-_RANKS = {"mbarrier_arrive_cluster": 2, "mbarrier_arrive_expect_tx_cluster": 2}
+_RANKS = {"mbarrier_arrive_cluster": 2, "mbarrier_arrive_cluster_cta": 2, "mbarrier_arrive_expect_tx_cluster": 2}
 # Bytes that complete on the barrier where no operand says it.
 _BYTES = {"st_async_b32": 4, "st_async_b64": 8}
 
