@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # the typing module costs 4 ms, and the command starts he
 if TYPE_CHECKING:
     from typing import Any
 
-    from ptxdsl.api import Module, compile, load, loads
+    from ptxdsl.api import Module, build, compile, load, loads
     from ptxdsl.compiled import Compiled
     from ptxdsl.cuda.arrays import donate
     from ptxdsl.cuda.device_array import DeviceArray, to_device

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,7 +20,7 @@ from ptxdsl.options import Options, WaitForm
 from ptxdsl.program import Program, device_arch
 from ptxdsl.source import Source
 
-__all__ = ["Module", "compile", "device_arch", "load", "loads"]
+__all__ = ["Module", "build", "compile", "device_arch", "load", "loads"]
 
 # Characters. A path that is longer than file systems let a name be, and names no file, is likely a program's text.
 _LONGEST_NAME = 255
@@ -87,6 +87,36 @@ def compile(
     the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError, and TypeError as ``load`` does.
     """
     module = source if isinstance(source, Module) else load(source)
+def build(
+    source: str | os.PathLike[str] | Module | Kernel,
+    folder: str | os.PathLike[str] = ".",
+    *,
+    kernel: str | None = None,
+    arch: str | Sequence[str] = "sm_90a",
+    constants: Mapping[str, Any] | None = None,
+    formats: str | Sequence[str] = "c",
+) -> tuple[str, ...]:
+    """Writes files that launch kernels without Python; the paths. It is what ``ptxdsl build`` does, and needs no GPU.
+
+    source: a file, a module or a kernel; kernel and constants as in ``compile``. folder: made where it is missing; what
+    is there is replaced. arch: one target or several. formats: of ``ptx``, ``cubin``, ``fatbin`` (these need
+    NVIDIA's tools, ``pip install ptxdsl[assemble]``) and ``c``: a header and a source in C99 that hold the code and
+    launch it through the driver. Raises CompileError, with nothing written unless a file cannot be (E1007).
+    """
+    from ptxdsl.aot.files import build_files
+
+    given = constant_texts(constants or {})
+    if isinstance(source, Kernel):
+        chosen = source.specialize(**dict(given))
+        source, kernel, given = chosen.module, chosen.name, chosen._constants
+    module = source if isinstance(source, Module) else load(source)
+    program = module._program
+    archs = (arch,) if isinstance(arch, str) else tuple(arch)
+    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
+    place = os.fsdecode(folder)
+    return build_files(program.source, place, kernel, given, program.options, archs, wanted).paths
+
+
     return module._program.compile(kernel, constant_texts(constants or {}), arch)
 
 

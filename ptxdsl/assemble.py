@@ -75,7 +75,7 @@ def _packaged(name: str) -> str | None:
     return None
 
 
-def _run(command: Sequence[str], tool: str) -> subprocess.CompletedProcess[bytes]:
+def run_tool(command: Sequence[str], tool: str) -> subprocess.CompletedProcess[bytes]:
     import subprocess  # where machine code does not come from the cache
 
     try:
@@ -114,7 +114,7 @@ def run_ptxas(ptx: str, options: Options) -> tuple[int, str, bytes]:
         command = [tool, "-v", f"-arch={options.arch}", source, "-o", cubin]
         if options.lineinfo:
             command.insert(1, "-lineinfo")
-        done = _run(command, "ptxas")
+        done = run_tool(command, "ptxas")
         words = done.stderr.decode("utf-8", "replace") + done.stdout.decode("utf-8", "replace")
         made = Path(cubin).read_bytes() if done.returncode == 0 else b""
         return done.returncode, words.replace(source, "kernel.ptx"), made
@@ -206,7 +206,7 @@ def disassemble(cubin: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
         path = os.path.join(folder, "kernel.cubin")
         Path(path).write_bytes(cubin)
-        done = _run([tool, "-c", path], "nvdisasm")
+        done = run_tool([tool, "-c", path], "nvdisasm")
         if done.returncode != 0:
             words = done.stderr.decode("utf-8", "replace").replace(path, "kernel.cubin").strip()
             raise error("E0805", f"nvdisasm: {words}", None)

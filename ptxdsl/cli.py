@@ -1,4 +1,4 @@
-"""The command: ``ptxdsl compile|run|check|explain|targets|version|cache``.
+"""The command: ``ptxdsl compile|build|run|check|explain|targets|version|cache``.
 
 Exit codes: 0 success, 1 diagnostics, a failed expectation, a deadlock or a fault, 2 usage. The answer goes to standard
 output, diagnostics to standard error. Start-up is part of every compilation, so modules are imported where they are
@@ -145,7 +145,9 @@ def _compile(arguments: Arguments) -> int:
 
     output = arguments.output if arguments.output != "-" else None
     if output is not None:
-        _check_output(output, arguments.file)
+        from ptxdsl.output_files import check_output
+
+        check_output(output, arguments.file)
     if arguments.emit == "cubin" and output is None and sys.stdout.isatty():
         raise _error("E1006", "a cubin is binary and not for a terminal", help="name a file with -o")
     name, data = _input(arguments.file)
@@ -153,7 +155,9 @@ def _compile(arguments: Arguments) -> int:
     known = None if key is None else ptx_cache.look_up(key)
     text = _made(arguments, name, data, key) if known is None else known
     if output is not None:
-        _write_file(output, text)
+        from ptxdsl.output_files import write_file
+
+        write_file(output, text)
     else:
         _write(text)
     return OK
@@ -170,6 +174,21 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
     if key is not None and isinstance(text, str) and not job.sink.items:
         ptx_cache.keep(key, job.loader.resolutions, text)
     return text
+
+
+def _build(arguments: Arguments) -> int:
+    from ptxdsl.aot.files import build_files
+    from ptxdsl.imports import source_of
+
+    name, data = _input(arguments.file)
+    source = source_of(data, name)
+    constants = tuple(sorted(_constants(arguments.constants).items()))
+    options = _options(arguments)
+    archs = arguments.archs or (options.arch,)
+    folder = arguments.output or "."
+    built = build_files(source, folder, arguments.kernel, constants, options, archs, arguments.formats or ("c",))
+    _write("".join(f"{path}\n" for path in built.paths))
+    return _report(built.warnings, arguments.json)
 
 
 def _run(arguments: Arguments) -> int:
@@ -197,12 +216,13 @@ def _check(arguments: Arguments) -> int:
         from ptxdsl.check.report import suppressed
 
         again = driver.Job(source, arguments.kernel, constants, _options(arguments, source))
-        verdicts = driver.prove(again, arguments.block)
+        verdicts = driver.prove(again, arguments.block, arguments.cluster)
         found += suppressed(d for verdict in verdicts for d in verdict.diagnostics)
     if arguments.sarif is not None:
         from ptxdsl.check.sarif import sarif
+        from ptxdsl.output_files import write_file
 
-        _write(sarif(found)) if arguments.sarif == "-" else _write_file(arguments.sarif, sarif(found))
+        _write(sarif(found)) if arguments.sarif == "-" else write_file(arguments.sarif, sarif(found))
     elif not arguments.json:
         _write("".join(f"{verdict.text}\n" for verdict in verdicts))
     return _report(found, arguments.json, [verdict.as_json() for verdict in verdicts])
@@ -272,6 +292,7 @@ _COMMANDS: dict[str, Callable[[Arguments], int]] = {
 }
 
 
+    "build": _build,
 # --------------------------------------------------------------------------------------------- input and output
 
 
@@ -304,41 +325,6 @@ def _write(text: str | bytes) -> None:
         raise
     except OSError as problem:
         raise _error("E1007", f"cannot write to standard output: {problem.strerror}") from None
-
-
-def _check_output(path: str, read: str) -> None:
-    """Before anything is compiled: raises E1007 where ``path`` can be no file, E1012 where it is the file ``read``."""
-    if not path:
-        raise _error("E1007", "-o names no file", help="name one, or leave -o out for standard output")
-    if path.endswith(("/", os.sep)) and not os.path.isdir(path):
-        raise _error("E1007", f"cannot write '{path}': it is a folder's name", help=f"for example {path}kernel.ptx")
-    if read != "-" and os.path.exists(path) and os.path.exists(read) and os.path.samefile(path, read):
-        raise _error("E1012", f"the output '{path}' is the file that is compiled", help="name another file with -o")
-
-
-def _write_file(path: str, text: str | bytes) -> None:
-    """The whole file or none of it: written beside its place, then renamed. Raises E1007."""
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            if os.path.isdir(path):
-                raise _error("E1007", f"cannot write '{path}': it is a folder")
-            with open(path, "wb") as device:  # /dev/null, a pipe: nothing to rename
-                device.write(data)
-            return
-        place = os.path.realpath(path)
-        temporary = f"{place}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-            if os.path.exists(place):
-                os.chmod(temporary, os.stat(place).st_mode & 0o7777)
-            os.replace(temporary, place)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-    except OSError as problem:
-        raise _error("E1007", f"cannot write '{path}': {problem.strerror}") from None
 
 
 # ------------------------------------------------------------------------------------------------------ diagnostics

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from typing import Any, Literal
 
+FORMATS = ("ptx", "cubin", "fatbin", "c")  # of ``build``
 STAGE_NAMES = ("tree", "ast", "tir", "rings", "llvm", "ptx", "cubin", "sass")
 
 
@@ -25,7 +26,9 @@ class Arguments:
     emit: str
     kernel: str | None
     constants: list[str] | None
-    arch: str | None
+    arch: str | None = None
+    archs: list[str] | None
+    formats: list[str] | None
     ptx_version: tuple[int, int] | None
     wait: Literal["try", "probe"]
     check: Literal["off", "warn", "error"]
@@ -98,10 +101,7 @@ _CODE: dict[str, dict[str, Any]] = {
     "--no-ring-unroll": {"action": _FLAG, "help": "keep ring loops as written"},
     "--wait": {"choices": ("try", "probe"), "default": "try", "help": "the form of a barrier wait (try)"},
 }
-_COMPILE: dict[str, dict[str, Any]] = {
-    **_KERNEL,
-    "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
-    "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
+_PTX: dict[str, dict[str, Any]] = {
     **_CODE,
     "--lineinfo": {"action": _FLAG, "help": "keep .loc lines in the PTX"},
     "--ptx-version": {"metavar": "X.Y", "type": _ptx_version, "help": "the .version to write"},
@@ -113,8 +113,27 @@ _COMPILE: dict[str, dict[str, Any]] = {
     "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
     **_BOTH,
 }
+_COMPILE: dict[str, dict[str, Any]] = {
+    **_KERNEL,
+    "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
+    "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
+    **_PTX,
+}
 _RUN: dict[str, dict[str, Any]] = {
     **_KERNEL,
+_BUILD: dict[str, dict[str, Any]] = {
+    **_KERNEL,
+    "--format": {
+        "dest": "formats",
+        "action": "append",
+        "choices": FORMATS,
+        "help": "what to write (c): c is a header and a source that launch the kernel; again for several",
+    },
+    "-o": {"dest": "output", "default": ".", "metavar": "DIR", "help": "the folder to write to (the current one)"},
+    **_PTX,
+    **_BOTH,
+    "--arch": {"dest": "archs", "action": "append", "metavar": "A", "help": "the target (sm_90a); again for several"},
+}
     "--grid": {"type": _shape, "default": (1, 1, 1), "metavar": "X[xYxZ]", "help": "blocks (1)"},
     "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block (what @kernel(threads=…) says)"},
     "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster (what @kernel(cluster=…) says)"},
@@ -162,6 +181,7 @@ _CHECK: dict[str, dict[str, Any]] = {
 
 
 def read(argv: Sequence[str]) -> Arguments:
+    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster, where no @kernel(cluster=…) says it"},
     """The arguments of a command. Raises SystemExit as argparse does, after its words."""
     return plain(argv) or by_argparse(argv)
 
@@ -244,10 +264,12 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     run = command("run", "Run a kernel, on the GPU or in the simulator, and look at what it did.", _RUN.items())
     run.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
     check = command("check", "Check a file, and prove the barrier protocols of its kernels.", _CHECK.items())
-    check.add_argument("file", metavar="FILE", help="- reads standard input")
+    check.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
     command("explain", "Explain a diagnostic's code.").add_argument("code", metavar="CODE", help="as printed: E0301")
     command("targets", "List the targets and the features they have.")
     command("version", "Print the versions of ptxdsl and of what it works with.")
     cache = command("cache", "Show or clear the cache of parse tables, library trees and PTX.")
     cache.add_argument("action", choices=("info", "clear"))
     return parser, commands.choices
+    build = command("build", "Write files that launch a kernel without Python.", _BUILD.items())
+    build.add_argument("file", metavar="FILE", help=".pdsl or .mojo; - reads standard input")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxdsl import artifact
 from ptxdsl.diagnostics import error
+from ptxdsl.output_files import write_file
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source
 
@@ -67,7 +68,7 @@ class Compiled(artifact.Compiled):
         if suffix not in _SAVED:
             raise error("E1022", f"'{place}' does not say what to save", None, help=f"end it with {', '.join(_SAVED)}")
         made = getattr(self, _SAVED[suffix])
-        _write(place, made() if callable(made) else made)
+        write_file(place, made() if callable(made) else made)
 
     @cached_property
     def _assembled(self) -> Assembled:
@@ -98,17 +99,3 @@ _SAVED = {".ptx": "ptx", ".cubin": "cubin", ".sass": "sass", ".ll": "llvm_ir", "
 def from_artifact(made: artifact.Compiled, source: Source, kernel: str | None, constants: Constants) -> Compiled:
     fields = {name: getattr(made, name) for name in field_names(artifact.Compiled)}
     return Compiled(**fields, source=source, kernel=kernel, constants=constants)
-
-
-def _write(path: str, made: str | bytes) -> None:
-    data = made.encode("utf-8", "surrogateescape") if isinstance(made, str) else made
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise error("E1007", f"cannot write '{path}': {problem.strerror}", None) from None
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -68,3 +69,28 @@ def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         return output.read_text(encoding="utf-8")
 
     return ptx
+
+
+def _cuda_header() -> Path | None:
+    """The folder of cuda.h: of NVIDIA's packages or the toolkit."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(root) / "cu13" for root in spec.submodule_search_locations or ()] if spec else []
+    roots += [Path(os.environ[v]) for v in ("CUDA_HOME", "CUDA_PATH") if v in os.environ] + [Path("/usr/local/cuda")]
+    return next((root / "include" for root in roots if (root / "include" / "cuda.h").is_file()), None)
+
+
+@pytest.fixture(scope="session")
+def c_compiler() -> Callable[..., None]:
+    """``c_compiler("gcc", "-c", path, …)``: runs ``gcc`` or ``g++`` with cuda.h in sight and every warning an error;
+    tests that need it are skipped where there is no compiler or no cuda.h."""
+    header = _cuda_header()
+    if header is None or not shutil.which("gcc") or not shutil.which("g++"):
+        pytest.skip("needs gcc, g++ and cuda.h (of the package nvidia-cuda-runtime)")
+
+    def compile(program: str, *words: str | Path) -> None:
+        # cuda.h itself is no C99: -isystem keeps its warnings out
+        command = [program, "-Wall", "-Wextra", "-Werror", "-pedantic", "-isystem", str(header), *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    return compile
