@@ -60,18 +60,15 @@ def loads(
 ) -> Module:
     """The kernels of a text. Otherwise as ``load``.
 
-    name: what diagnostics call it. None: a text that stands in the Python file of the caller has that file's name and
-    lines, another is ``<text>``.
+    name: what diagnostics call it. None: a text that stands in the caller's code (a file, a notebook's cell, the text
+    of ``python -c``) has the name, lines and columns of that, another is ``<text>``.
     """
-    from ptxdsl.embedded import source_in
+    from ptxdsl.embedded import UNNAMED, source_in
     from ptxdsl.imports import source_of
 
     options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
-    if name is None:
-        caller = sys._getframe(1)
-        placed = source_in(_text(text), caller.f_code.co_filename, caller.f_lineno)
-        text, name = placed.text, placed.name
-    return Module(source_of(_text(text).encode("utf-8", "surrogatepass"), name), options)
+    source = source_of(_text(text).encode("utf-8", "surrogatepass"), UNNAMED if name is None else name)
+    return Module(source_in(source.text, sys._getframe(1)) if name is None else source, options)
 
 
 def compile(

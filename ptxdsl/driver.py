@@ -316,7 +316,8 @@ def inputs_digest(job: Job) -> str:
     """Of everything that the PTX is a function of: SHA-256, hexadecimal."""
     parts = [repr(job.kernel), repr(sorted(job.constants.items())), repr(job.options)]
     for source in (job.source, *job.loader.sources):
-        parts += [os.path.basename(source.name), source.text]
+        name, *rest = source.identity
+        parts += [os.path.basename(name), *rest]
     return cache.key(*(part.encode("utf-8", "surrogatepass") for part in parts)).hex()
 
 

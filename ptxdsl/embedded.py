@@ -1,66 +1,109 @@
-"""Where a kernel's text stands in a Python file, so that what is said of it is said there.
+"""Where a kernel's text stands in Python code, so that what is said of it is said there.
 
-The text is looked for as it is, and as ``textwrap.dedent`` leaves it; nothing is parsed. A literal with escapes is not
-found, which costs the place and nothing else.
+The text is looked for line by line in the caller's code, as it is or without a common indent (``textwrap.dedent``), in
+a file, a notebook's cell or the text of ``python -c``. A text that was built, as by an f-string with values in it,
+stands nowhere: its lines are its own.
 """
 
 from __future__ import annotations
 
 import linecache
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
 
 from ptxdsl.source import Source
 
 UNNAMED = "<text>"
 _SHORTEST = 12  # characters: what is shorter may stand anywhere
+_QUOTES = ("'", '"')
 
 
-def source_in(text: str, file: str, line: int) -> Source:
-    """The text as a source that has its Python file's name and lines; by itself where it does not stand there.
-
-    line: where it is used, from 1: of several places the nearest counts.
-    """
-    lines = linecache.getlines(file)
-    found = [] if len(text) < _SHORTEST or "\n" not in text else _places(text, lines)
-    if not found:
+def source_in(text: str, caller: FrameType) -> Source:
+    """The text as a source with the name and the lines of the code that the caller runs; by itself where it is not
+    there. Of several places the nearest to the caller's line counts."""
+    name = caller.f_code.co_filename
+    found = _found(text, _lines(caller)) if len(text) >= _SHORTEST and "\n" in text else None
+    if found is None:
         return Source(UNNAMED, text)
-    first = min(found, key=lambda place: abs(place - line))
-    return Source(file, "\n" * (first - 1) + text)
+    first, lead, indent = min(found, key=lambda place: abs(place[0] - caller.f_lineno))
+    return Source(_shown(name), "\n" * (first - 1) + text, indent=indent, lead=(first, lead))
 
 
-def _places(text: str, lines: list[str]) -> list[int]:
-    """Numbers of the lines in which the text begins."""
-    whole, found = "".join(lines), []
-    start = whole.find(text)
-    while start >= 0:
-        found.append(whole.count("\n", 0, start) + 1)
-        start = whole.find(text, start + 1)
-    return found or _indented(text.split("\n"), lines)
+Place = tuple[int, str, str]  # the line in which a text begins, from 1; what stands before it there, and before others
 
 
-def _indented(wanted: list[str], lines: list[str]) -> list[int]:
-    """Of a text whose lines all have lost the same white space."""
-    lead = next((i for i, line in enumerate(wanted) if line.strip()), None)
-    if lead is None:
-        return []
-    found = []
-    for number, line in enumerate(lines):
-        indent = line[: len(line) - len(line.lstrip())]
-        if (
-            line.strip()
-            and line.rstrip("\n") == indent + wanted[lead]
-            and _goes_on(wanted[lead:], lines[number:], indent)
-        ):
-            found.append(number - lead + 1)
-    return [place for place in found if place > 0]
+def _found(text: str, lines: Sequence[str]) -> list[Place] | None:
+    wanted = text.split("\n")
+    head = next((i for i, line in enumerate(wanted) if line.strip()), None)
+    if head is None:
+        return None
+    return list(_places(wanted, head, lines)) or None
 
 
-def _goes_on(wanted: list[str], lines: list[str], indent: str) -> bool:
-    """Whether lines are those of a text under an indent; its last one may end within a line."""
-    if len(lines) < len(wanted):
-        return False
-    *middle, last = wanted
-    same = all(
-        line.rstrip("\n") == indent + text or not (text.strip() or line.strip())
-        for text, line in zip(middle, lines, strict=False)
-    )
-    return same and (not last.strip() or lines[len(middle)].startswith(indent + last))
+def _places(wanted: Sequence[str], head: int, lines: Sequence[str]) -> Iterator[Place]:
+    """head: the first line of ``wanted`` that is not blank."""
+    for number, line in enumerate(lines[: len(lines) - len(wanted) + head + 1]):
+        lead = _before(line, wanted[head])
+        if lead is None or number < head or (lead.strip() and (head or not lead.endswith(_QUOTES))):
+            continue
+        indent = _indent(wanted, head, lines[number - head :], lead)
+        if indent is not None:
+            yield number - head + 1, indent if head else lead, indent
+
+
+def _indent(wanted: Sequence[str], head: int, lines: Sequence[str], lead: str) -> str | None:
+    """What stands before each line of a text but its first; None where these lines are not the text's."""
+    indent = None if lead.strip() else lead
+    last = len(wanted) - 1
+    for number, text in enumerate(wanted[head + 1 :], head + 1):
+        line = lines[number]
+        if not text.strip() and (number == last or not line.strip()):
+            continue
+        before = _before(line, text) if number < last else line[: line.find(text)] if text in line else None
+        if before is None or before.strip() or before != (before if indent is None else indent):
+            return None
+        indent = before
+    return indent or ""
+
+
+def _before(line: str, text: str) -> str | None:
+    """What stands in a line of code before a text that ends it, written as it is or with escapes; None if it does not.
+    Behind an escape columns are not exact: it has more characters in the code than in the text."""
+    written = line.rstrip("\n")
+    if not written.endswith(text):
+        plain, escape, _ = written.partition("\\")
+        if not escape or plain.lstrip() not in text:
+            return None
+        written = _evaluated(written)
+    return written[: len(written) - len(text)] if written.endswith(text) else None
+
+
+def _evaluated(line: str) -> str:
+    """A line of a literal with its escapes done; empty for what is none."""
+    import ast
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that Python does not know
+        try:
+            return str(ast.literal_eval(f'"""{line}"""'))
+        except (SyntaxError, ValueError):
+            return ""
+
+
+def _lines(frame: FrameType) -> list[str]:
+    name = frame.f_code.co_filename
+    if name == "<string>" and sys.argv[:1] == ["-c"] and frame.f_globals.get("__name__") == "__main__":
+        # the arguments of `python -c` after its text are those of sys.argv after "-c"
+        return sys.orig_argv[-len(sys.argv)].splitlines(keepends=True)
+    return linecache.getlines(name, frame.f_globals)
+
+
+def _shown(name: str) -> str:
+    """What messages call a file of code: cells of IPython are In[n]."""
+    shell: Any = sys.modules.get("IPython")
+    running = shell and shell.get_ipython()
+    cell = running and running.compile.format_code_name(name)
+    return cell[1] if cell else name

@@ -69,7 +69,7 @@ HOST_ONLY_MODULES: frozenset[str] = frozenset(
 Resolutions = dict[tuple[str, str], tuple[str, str]]
 
 _PARSED_LIMIT = 128
-_parsed: OrderedDict[tuple[str, str, bool], ast.Module] = OrderedDict()
+_parsed: OrderedDict[tuple[str, str, str], ast.Module] = OrderedDict()
 _library: dict[str, ast.Module] = {}
 _reading = RLock()
 
@@ -100,7 +100,7 @@ def parse_once(source: Source, sink: DiagnosticSink | None = None) -> ast.Module
 
     Raises CompileError with E01xx; with a sink, problems are added there and the tree has what could be read.
     """
-    known = (source.name, source.text, source.library)
+    known = source.identity
     module = _parsed.get(known)
     if module is not None:
         _parsed.move_to_end(known)

@@ -28,7 +28,8 @@ def compile_kernel(source: Source, kernel: str | None, constants: Constants, opt
     key = None
     if not ptx_cache.turned_off():
         asked = repr((kernel, constants, options))
-        key = cache.key("kernel", _compiler(), source.name, asked, source.text.encode("utf-8", "surrogatepass"))
+        texts = (part.encode("utf-8", "surrogatepass") for part in source.identity)
+        key = cache.key("kernel", _compiler(), asked, *texts)
     found = None if key is None else _read(ptx_cache.look_up_made(_NAME, key))
     if found is not None:
         return found

@@ -13,12 +13,16 @@ class Source:
     """One text: a file, standard input or a string handed to ``loads``.
 
     ``name`` is what diagnostics show (a path as the user gave it, ``<stdin>``, ...).
-    ``library`` marks the standard library, whose spans are never shown where a user's line can be.
+    ``library`` marks the standard library, whose spans are never shown where a user's line can be. A text that stands
+    in another file may lack what is before its lines there: ``indent``, and in the line of the number ``lead[0]``
+    ``lead[1]``. Offsets are those of the text, lines and columns those of the file.
     """
 
     name: str
     text: str
     library: bool = False
+    indent: str = ""
+    lead: tuple[int, str] = (0, "")
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -32,25 +36,38 @@ class Source:
         """The 1-based line and column of a character offset."""
         offset = max(0, min(offset, len(self.text)))
         line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
+        margin = self.lead[1] if line == self.lead[0] else self.indent
+        return line, offset - self.line_starts[line - 1] + len(margin) + 1
 
     def line(self, number: int) -> str:
         """The text of a 1-based line, without its line end."""
+        return self._margin(number) + self._own(number)
+
+    def _own(self, number: int) -> str:
         start = self.line_starts[number - 1]
         end = self.line_starts[number] - 1 if number < len(self.line_starts) else len(self.text)
         return self.text[start:end].rstrip("\r")
+
+    def _margin(self, number: int) -> str:
+        return self.lead[1] if number == self.lead[0] else self.indent
 
     def line_span(self, number: int, column: int = 0) -> Span:
         """A 1-based line from a 1-based column on, without the blanks around it; the nearest line where there is none
         of that number. column 0: from the first character that is no blank."""
         number = max(1, min(number, len(self.line_starts)))
-        text, start = self.line(number), self.line_starts[number - 1]
+        text, start = self._own(number), self.line_starts[number - 1]
         end = len(text.rstrip())
-        begin = min(column - 1, len(text)) if column else len(text) - len(text.lstrip())
+        place = column - len(self._margin(number)) - 1
+        begin = max(0, min(place, len(text))) if column else len(text) - len(text.lstrip())
         return Span(self, start + begin, start + max(begin, end))
 
     def __getstate__(self) -> dict[str, object]:
-        return {"name": self.name, "text": self.text, "library": self.library}
+        return {name: getattr(self, name) for name in ("name", "text", "library", "indent", "lead")}
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Its name, its text, and what else its spans depend on."""
+        return self.name, self.text, repr((self.library, self.indent, self.lead))
 
 
 @dataclass(frozen=True, slots=True)
