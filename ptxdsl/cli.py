@@ -225,7 +225,16 @@ def _check(arguments: Arguments) -> int:
         _write(sarif(found)) if arguments.sarif == "-" else write_file(arguments.sarif, sarif(found))
     elif not arguments.json:
         _write("".join(f"{verdict.text}\n" for verdict in verdicts))
-    return _report(found, arguments.json, [verdict.as_json() for verdict in verdicts])
+    written: dict[str, list[str]] = {}
+    if arguments.witness is not None:
+        from ptxdsl.run.command import save_text as write
+        from ptxdsl.run.counterexamples import write_witnesses
+
+        lines, written = write_witnesses(arguments, source, constants, verdicts, write)
+        if arguments.sarif is None and not arguments.json:
+            _write("".join(f"{line}\n" for line in lines))
+    told = [{**verdict.as_json(), "witnesses": written.get(verdict.kernel, [])} for verdict in verdicts]
+    return _report(found, arguments.json, told)
 
 
 def _explain(arguments: Arguments) -> int:
@@ -283,6 +292,7 @@ def _cache(arguments: Arguments) -> int:
 
 _COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "compile": _compile,
+    "build": _build,
     "run": _run,
     "check": _check,
     "explain": _explain,
@@ -292,7 +302,6 @@ _COMMANDS: dict[str, Callable[[Arguments], int]] = {
 }
 
 
-    "build": _build,
 # --------------------------------------------------------------------------------------------- input and output
 
 

@@ -53,6 +53,8 @@ class Arguments:
     atol: float
     trace: str | None
     sarif: str | None
+    witness: str | None
+    explore: str | None
     timeline: str | None
     races: bool
 
@@ -110,17 +112,15 @@ _PTX: dict[str, dict[str, Any]] = {
         "default": "warn",
         "help": "faults of the barrier protocol are warnings (warn), errors, or not looked for (off)",
     },
-    "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
-    **_BOTH,
 }
 _COMPILE: dict[str, dict[str, Any]] = {
     **_KERNEL,
     "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
     "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
     **_PTX,
+    "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
+    **_BOTH,
 }
-_RUN: dict[str, dict[str, Any]] = {
-    **_KERNEL,
 _BUILD: dict[str, dict[str, Any]] = {
     **_KERNEL,
     "--format": {
@@ -134,6 +134,8 @@ _BUILD: dict[str, dict[str, Any]] = {
     **_BOTH,
     "--arch": {"dest": "archs", "action": "append", "metavar": "A", "help": "the target (sm_90a); again for several"},
 }
+_RUN: dict[str, dict[str, Any]] = {
+    **_KERNEL,
     "--grid": {"type": _shape, "default": (1, 1, 1), "metavar": "X[xYxZ]", "help": "blocks (1)"},
     "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block (what @kernel(threads=…) says)"},
     "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster (what @kernel(cluster=…) says)"},
@@ -169,19 +171,28 @@ _BUILD: dict[str, dict[str, Any]] = {
         "action": _FLAG,
         "help": "look for races in the simulated run, also such as another schedule alone shows",
     },
+    "--explore": {
+        "metavar": "DIR",
+        "help": "simulate all interleavings of a small launch, and write a schedule for each thing they come to",
+    },
     **_CODE,
     **_BOTH,
 }
 _CHECK: dict[str, dict[str, Any]] = {
     **_KERNEL,
     "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block, where no @kernel(threads=…) says it"},
+    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster, where no @kernel(cluster=…) does"},
     "--sarif": {"metavar": "FILE", "help": "write the findings in SARIF, for code hosts; - is standard output"},
+    "--witness": {
+        "metavar": "DIR",
+        "help": "write for each fault a launch and a schedule that show it, for `ptxdsl run FILE --schedule`",
+    },
+    "--arg": {**_RUN["--arg"], "help": "with --witness: an argument that cannot be made up, such as a tensor map"},
     **_BOTH,
 }
 
 
 def read(argv: Sequence[str]) -> Arguments:
-    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster, where no @kernel(cluster=…) says it"},
     """The arguments of a command. Raises SystemExit as argparse does, after its words."""
     return plain(argv) or by_argparse(argv)
 
@@ -261,6 +272,8 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
 
     compile_ = command("compile", "Compile a file to PTX, or to any stage on the way.", _COMPILE.items())
     compile_.add_argument("file", metavar="FILE", help=".pdsl, .mojo, .ll or .ptx; - reads standard input")
+    build = command("build", "Write files that launch a kernel without Python.", _BUILD.items())
+    build.add_argument("file", metavar="FILE", help=".pdsl or .mojo; - reads standard input")
     run = command("run", "Run a kernel, on the GPU or in the simulator, and look at what it did.", _RUN.items())
     run.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
     check = command("check", "Check a file, and prove the barrier protocols of its kernels.", _CHECK.items())
@@ -271,5 +284,3 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     cache = command("cache", "Show or clear the cache of parse tables, library trees and PTX.")
     cache.add_argument("action", choices=("info", "clear"))
     return parser, commands.choices
-    build = command("build", "Write files that launch a kernel without Python.", _BUILD.items())
-    build.add_argument("file", metavar="FILE", help=".pdsl or .mojo; - reads standard input")

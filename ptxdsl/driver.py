@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _CONSTANTS_NAME = "<command line>"
 _CONSTANT_HELP = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
 
+# A kernel's parameter that has no value.
+_NEEDS_VALUE = "E0408"
+
 # Characters of an internal error's own words: some print whole data structures.
 _SAID_LIMIT = 200
 
@@ -279,9 +282,14 @@ def compiled(job: Job) -> Compiled:
 
 def check(job: Job) -> tuple[Diagnostic, ...]:
     """Checks everything in a text, reached by a kernel or not: what was found, in the order of the text."""
-    from ptxdsl.elaborate import check_module
-
     try:
+        if job.source.name.endswith(".ptx"):
+            from ptxdsl.ptx.reader import read
+
+            read(job.source.text, job.source.name)
+            return ()
+        from ptxdsl.elaborate import check_module
+
         module = parse_once(job.source, job.sink)
         # Checking a tree with holes would blame what is not there.
         if not job.sink.items:
@@ -293,23 +301,53 @@ def check(job: Job) -> tuple[Diagnostic, ...]:
     return tuple(job.sink.items)
 
 
-def prove(job: Job, block: tuple[int, int, int] | None = None) -> list[Verdict]:
-    """The verdicts on the protocols of a text's kernels. block: the shape of blocks, where a kernel does not say it.
+def prove(
+    job: Job, block: tuple[int, int, int] | None = None, cluster: tuple[int, int, int] | None = None
+) -> list[Verdict]:
+    """The verdicts on the protocols of a text's kernels. block, cluster: shapes, where a kernel does not say its own.
 
-    Kernels with parameters that only a compilation gives are left out, unless one was named. Raises CompileError.
+    Of a kernel with parameters that only a compilation gives, unless one was named, it says that nothing is proved.
+    Raises CompileError.
     """
-    from ptxdsl.check.report import verdicts
+    from ptxdsl.check.report import ptx_verdicts, unchecked, verdicts
 
+    if job.source.name.endswith(".ptx"):
+        from ptxdsl.ptx.reader import read
+
+        ptx = read(job.source.text, job.source.name)
+        if job.kernel is not None and job.kernel not in ptx.kernels:
+            names = ", ".join(ptx.kernels) or "none"
+            raise error(
+                "E1017", f"'{job.source.name}' has no kernel '{job.kernel}'", None, help=f"its kernels: {names}"
+            )
+        return ptx_verdicts(ptx, job.kernel, block, cluster)
     try:
-        module = run(job, "tir")
-    except CompileError:
-        if job.kernel is None and not job.constants:
-            return []
-        raise
-    try:
-        return verdicts(module, block)
-    except Exception as defect:
-        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+        return verdicts(run(job, "tir"), block, cluster)
+    except CompileError as problem:
+        if job.kernel is not None or job.constants:
+            raise
+        names = _kernels(job)
+        if len(names) < 2:
+            return [unchecked(d) for d in problem.diagnostics if d.code == _NEEDS_VALUE]
+        found = []
+        for name in names:
+            try:
+                found += verdicts(run(replace(job, kernel=name, sink=DiagnosticSink()), "tir"), block, cluster)
+            except CompileError as other:
+                found += [unchecked(d) for d in other.diagnostics if d.code == _NEEDS_VALUE]
+        return found
+
+
+def _kernels(job: Job) -> list[str]:
+    """The names of the functions that the text marks as kernels."""
+    from ptxdsl.syntax import ast
+
+    module = parse_once(job.source, DiagnosticSink())
+    return [
+        item.name
+        for item in module.body
+        if isinstance(item, ast.FunctionDef) and any(d.name == "kernel" for d in item.decorators)
+    ]
 
 
 def inputs_digest(job: Job) -> str:

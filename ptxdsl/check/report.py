@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.check.classes import CODES
@@ -16,13 +18,15 @@ if TYPE_CHECKING:
     from ptxdsl import tir
     from ptxdsl.check.findings import Finding
     from ptxdsl.check.proof import Proof
-    from ptxdsl.ptx.module import Module
+    from ptxdsl.ptx.module import Function, Module
 
 Shape = tuple[int, int, int]
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 NOT_PROVABLE = "W1290"
 NO_REASON = "W1291"
+
+_QUOTED = re.compile("`(.*?)`")
 
 
 @dataclass(frozen=True)
@@ -73,21 +77,42 @@ def verdicts(module: tir.Module, block: Shape | None = None, cluster: Shape | No
     return [verdict for verdict in found if verdict is not None]
 
 
-def ptx_verdicts(module: Module, block: Shape | None = None, cluster: Shape | None = None) -> list[Verdict]:
-    """The verdicts of the kernels of a PTX module."""
+def ptx_verdicts(
+    module: Module, kernel: str | None = None, block: Shape | None = None, cluster: Shape | None = None
+) -> list[Verdict]:
+    """The verdicts of the kernels of a PTX module, or of one; spans are of the source where ``.loc`` leads to it."""
+    from ptxdsl.check.source_lines import SourceLines
     from ptxdsl.protocol.from_ptx import kernel_model, span_of
 
+    lines = SourceLines(module)
     found = []
     for function in module.kernels.values():
+        if kernel is not None and function.name != kernel:
+            continue
         named = Named(function.name, span_of(module, function))
-        found.append(_safely(named, lambda _, f=function: kernel_model(module, f), block, cluster))  # type: ignore[misc]
-    return [verdict for verdict in found if verdict is not None]
+        verdict = _safely(named, partial(_model_of, kernel_model, module, function), block, cluster)
+        if verdict is not None:
+            found.append(replace(verdict, diagnostics=lines.at_source(verdict.diagnostics)))
+    return found
+
+
+def _model_of(make: Callable[[Module, Function], Kernel], module: Module, function: Function, _: Any) -> Kernel:
+    return make(module, function)
 
 
 @dataclass(frozen=True)
 class Named:
+    """A kernel of which there is no model yet."""
+
     name: str
     span: Span
+
+
+def unchecked(problem: Diagnostic) -> Verdict:
+    """The verdict on a kernel that could not be looked at: it lacks values of parameters."""
+    name = _QUOTED.search(problem.message)
+    reason = _reason(problem.span, problem.message, problem.help)
+    return Verdict(name[1] if name else "?", UNPROVED, (0, 0, 0), True, (reason,))
 
 
 def _safely(
