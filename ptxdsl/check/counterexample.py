@@ -96,7 +96,7 @@ class _Search:
         self.race: Witness | None = None
 
     def found(self) -> Witness | None:
-        if not all(path in self.given for path in _maps(self.subject.signature.params)):
+        if not all(path in self.given for path in made_up_not(self.subject.signature.params)):
             return None
         launches = list(self._launches())
         for args in launches:
@@ -175,7 +175,7 @@ class _Search:
         bounds = Bounds(_EXPLORED.runs, _EXPLORED.turns, left)
         for outcome in explore_runs(run, arrays_of([a for a, _ in bound.arrays.values()]), bounds).outcomes:
             if outcome.status in ("deadlock", "fault") and self._is_it(outcome.diagnostics[0]):
-                return Witness(self._launch(args), outcome.schedule, _text(outcome.diagnostics[0]))
+                return Witness(self._launch(args), outcome.schedule, summary(outcome.diagnostics[0]))
         return None
 
     # What they show
@@ -199,7 +199,7 @@ class _Search:
 
     def _witness(self, args: Mapping[str, str], report: Report, diagnostic: Diagnostic, **how: bool) -> Witness:
         assert report.recording is not None
-        return Witness(self._launch(args), report.recording, _text(diagnostic), **how)
+        return Witness(self._launch(args), report.recording, summary(diagnostic), **how)
 
     def _launch(self, args: Mapping[str, str]) -> Launch:
         shape, options = self.shape, self.subject.compiled.options
@@ -213,9 +213,10 @@ def _lines(diagnostic: Diagnostic) -> set[int]:
     return {span.line for span in spans if span is not None}
 
 
-def _text(diagnostic: Diagnostic) -> str:
+def summary(diagnostic: Diagnostic) -> str:
+    """A few words: code, line and what it is."""
     where = f" at line {diagnostic.span.line}" if diagnostic.span is not None else ""
-    what = diagnostic.message.partition(":")[0]
+    what = diagnostic.message.partition(":")[0].partition(" (CTA")[0]
     return f"{diagnostic.code}{where}: {what}"
 
 
@@ -227,7 +228,8 @@ def _leaves(params: tuple[Param, ...], path: str = "") -> Iterator[tuple[str, Pa
             yield f"{path}{param.name}", param
 
 
-def _maps(params: tuple[Param, ...]) -> list[str]:
+def made_up_not(params: tuple[Param, ...]) -> list[str]:
+    """The parameters that must be given."""
     return [path for path, param in _leaves(params) if isinstance(param, TensorMapParam)]
 
 

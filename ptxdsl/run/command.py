@@ -20,6 +20,7 @@ from ptxdsl.run.expectation import Expectation, Tolerance
 from ptxdsl.run.formats import Array, to_values
 from ptxdsl.run.places import Shape, in_simulator, on_gpu
 from ptxdsl.run.subject import Subject, compiled_subject, ptx_subject
+from ptxdsl.run.witness import Launch, Witness, read_witness
 from ptxdsl.sim.launch import Report
 from ptxdsl.sim.limits import Limits
 from ptxdsl.sim.machine.schedule import Schedule, parse_schedule
@@ -49,13 +50,18 @@ def run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
 
 
 def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
+    schedule, witness = _schedule(arguments.schedule)
+    if witness is not None:
+        witness.launch.fill_in(arguments)
+        constants = {**witness.launch.constants, **constants}
+        arguments.races = arguments.races or witness.races
     specs = specification.arguments(arguments.args or ())
     expectations = [Expectation(text) for text in arguments.expect or ()]
     saves = _saves(arguments.save or ())
     gpu = _on_gpu(arguments)
-    schedule = _schedule(arguments.schedule)
-    if gpu and (arguments.trace or arguments.timeline or arguments.races or schedule):
-        what = "--schedule, --trace, --timeline and --races are the simulator's"
+    _exclusive(arguments)
+    if gpu and (arguments.trace or arguments.timeline or arguments.races or arguments.explore or schedule):
+        what = "--schedule, --trace, --timeline, --races and --explore are the simulator's"
         raise error("E1019", what, None, help="add --target sim")
     arch = arguments.arch or (_device_arch() if gpu else None)
     if source.name.endswith(".ptx"):
@@ -75,11 +81,16 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     shape = _shape(arguments, subject)
     before = {**bound.numbers, **{name: to_values(a.copy(), t) for name, (a, t) in bound.arrays.items()}}
     ran = Ran(diagnostics=list(subject.warnings))
+    if arguments.explore is not None:
+        _explore(arguments, subject, lambda: bind(subject, specs), shape, constants, expectations, before, ran)
+        return ran
     if gpu:
         seconds = on_gpu(subject, bound, shape)
         ran.lines.append(f"{_headline(subject, shape)} on the GPU: {seconds * 1e3:.3g} ms with the copies back")
     else:
         _simulate(arguments, subject, bound, shape, schedule, ran)
+        if witness is not None and witness.differs and arguments.steps is None:
+            _compare(subject, bound, bind(subject, specs), shape, ran)
     _results(bound, before, expectations, arguments, ran)
     for name, path in saves.items():
         _save(path, bound.arrays[name][0])
@@ -120,6 +131,44 @@ def _simulate(
         )
 
 
+def _explore(
+    arguments: Arguments,
+    subject: Subject,
+    fresh: Callable[[], Bound],
+    shape: Shape,
+    constants: dict[str, str],
+    expectations: Sequence[Expectation],
+    before: dict[str, Any],
+    ran: Ran,
+) -> None:
+    from ptxdsl.run.counterexamples import explored, write_outcomes
+
+    exploration, replay = explored(subject, fresh, shape, Limits(turns=5000))
+    target = subject.compiled.options.arch
+    ran.lines += [f"{_headline(subject, shape)} in the simulator ({target}):", *exploration.text().splitlines()]
+    ran.good = exploration.agrees
+    args = dict(entry.split("=", 1) for entry in arguments.args or ())
+    launch = Launch(subject.name, constants, target, shape.grid, shape.block, shape.cluster, shape.smem or None, args)
+    paths = write_outcomes(arguments.explore or ".", launch, exploration, save_text)
+    for outcome, path in zip(exploration.outcomes, paths, strict=True):
+        ran.lines.append(f"--schedule {path}")
+        if outcome.status == "finished":
+            _results(replay(outcome), before, expectations, arguments, ran)
+        else:
+            ran.diagnostics.extend(outcome.diagnostics)
+
+
+def _compare(subject: Subject, bound: Bound, fresh: Bound, shape: Shape, ran: Ran) -> None:
+    """The results beside those of the default schedule."""
+    in_simulator(subject, fresh, shape, None, Limits(), False, None)
+    for name, (array, dtype) in bound.arrays.items():
+        mine, others = to_values(array, dtype), to_values(fresh.arrays[name][0], dtype)
+        count = int(np.count_nonzero((mine != others) & ~((mine != mine) & (others != others))))
+        if count:
+            ran.lines.append(f"FAILED  {name}: {count} of {mine.size} elements are not those of --schedule round-robin")
+            ran.good = False
+
+
 def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> None:
     if not (arguments.trace or arguments.timeline):
         return
@@ -129,10 +178,10 @@ def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> Non
 
     shown, line_map = lanes(report.events), subject.compiled.line_map
     if arguments.trace:
-        _save_text(arguments.trace, chrome_trace(shown, line_map, report.events_cut))
+        save_text(arguments.trace, chrome_trace(shown, line_map, report.events_cut))
     if arguments.timeline:
         title = f"kernel {subject.name}"
-        _save_text(arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
+        save_text(arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
 
 
 def _results(
@@ -152,10 +201,20 @@ def _results(
 # ------------------------------------------------------------------------------------------------------- arguments
 
 
+def _exclusive(arguments: Arguments) -> None:
+    names = ("save", "trace", "timeline", "races", "schedule", "steps")
+    others = [f"--{name}" for name in names if getattr(arguments, name) not in (None, False)]
+    if arguments.explore is not None and others:
+        help = "leave it out, or look at one interleaving with the schedule that --explore has written"
+        raise error("E1030", f"--explore runs many interleavings, {others[0]} speaks of one", None, help=help)
+
+
 def _on_gpu(arguments: Arguments) -> bool:
     if arguments.target != "auto":
         return arguments.target == "gpu"
-    if arguments.schedule or arguments.trace or arguments.timeline or arguments.races or arguments.steps is not None:
+    if arguments.schedule or arguments.trace or arguments.timeline or arguments.races:
+        return False
+    if arguments.explore is not None or arguments.steps is not None:
         return False
     from ptxdsl.cuda.driver import current_driver
 
@@ -173,14 +232,17 @@ def _device_arch() -> str:
     return device_arch(current_driver().context(None)[1])
 
 
-def _schedule(text: str | None) -> Schedule | None:
+def _schedule(text: str | None) -> tuple[Schedule | None, Witness | None]:
     if text is None:
-        return None
+        return None, None
     if os.path.isfile(text):
         from ptxdsl.text_files import read_bytes
 
-        return parse_schedule(read_bytes(text).decode("utf-8", "replace"))
-    return parse_schedule(text)
+        text = read_bytes(text).decode("utf-8", "replace")
+    schedule = parse_schedule(text)
+    if schedule.recorded is None:
+        return schedule, None
+    return schedule, read_witness(text, schedule.recorded)
 
 
 def _shape(arguments: Arguments, subject: Subject) -> Shape:
@@ -233,7 +295,8 @@ def _save(path: str, array: Array) -> None:
     _written(path, lambda file: np.save(file, array, allow_pickle=False))
 
 
-def _save_text(path: str, text: str) -> None:
+def save_text(path: str, text: str) -> None:
+    """Raises E1007."""
     _written(path, lambda file: file.write(text.encode()))
 
 
