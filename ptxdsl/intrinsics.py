@@ -56,6 +56,7 @@ _WRITE_GLOBAL = Effect(Kind.WRITE, "global")
 _ARRIVE = Effect(Kind.BAR_ARRIVE, "shared", scope="cta", barrier=0)
 _ARRIVE_COUNT = Effect(Kind.BAR_ARRIVE, "shared", scope="cta", barrier=0, count=1)
 _ARRIVE_REMOTE = Effect(Kind.BAR_ARRIVE, "cluster", scope="cluster", barrier=0, count=1)
+_ARRIVE_REMOTE_CTA = Effect(Kind.BAR_ARRIVE, "cluster", scope="cta", barrier=0, count=1)
 _WAIT = Effect(Kind.BAR_WAIT, "shared", scope="cta", barrier=0, convergent=True)
 _TEST = Effect(Kind.BAR_TEST, "shared", scope="cta", barrier=0)
 _CP_ASYNC = Effect(Kind.ASYNC_COPY, "shared", completes_on="cp-async-group")
@@ -226,6 +227,11 @@ MBARRIER: dict[str, Row] = {
         "{.reg .b32 a; mapa.shared::cluster.u32 a, $0, $2; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a], "
         "$1;}",
         _ARRIVE_REMOTE,
+        "mbarrier.cluster",
+    ),
+    "mbarrier_arrive_cluster_cta": asm(
+        "{.reg .b32 a; mapa.shared::cluster.u32 a, $0, $2; mbarrier.arrive.release.cta.shared::cluster.b64 _, [a], $1;}",
+        _ARRIVE_REMOTE_CTA,
         "mbarrier.cluster",
     ),
     "mbarrier_arrive_expect_tx": asm(

@@ -19,7 +19,7 @@ _GENERATED = os.path.join(_PACKAGE, "_generated")
 
 @cache
 def folder(kind: str) -> str:
-    """The path of the folder ``grammar`` or ``stdlib``. Raises E1090 when the installation is damaged."""
+    """The path of the folder ``grammar``, ``stdlib`` or ``samples``. Raises E1090 when the installation is damaged."""
     for root in (_PACKAGE, os.path.dirname(_PACKAGE)):
         path = os.path.join(root, kind)
         if os.path.isdir(path):

@@ -34,6 +34,7 @@ INLINE: dict[str, tuple[list[Ty], list[Ty]]] = {
     "mbarrier_init": ([S, I32], []),
     "mbarrier_arrive": ([S], [I64]),
     "mbarrier_arrive_cluster": ([S, I32, I32], []),
+    "mbarrier_arrive_cluster_cta": ([S, I32, I32], []),
     "mbarrier_arrive_expect_tx": ([S, I32], []),
     "mbarrier_arrive_expect_tx_cluster": ([S, I32, I32], []),
     "mbarrier_wait_parity": ([S, I32], []),

@@ -1,55 +1,105 @@
-"""The Hopper GEMM of the samples: whole and ragged tiles, one tile and many, on a card and in the simulator."""
+"""The Hopper GEMM of the samples: tiles whole and ragged, configurations, majors, types, batches, epilogues."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
 
 import numpy as np
 import pytest
-from places import Card
 
 import ptxdsl
+from ptxdsl.kernels import Config, _kernel
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "08_gemm_hopper.pdsl"
-
-
-def bf16(values):
-    """The bits of the nearest bfloat16."""
-    bits = values.astype(np.float32).view(np.uint32)
-    return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
-
-
-def values(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+# what a small integer is as an 8-bit float: the numbers from 0 on, the negative ones have the top bit set
+CODES = {
+    "float8_e4m3fn": np.array([0x00, 0x38, 0x40, 0x44, 0x48], np.uint8),
+    "float8_e5m2": np.array([0x00, 0x3C, 0x40, 0x42, 0x44], np.uint8),
+}
+MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+STORAGE = {"bfloat16": np.uint16, "float16": np.float16, "float32": np.float32}
 
 
-def gemm(place, launch, a, b, blocks, **constants):
-    """C = A · Bᵀ of bfloat16 bits, poisoned before, with a guard of rows that nobody may touch."""
-    bn, bk, stages = constants.get("BN", 256), constants.get("BK", 64), constants.get("STAGES", 3)
-    (m, k), n = a.shape, len(b)
-    whole = place.array(np.full((m + 8, n), 0xDEAD, np.uint16))
-    c = whole[:m]
-
-    def tiles(array, box):
-        return ptxdsl.TensorMap(array, box, swizzle="128B", data_type="bf16")
-
-    given = tiles(place.array(a), (128, bk)), tiles(place.array(b), (bn, bk)), tiles(c, (64, 64))
-    kernel = ptxdsl.load(SAMPLE)["gemm"].specialize(**constants)
-    launch(kernel, blocks, 384, *given, m, n, k, smem=stages * (128 + bn) * bk * 2 + 128 * bn * 2, arch="sm_90a")
-    found = place.host(whole)
-    assert (found[m:] == 0xDEAD).all()
-    return values(found[:m])
+def stored(values, dtype):
+    """Values in a type's bits, as an array that NumPy knows: to the nearest, of 8-bit floats small integers."""
+    if dtype == "bfloat16":
+        bits = values.astype(np.float32).view(np.uint32)
+        return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
+    if dtype in CODES:
+        return (CODES[dtype][np.abs(values)] | (values < 0) * 0x80).astype(np.uint8)
+    return values.astype(dtype)
 
 
-def check(found, a, b):
-    exact = values(a).astype(np.float64) @ values(b).astype(np.float64).T
-    np.testing.assert_allclose(found, exact, rtol=2**-8, atol=2**-9)
+def known(array, dtype):
+    """The values of stored ones, of 16 and 32 bits."""
+    if dtype == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32)
+
+
+@pytest.fixture
+def gemm(place, launch, rng):
+    """gemm(m, n, k, blocks, …): multiplies random matrices and compares with float64.
+
+    C is poisoned, and behind it is room that nobody may touch.
+    """
+
+    def run(
+        m, n, k, blocks, config=None, *, batches=1, dtype="bfloat16", result="bfloat16", a_mn=False, b_mn=False,
+        epilogue="Identity", fields=(), then=lambda product: product,
+    ):  # fmt: skip
+        config = config or Config()
+
+        def random(*shape):
+            return rng.integers(-4, 5, shape) if dtype in CODES else rng.standard_normal(shape)
+
+        def tiles(array, lines, across, type):
+            box = 1, lines, across // array.itemsize
+            return ptxdsl.TensorMap(place.array(array), box, swizzle="128B", data_type=MAP_TYPES.get(type, "u8"))
+
+        a, b = stored(random(batches, m, k), dtype), stored(random(batches, n, k), dtype)
+        if dtype in CODES:
+            values = {
+                code: sign * i for sign in (1, -1) for i, c in enumerate(CODES[dtype]) for code in [c | (sign < 0) << 7]
+            }
+            left, right = (np.vectorize(values.get)(x).astype(np.float64) for x in (a, b))
+        else:
+            left, right = (known(x, dtype).astype(np.float64) for x in (a, b))
+        depth, itemsize = 128 // a.itemsize, STORAGE[result]().itemsize
+        size = batches * m * n
+        whole = place.array(np.full(size + 4096, 99, STORAGE[result]))
+        c = whole[:size].reshape(batches, m, n)
+        constants = {
+            "T": f"DType.{dtype}", "C": f"DType.{result}", "E": epilogue, "GROUPS": config.groups, "BN": config.columns,
+            "STAGES": config.stages, "CLUSTER": config.cluster, "ORDER": config.order, "A_MN": a_mn, "B_MN": b_mn,
+        }  # fmt: skip
+        if a_mn:
+            a = np.ascontiguousarray(a.swapaxes(1, 2))
+        if b_mn:
+            b = np.ascontiguousarray(b.swapaxes(1, 2))
+        maps = (
+            tiles(a, depth if a_mn else config.rows, 128, dtype),
+            tiles(b, depth if b_mn else config.columns // config.cluster, 128, dtype),
+            ptxdsl.TensorMap(c, (1, 64, 128 // itemsize), swizzle="128B", data_type=MAP_TYPES[result]),
+        )  # fmt: skip
+        smem = config.stages * (config.rows + config.columns) * 128 + 2 * config.groups * 64 * 128
+        given = [place.array(f) if isinstance(f, np.ndarray) else f for f in fields]
+        kernel = _kernel().specialize(**constants)
+        launch(
+            kernel, blocks, 128 * (config.groups + 1), *maps, m, n, k, batches, tuple(given), smem=smem, arch="sm_90a"
+        )
+        found = place.host(whole)
+        assert (found[size:] == 99).all()
+        exact = then(left @ right.swapaxes(1, 2))
+        rounding = {"bfloat16": 2**-8, "float16": 2**-10, "float32": 2**-20}[result]
+        np.testing.assert_allclose(known(found[:size].reshape(c.shape), result), exact, rtol=rounding, atol=2**-9)
+
+    return run
 
 
 SHAPES = [
     (128, 256, 64, 1),  # one tile, one step
-    (128, 256, 192, 1),  # once round the ring
-    (256, 512, 256, 2),  # two tiles a block: the ring goes on from one to the next
+    (128, 256, 320, 1),  # once round the ring
+    (256, 512, 256, 2),  # two tiles a block: the rings go on from one to the next
     (8, 8, 8, 1),  # less than a tile in every direction
     (129, 264, 72, 2),  # one row, eight columns, eight of K over
     (200, 1000, 136, 3),
@@ -58,27 +108,69 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape[:3])))
-def test_shapes(shape, place, launch, rng):
-    m, n, k, blocks = shape
-    a, b = bf16(rng.standard_normal((m, k))), bf16(rng.standard_normal((n, k)))
-    check(gemm(place, launch, a, b, blocks), a, b)
+def test_shapes(shape, gemm):
+    gemm(*shape)
+
+
+CONFIGS = [
+    Config(columns=128, stages=6),
+    Config(columns=64, stages=8, order=1),
+    Config(groups=1, columns=128, stages=8),
+    Config(groups=1, columns=64, stages=2),
+    Config(cluster=2),
+    Config(columns=128, stages=6, cluster=4),
+    Config(groups=1, columns=256, stages=3, cluster=2),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_configurations(config, gemm):
+    gemm(300, 296, 200, 4, config)
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("major", ["A_MN", "B_MN", "A_MN B_MN"])
+def test_majors(major, cluster, gemm):
+    gemm(304, 520, 200, 2, Config(cluster=cluster), a_mn="A_MN" in major, b_mn="B_MN" in major)
 
 
 @pytest.mark.parametrize(
-    "constants", [{"BN": 128, "STAGES": 4}, {"BN": 64, "BK": 64, "STAGES": 2}, {"GROUP": 1}], ids=str
+    "types", ["float16 float16", "float16 float32", "float8_e4m3fn bfloat16", "float8_e5m2 float32"]
 )
-def test_configurations(constants, place, launch, rng):
-    a, b = bf16(rng.standard_normal((300, 200))), bf16(rng.standard_normal((296, 200)))
-    check(gemm(place, launch, a, b, 3, **constants), a, b)
+def test_types(types, gemm):
+    dtype, result = types.split()
+    gemm(200, 264, 208, 2, dtype=dtype, result=result)
 
 
-@pytest.mark.device
-@pytest.mark.parametrize("shape", [(4096, 4096, 512), (1000, 3000, 2008), (8192, 256, 4096)], ids=str)
-def test_large(shape, gpu, rng, request):
-    def launch(kernel, grid, block, *arguments, smem, arch):
-        card.launch(kernel, grid, block, *arguments, smem=smem, config=request.config)
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_batches(cluster, gemm):
+    gemm(200, 264, 136, 4, Config(cluster=cluster), batches=3)
 
-    card = Card(gpu)
-    m, n, k = shape
-    a, b = bf16(rng.standard_normal((m, k))), bf16(rng.standard_normal((n, k)))
-    check(gemm(card, launch, a, b, 132), a, b)
+
+def test_epilogues(gemm, rng):
+    bias = rng.standard_normal(264).astype(np.float32)
+    residual = rng.standard_normal((200, 264)).astype(np.float32)
+    gemm(
+        200, 264, 136, 2, result="float32", epilogue="Bias[DType.float32]", fields=(bias, 264), then=lambda p: p + bias
+    )
+    gemm(
+        200, 264, 136, 2, result="float32", epilogue="Residual[DType.float32]", fields=(residual, 200, 264, 2.0),
+        then=lambda p: p + 2 * residual,
+    )  # fmt: skip
+    erf = np.vectorize(math.erf)
+    gemm(200, 264, 136, 2, result="float32", epilogue="Gelu", then=lambda p: p / 2 * (1 + erf(p / math.sqrt(2))))
+
+
+@pytest.mark.parametrize(
+    ("shape", "config"),
+    [
+        ((4096, 4096, 512), Config()),
+        ((1000, 3000, 2008), Config(cluster=2)),
+        ((8192, 256, 4096), Config(columns=128, stages=6)),
+    ],
+    ids=str,
+)
+def test_large(shape, config, place, gemm):
+    if place.name == "sim":
+        pytest.skip("for a card")
+    gemm(*shape, 132, config)

@@ -1,0 +1,228 @@
+"""Kernels ready to be called: matrix products on Hopper's tensor cores.
+
+``gemm`` launches ``samples/08_gemm_hopper.pdsl`` on its arguments: with tensor maps for arrays of either major, an
+epilogue for what becomes of the product, and a configuration by what was measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ptxdsl.cuda.arrays import view
+from ptxdsl.cuda.errors import LaunchError, launch_error
+from ptxdsl.cuda.host_arguments import host_memory
+from ptxdsl.cuda.tensor_map import TensorMap
+from ptxdsl.kernel import Kernel
+from ptxdsl.record import dataclass
+
+_ROW = 128  # bytes of a row of a swizzle
+_MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}
+_OPERANDS = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
+_RESULTS = ("bfloat16", "float16", "float32")
+_ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 64,
+    128 or 256. stages: of the ring of loads. cluster: blocks below one another that share loads of B. order: rows of
+    tiles that are worked on together."""
+
+    groups: int = 2
+    columns: int = 256
+    stages: int = 4
+    cluster: int = 1
+    order: int = 16
+
+    @property
+    def rows(self) -> int:
+        """Of a block's tile."""
+        return 64 * self.groups
+
+    def clusters(self, m: int, n: int) -> int:
+        """Clusters' shares of one matrix."""
+        return -(-m // (self.rows * self.cluster)) * -(-n // self.columns)
+
+
+def choose(m: int, n: int, batches: int, multiprocessors: int) -> Config:
+    """The configuration for a product on a device."""
+    for config in (Config(), Config(columns=128, stages=6), Config(columns=64, stages=8)):
+        if config.clusters(m, n) * config.cluster * batches * 4 >= multiprocessors * 3:
+            return config
+    return Config(groups=1, columns=64, stages=12)
+
+
+def gemm(
+    a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
+    residual: Any = None, config: Config | None = None, stream: Any = None,
+) -> None:  # fmt: skip
+    """out = activation(scale * (a @ b) + bias) + residual, with sums in float32.
+
+    a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), of one type: bfloat16, float16, or 8-bit floats. One of
+    the last two dimensions is contiguous (of 8-bit floats k), the stride of the other a multiple of 16 bytes. out:
+    (m, n) or (batch, m, n) by rows, of bfloat16, float16 or float32. scale: a number; bias: a row of n; activation:
+    ``relu``, ``gelu`` or ``gelu_tanh``; residual: a matrix like out, by rows; n is even with these two, and residual
+    is for no batch. config: by default ``choose``'s. stream: by default the current one of a's library. Arrays of NumPy
+    are multiplied in the simulator. Raises LaunchError E0922 for what cannot be multiplied, and as a launch does.
+    """
+    product = _Product(a, b, out, scale, bias, activation, residual, config)
+    product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, stream=stream)
+
+
+def prepare_gemm(
+    a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
+    residual: Any = None, config: Config | None = None, stream: Any = None,
+) -> Callable[[], None]:  # fmt: skip
+    """As ``gemm``, to be made any number of times: a call of what it gives launches."""
+    product = _Product(a, b, out, scale, bias, activation, residual, config)
+    arguments, grid, threads = product.arguments, product.grid, product.threads
+    return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, stream=stream)
+
+
+class _Product:
+    """A launch of the kernel, worked out of the arguments."""
+
+    def __init__(
+        self, a: Any, b: Any, out: Any, scale: float | None, bias: Any, activation: str | None, residual: Any,
+        config: Config | None,
+    ) -> None:  # fmt: skip
+        left, right, result = (
+            _Matrices("a", a, _OPERANDS),
+            _Matrices("b", b, _OPERANDS),
+            _Matrices("out", out, _RESULTS),
+        )
+        m, k, n = left.rows, left.cols, right.cols
+        if right.rows != k or (result.rows, result.cols) != (m, n):
+            shapes = " and ".join(str(matrices.shape) for matrices in (left, right))
+            raise _wrong(f"matrices of {shapes} have no product of {result.shape}")
+        if len({left.batch, right.batch, result.batch}) != 1:
+            raise _wrong(f"batches of {left.batch}, {right.batch} and {result.batch} matrices")
+        if left.dtype != right.dtype:
+            raise _wrong(f"a is of {left.dtype}, b of {right.dtype}")
+        if result.transposed:
+            raise _wrong("out must be stored by rows", "give its transpose, of b and a exchanged and transposed")
+        narrow = left.dtype.startswith("float8")
+        if narrow and (left.transposed or not right.transposed):
+            raise _wrong(f"operands of {left.dtype} must be contiguous along k")
+        names, fields = _epilogue(scale, bias, activation, residual, result)
+        count = _multiprocessors(a)
+        self.config = config = config or choose(m, n, left.batch, count)
+        depth = _ROW // left.itemsize
+        constants = {
+            "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "GROUPS": config.groups,
+            "BN": config.columns, "STAGES": config.stages, "CLUSTER": config.cluster, "ORDER": config.order,
+            "A_MN": left.transposed, "B_MN": not right.transposed,
+        }  # fmt: skip
+        self.kernel = _kernel().specialize(**constants)
+        clusters = min(config.clusters(m, n) * left.batch, count // config.cluster)
+        self.grid, self.threads = clusters * config.cluster, 128 * (config.groups + 1)
+        boxes = min(config.columns, _ROW // result.itemsize)
+        self.smem = (
+            config.stages * (config.rows + config.columns) * _ROW + 2 * config.groups * 64 * boxes * result.itemsize
+        )
+        self.arguments = (
+            left.map(depth if left.transposed else config.rows),
+            right.map(config.columns // config.cluster if right.transposed else depth),
+            result.map(64, boxes),
+            m, n, k, left.batch, fields,
+        )  # fmt: skip
+
+
+class _Matrices:
+    """An argument as a batch of matrices. transposed: it is the rows that are contiguous."""
+
+    def __init__(self, name: str, array: Any, types: tuple[str, ...]) -> None:
+        self.array, self.name = array, name
+        memory = host_memory(array)
+        found: Any = memory if memory is not None else view(array)
+        if found is None:
+            raise _wrong(f"{name} is no array but a {type(array).__name__}")
+        self.dtype = str(array.dtype).removeprefix("torch.")
+        if self.dtype not in types:
+            raise _wrong(f"{name} is of {self.dtype}, not of {', '.join(types)}")
+        self.shape: tuple[int, ...] = tuple(found.shape)
+        self.itemsize: int = found.itemsize
+        if len(self.shape) not in (2, 3) or 0 in self.shape:
+            raise _wrong(f"{name} has the shape {self.shape}", "matrices have two dimensions, batches of them three")
+        strides = _row_major(self.shape, self.itemsize) if found.strides is None else tuple(found.strides)
+        *_, self.rows, self.cols = self.shape
+        self.batch = 1 if len(self.shape) == 2 else self.shape[0]
+        self.transposed = strides[-1] != self.itemsize or (self.cols == 1 and strides[-2] == self.itemsize)
+        inner, outer = (strides[-2], strides[-1]) if self.transposed else (strides[-1], strides[-2])
+        if inner != self.itemsize:
+            raise _wrong(f"{name} has strides of {strides[-2:]} bytes: rows or columns must be contiguous")
+        lines = self.cols if self.transposed else self.rows
+        self._strides = strides[0] if len(strides) == 3 and self.batch > 1 else lines * outer, outer, inner
+
+    def map(self, lines: int, across: int | None = None) -> TensorMap:
+        """Boxes of so many lines of 128 bytes (or of ``across`` elements)."""
+        inner, outer = (self.rows, self.cols) if self.transposed else (self.cols, self.rows)
+        return TensorMap(
+            self.array, (1, lines, across or _ROW // self.itemsize), swizzle="128B", l2_promotion="256B",
+            data_type=_MAP_TYPES[self.dtype], shape=(self.batch, outer, inner), strides=self._strides,
+        )  # fmt: skip
+
+
+def _epilogue(
+    scale: float | None, bias: Any, activation: str | None, residual: Any, result: _Matrices
+) -> tuple[str, tuple[Any, ...]]:
+    """The epilogue's type, and its fields."""
+    steps: list[tuple[str, tuple[Any, ...]]] = []
+    if scale is not None:
+        steps.append(("Scale", (float(scale),)))
+    for name, array in (("bias", bias), ("residual", residual)):
+        if array is not None and result.cols % 2:
+            raise _wrong(f"with a {name} the result has an even number of columns, not {result.cols}")
+    if bias is not None:
+        if tuple(bias.shape) != (result.cols,):
+            raise _wrong(f"a bias of the shape {tuple(bias.shape)} for {result.cols} columns")
+        steps.append((f"Bias[DType.{_type_of(bias)}]", (bias, result.cols)))
+    if activation is not None:
+        if activation not in _ACTIVATIONS:
+            raise _wrong(f"there is no activation '{activation}'", f"give one of {', '.join(_ACTIVATIONS)}")
+        steps.append((_ACTIVATIONS[activation], ()))
+    if residual is not None:
+        if tuple(residual.shape) != (result.rows, result.cols) or result.batch != 1:
+            raise _wrong(f"a residual of the shape {tuple(residual.shape)} for a result of {result.shape}")
+        steps.append((f"Residual[DType.{_type_of(residual)}]", (residual, result.rows, result.cols, 1.0)))
+    if not steps:
+        return "Identity", ()
+    name, fields = steps[-1]
+    for before, given in reversed(steps[:-1]):
+        name, fields = f"Then[{before}, {name}]", (given, fields)
+    return name, fields
+
+
+def _type_of(array: Any) -> str:
+    return str(array.dtype).removeprefix("torch.")
+
+
+def _row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    strides = [itemsize]
+    for length in reversed(shape[1:]):
+        strides.insert(0, strides[0] * length)
+    return tuple(strides)
+
+
+def _multiprocessors(array: Any) -> int:
+    """Of the device that has an array; of the simulator, a few."""
+    if host_memory(array) is not None:
+        return 4
+    from ptxdsl.cuda.driver import current_driver
+
+    return current_driver().context(None)[1].multiprocessors
+
+
+@cache
+def _kernel() -> Kernel:
+    from ptxdsl.api import load
+    from ptxdsl.resources import folder
+
+    return load(os.path.join(folder("samples"), "08_gemm_hopper.pdsl"))["gemm"]
+
+
+def _wrong(message: str, help: str | None = None) -> LaunchError:
+    return launch_error("E0922", message, help=help)
