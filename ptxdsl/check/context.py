@@ -36,10 +36,11 @@ class Agent:
     count: int
     steps: list[Step] = field(default_factory=list)
     variables: list[int] = field(default_factory=list)
+    alone: bool = True  # there is no other CTA to be told from
 
     @property
     def name(self) -> str:
-        return range_text(self.mask)
+        return range_text(self.mask) if self.alone else f"{range_text(self.mask)} of CTA {self.cta}"
 
 
 @dataclass(eq=False, slots=True)
@@ -132,6 +133,7 @@ class Context:
         self._excluded: dict[tuple[int, int, Mask], int] = {}
         self._meetings: dict[Any, Meeting] = {}
         self._uses: dict[tuple[int, int], int] = {}
+        self.remote: dict[int, tuple[Barrier, Step]] = {}  # arrivals at barriers of other CTAs, by bit
         self.tracks_uses = False  # whether barriers are invalidated
         self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
         self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
@@ -224,12 +226,14 @@ class Context:
             found = barrier.waits[agent] = self.bit()
         return found
 
-    def use_bit(self, barrier: Barrier, agent: int) -> int:
-        key = barrier.number, agent
+    def use_bit(self, barrier: Barrier, agent: Agent, step: Step) -> int:
+        key = barrier.number, agent.number
         found = self._uses.get(key)
         if found is None:
             found = self._uses[key] = self.bit()
             barrier.uses |= found
+            if barrier.cta != agent.cta:
+                self.remote[found] = barrier, step
         return found
 
     def initialisations(self) -> int:

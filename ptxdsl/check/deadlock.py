@@ -21,7 +21,8 @@ def stuck(context: Context, state: State) -> Exception:
     for agent in on_barriers.values():
         barrier = _barrier(context, state, agent)
         phase = state.phases[barrier.number]
-        if phase.pending == 0 and phase.bytes != 0:
+        unannounced = barrier.copied and not barrier.announced  # copies alone, and the arrival with them is missing
+        if (phase.pending == 0 or unannounced) and phase.bytes != 0:
             return _bytes(context, state, agent, barrier)
         if not state.known[agent.number] & barrier.last:
             return looks_early(context, state, agent, barrier, agent.steps[state.places[agent.number]])
@@ -149,9 +150,12 @@ def _cyclic(context: Context, state: State, agents: list[Agent]) -> Exception:
                 for site, targets in _sites(context, state, other):
                     if other is not agent and barrier.number in targets:
                         notes.append((site.span, f"{other.name} would arrive at {context.barrier_text(barrier)} here"))
-    names = " for ".join([agent.name for agent in agents] + [agents[0].name])
+    names = [agent.name for agent in agents]
+    listed = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+    each = "each other" if len(names) == 2 else "one another"
+    text = f"{listed} wait for {each}" if len(names) > 1 else f"{listed} waits for itself"
     return fault(
-        state, classes.CYCLIC_WAIT, f"deadlock: {names.replace(' for ', ' waits for ', 1)}", spans[0][0], *notes,
+        state, classes.CYCLIC_WAIT, f"deadlock: {text}", spans[0][0], *notes,
         help="let one of them arrive before it waits, or wait for the barriers in the same order",
     )  # fmt: skip
 
@@ -205,9 +209,12 @@ def _bytes(context: Context, state: State, agent: Agent, barrier: Barrier) -> Ex
     notes += [(span, "copied here") for span in barrier.copied.values()]
     here = agent.steps[state.places[agent.number]].span
     span = notes[0][0] if notes else here
+    missing = f"waits for {phase.bytes!r} bytes that no copy brings"
+    if isinstance(phase.bytes, int) and phase.bytes < 0:
+        missing = f"gets {-phase.bytes} bytes that nobody announces there"
     return fault(
         state, classes.BYTE_MISMATCH,
-        f"{name} waits for {phase.bytes!r} bytes that no copy brings", span, *notes,
+        f"{name}{'' if agent.alone else f' of CTA {barrier.cta}'} {missing}", span, *notes,
         (here, f"{agent.name} waits here for ever"), *where_initialised(barrier),
         help="announce (expect_bytes) exactly the bytes of all copies that complete on the barrier in one phase",
     )  # fmt: skip

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import fault
-from ptxdsl.check.context import Context
+from ptxdsl.check.context import Context, Touch
 from ptxdsl.check.states import State
+
+_MEET = "let all blocks of the cluster meet before they end: `cluster_sync()`"
 
 
 def check(context: Context, state: State) -> None:
-    """Raises Fault for asynchronous work that nobody has waited for when all have ended."""
+    """Raises Fault for work in a CTA's shared memory that none of its threads knows to be over when all have ended."""
+    known = [0] * context.ctas
     for agent in context.agents:
-        known = 0
-        for other in context.agents:
-            if other.cta == agent.cta:
-                known |= state.known[other.number]
+        known[agent.cta] |= state.known[agent.number]
+    for agent in context.agents:
         for mechanism, groups in state.groups[agent.number].items():
             for group in groups:
-                pending = group & ~known
+                pending = group & ~known[agent.cta]
                 if pending:
                     touch = context.touches[pending & -pending]
                     raise fault(
@@ -27,15 +28,23 @@ def check(context: Context, state: State) -> None:
                         touch.site.span,
                         help="wait for its group before the thread ends: `cp_async_bulk_wait_group[0]()`",
                     )
-    known = 0
-    for agent in context.agents:
-        known |= state.known[agent.number]
     for bit, touch in context.touches.items():
-        if touch.asynchronous and touch.writes and bit & state.live and not bit & known:
-            raise fault(
-                state,
-                classes.EXIT_IN_FLIGHT,
-                "the block may end while this copy into its shared memory is under way: nobody waits for it",
-                touch.site.span,
-                help="wait for the barrier that it completes on, as often as copies are started",
-            )
+        remote = touch.cta != context.agents[touch.agent].cta
+        if bit & state.live and (touch.asynchronous or remote) and not bit & known[touch.cta]:
+            raise _under_way(context, state, touch, remote)
+    for bit, (barrier, step) in context.remote.items():
+        if bit & state.live and not bit & known[barrier.cta]:
+            name = context.barrier_text(barrier)
+            message = f"the block of {name} may have ended when this arrival comes from another block"
+            raise fault(state, classes.EXIT_IN_FLIGHT, message, step.span, help=_MEET)
+
+
+def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Exception:
+    does = ("copy into" if touch.writes else "asynchronous read of") if touch.asynchronous else "access to"
+    if remote:
+        message = f"the block may have ended when this {does} its shared memory comes from another one"
+        help = _MEET
+    else:
+        message = f"the block may end while this {does} its shared memory is under way: nobody waits for it"
+        help = "wait for the barrier that it completes on, as often as copies are started"
+    return fault(state, classes.EXIT_IN_FLIGHT, message, touch.site.span, help=help)

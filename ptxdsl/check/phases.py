@@ -101,8 +101,8 @@ def arrive(
     state.known[holder + 1] |= known | brings
     if context.proxies:
         state.proxied[holder + 1] |= state.proxied[number] & known
-    if context.tracks_uses:
-        use(context, state, agent, barrier)
+    if context.tracks_uses or barrier.cta != agent.cta:
+        use(context, state, agent, barrier, step)
         state.known[holder + 1] |= barrier.uses & state.known[number]
     outstanding = phase.bytes
     if announce != 0 or complete != 0:
@@ -133,9 +133,9 @@ def _alone(barrier: Barrier, number: int) -> bool:
     return barrier.arrivals.keys() == {number} and not barrier.copied and not barrier.announced
 
 
-def use(context: Context, state: State, agent: Agent, barrier: Barrier) -> None:
-    """Notes that an agent has used a barrier, for who invalidates it."""
-    bit = context.use_bit(barrier, agent.number)
+def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
+    """Notes that an agent has used a barrier, for who invalidates it, and for its CTA's end."""
+    bit = context.use_bit(barrier, agent, step)
     state.forget(bit)
     state.known[agent.number] |= bit
     state.live |= bit

@@ -142,7 +142,7 @@ class _Search:
         for cta in range(ctas):
             known = _ranks(cta, shape, self.symbols) if clusters or kernel.cluster else {}
             for mask in masks:
-                agent = Agent(len(context.agents), mask, cta, mask.bit_count())
+                agent = Agent(len(context.agents), mask, cta, mask.bit_count(), alone=ctas == 1)
                 context.agents.append(agent)
                 context.holders += 1
                 expressions = Expressions(block, mask, self.counters, self.symbols, known)
