@@ -48,6 +48,8 @@ def _unrolled(kernel: Kernel, allowed: bool) -> Kernel:
 
 
 class _Unroller(Cloner):
+    special = Cloner.special | {"pipe.step"}
+
     def __init__(self, allowed: bool) -> None:
         super().__init__()
         self.allowed = allowed
@@ -110,6 +112,9 @@ class _Unrolling:
         self.span = loop.span
         self.inits = [work.value(v) for v in carried_inits(loop)]
         self.counted = loop.name == "for"
+        # Whether the body has one way to the next turn, at its end.
+        last = loop.blocks[0].ops[-1]
+        self.straight = last.name == "repeat" and last.attrs["target"] is loop and repeats(loop.blocks[0], loop) == 1
         self.trips = trip_count(loop)
         if self.counted:
             self.step: int = loop.attrs["step"]
@@ -159,10 +164,9 @@ class _Unrolling:
         if index is not None:
             work.values[old.params[0]] = index
         work.values.update(zip(carried_params(self.loop), self.carried(values, turn), strict=True))
-        last = old.ops[-1]
-        if last.name == "repeat" and last.attrs["target"] is self.loop and repeats(old, self.loop) == 1:
+        if self.straight:
             body += work.ops(old.ops[:-1])
-            return self.vary([work.value(v) for v in last.operands])
+            return self.vary([work.value(v) for v in old.ops[-1].operands])
         # `continue` inside: every way to the next turn leaves a scope
         scope = Op("scope", [], [Value(v.ty, v.name) for v in values], {}, self.span)
         ops = work.ops(old.ops)

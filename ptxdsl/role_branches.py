@@ -12,7 +12,6 @@ some of a warp wait before it, in a branch of their own, perhaps for others of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from ptxdsl.effects import Kind
@@ -23,55 +22,66 @@ from ptxdsl.tir import I1, I32, Block, Const, Kernel, Op, Value, walk
 WARP = 32
 FULL_WARP = -1
 VOTE = "vote_any_sync"
+WAITS = frozenset({"pipe.wait", *(name for name, row in ROWS.items() if row.effect.kind is Kind.BAR_WAIT)})
 
 
 def make_uniform(kernel: Kernel) -> None:
     """Puts a vote before the role branches of a kernel, in place."""
-    definitions = {result: op for op in walk(kernel.body) for result in op.results}
-    _branches(kernel.body, kernel, definitions)
-
-
-def _branches(block: Block, kernel: Kernel, definitions: Mapping[Value, Op]) -> bool:
-    """Of a block that whole warps reach: only there may they vote. Whether parts of a warp may wait on their own in it.
-
-    A kernel's loops are taken for turns of whole warps; their branches are not.
-    """
-    ops: list[Op] = []
-    apart = False
-    for op in block.ops:
-        if op.name == "if" and not apart and _is_role_branch(op, kernel, definitions):
-            vote = Op(VOTE, [Const(I32, FULL_WARP), op.operands[0]], [Value(I1, "role")], {}, op.span)
-            op.operands = [vote.result]
-            ops.append(vote)
-            arms = [_branches(inner, kernel, definitions) for inner in op.blocks]
-            apart = any(arms)
-        else:
-            apart = apart or _waits_apart(op)
-        ops.append(op)
-    block.ops = ops
-    return apart
-
-
-def _waits_apart(op: Op) -> bool:
-    """Whether there is a branch with a wait in it."""
-    inside = [inner for block in op.blocks for inner in walk(block)]
-    return any(map(_waits, inside)) and (op.name == "if" or any(map(_waits_apart, inside)))
-
-
-def _is_role_branch(op: Op, kernel: Kernel, definitions: Mapping[Value, Op]) -> bool:
-    inside = [inner for block in op.blocks for inner in walk(block)]
-    if not any(map(_waits, inside)):
-        return False
     shape = kernel.signature.threads
-    if shape is None or not (shape[0] % WARP == 0 or shape[1:] == (1, 1)):
-        return False
-    threads = thread_set(op.operands[0], definitions, prod(shape))
-    return threads is not None and _whole_warps(threads, prod(shape))
+    if shape is not None and (shape[0] % WARP == 0 or shape[1:] == (1, 1)):
+        _RoleBranches(kernel.body, prod(shape)).vote(kernel.body)
 
 
-def _waits(op: Op) -> bool:
-    row = ROWS.get(op.name)
-    return op.name == "pipe.wait" or (row is not None and row.effect.kind is Kind.BAR_WAIT)
+class _RoleBranches:
+    """The branches of a kernel of so many threads, whose warps lie in rows of the block."""
+
+    def __init__(self, body: Block, threads: int) -> None:
+        self.threads = threads
+        self.definitions = {result: op for op in walk(body) for result in op.results}
+        self.waiting: set[Op] = set()  # operations with a wait somewhere in their blocks
+        self.find_waits(body)
+
+    def find_waits(self, block: Block) -> bool:
+        found = False
+        for op in block.ops:
+            if op.blocks and any([self.find_waits(inner) for inner in op.blocks]):  # noqa: C419  (look into each)
+                self.waiting.add(op)
+                found = True
+            found = found or op.name in WAITS
+        return found
+
+    def vote(self, block: Block) -> bool:
+        """In a block that whole warps reach: only there may they vote. Whether parts of a warp may wait on their own in
+        it.
+
+        A kernel's loops are taken for turns of whole warps; their branches are not.
+        """
+        ops: list[Op] = []
+        apart = False
+        for op in block.ops:
+            if op.name == "if" and not apart and self.is_role_branch(op):
+                vote = Op(VOTE, [Const(I32, FULL_WARP), op.operands[0]], [Value(I1, "role")], {}, op.span)
+                op.operands = [vote.result]
+                ops.append(vote)
+                arms = [self.vote(inner) for inner in op.blocks]
+                apart = any(arms)
+            else:
+                apart = apart or self.waits_apart(op)
+            ops.append(op)
+        block.ops = ops
+        return apart
+
+    def waits_apart(self, op: Op) -> bool:
+        """Whether there is a branch with a wait in it."""
+        if op not in self.waiting:
+            return False
+        return op.name == "if" or any(self.waits_apart(inner) for block in op.blocks for inner in block.ops)
+
+    def is_role_branch(self, op: Op) -> bool:
+        if op not in self.waiting:
+            return False
+        threads = thread_set(op.operands[0], self.definitions, self.threads)
+        return threads is not None and _whole_warps(threads, self.threads)
 
 
 def _whole_warps(threads: ThreadSet, size: int) -> bool:

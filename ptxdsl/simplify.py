@@ -290,6 +290,7 @@ class _Rewrite:
 
     def ops(self, ops: list[Op], owner: Op | None) -> list[Op]:
         out: list[Op] = []
+        joins, replaced = self.graph.joins, self.replaced
         for i, op in enumerate(ops):
             if op.name in TERMINATORS:
                 self.terminator(op, owner)
@@ -301,7 +302,7 @@ class _Rewrite:
                 op.operands = [self.handed(v) for v in op.operands]
                 tail = self.control(op)
             else:
-                op.operands = [v if v.__class__ is Const else self.value(v) for v in op.operands]
+                op.operands = [self.value(v) if v in joins or v in replaced else v for v in op.operands]
                 constants = self.constant(op)
                 if constants is None:
                     out.append(op)

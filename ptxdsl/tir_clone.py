@@ -11,8 +11,11 @@ from ptxdsl.tir import TERMINATORS, Block, Op, Ty, Value
 class Cloner:
     """Copies operations into a list of its own. ``values`` and ``targets`` say what the originals have become.
 
-    A subclass copies an operation otherwise by overriding ``op``, which appends to the list that it is given.
+    A subclass copies an operation otherwise by overriding ``op``, which appends to the list that it is given and is
+    called for those with blocks and those named ``special``.
     """
+
+    special = TERMINATORS
 
     def __init__(self) -> None:
         self.values: dict[Value, Value] = {}
@@ -28,8 +31,14 @@ class Cloner:
 
     def ops(self, ops: list[Op]) -> list[Op]:
         out: list[Op] = []
+        values, special = self.values, self.special
         for op in ops:
-            self.op(op, out)
+            if op.blocks or op.name in special:
+                self.op(op, out)
+                continue
+            results = [Value(r.ty, r.name) for r in op.results]
+            out.append(Op(op.name, [values.get(v, v) for v in op.operands], results, op.attrs, op.span))
+            values.update(zip(op.results, results, strict=True))
         return out
 
     def op(self, op: Op, out: list[Op]) -> None:
