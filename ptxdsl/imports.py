@@ -8,8 +8,8 @@ to parse.
 from __future__ import annotations
 
 import functools
+from _thread import RLock  # as threading has it, without the module around it
 from collections import OrderedDict
-from threading import RLock
 from typing import Any
 
 from ptxdsl import cache, resources

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from _thread import allocate_lock  # threading.Lock, without the module around it
 from collections.abc import Sequence
-from threading import Lock
 from typing import Any, Protocol
 
 import llvmlite
@@ -118,7 +118,7 @@ _DEBUG_INFO = "Debug Info Version"
 class _DirectMachine:
     def __init__(self, library: Any, triple: str, cpu: str, features: str) -> None:
         self._library = library
-        self._lock = Lock()  # a target machine serves one module at a time
+        self._lock = allocate_lock()  # a target machine serves one module at a time
         said = ctypes.c_char_p()
         target = library.GetTargetFromTriple(triple.encode(), said)
         if not target:

@@ -1,25 +1,21 @@
-"""``dataclass`` for a command that is started often: what a class needs is made when it is first needed.
+"""``dataclass`` for a command that is started often: what a class needs is made of what other classes need.
 
 The standard decorator writes and compiles five to ten functions for every class when its module is imported. With a
 hundred classes that is a third of the time of a whole compilation, and the ``dataclasses`` module itself, which imports
-``inspect``, another 15 ms. This decorator has the same parameters and meaning, with two differences: the constructor is
-compiled when it has been called a few times, and ``frozen`` is left to the type checker.
+``inspect``, another 15 ms. This decorator has the same parameters and meaning, with two differences: constructors of
+equally many fields are one compiled function under other names, and ``frozen`` is left to the type checker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "field", "field_names", "replace"]
 
 _MISSING: Any = object()
-
-# Half of the classes have fewer objects than this in a compilation. Compiling a constructor takes as long as 30 calls
-# of the general one.
-_CALLS_BEFORE_COMPILING = 10
-_calls: dict[type, int] = {}
 
 
 class _Field:
@@ -73,7 +69,7 @@ def _record(cls: type, frozen: bool, eq: bool, slots: bool, repr: bool) -> type:
         "_record_fields": fields,
         "__match_args__": names,
         "__dataclass_fields__": _Fields(),
-        "__init__": namespace.get("__init__", _early_init),
+        "__init__": namespace.get("__init__", _first_init),
     }
     if repr:
         made["__repr__"] = _repr
@@ -114,62 +110,61 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({parts})"
 
 
-def _early_init(self: Any, *args: Any, **keywords: Any) -> None:
-    """The constructor of a class's first objects. What it cannot do (raise a good TypeError), the compiled one does."""
-    cls = type(self)
-    calls = _calls[cls] = _calls.get(cls, 0) + 1
-    fields = cls._record_fields
-    given = dict(zip(fields, args, strict=False))
-    if calls > _CALLS_BEFORE_COMPILING or len(args) > len(fields) or not given.keys().isdisjoint(keywords):
-        return _compiled_init(self, *args, **keywords)
-    given.update(keywords)
-    used = 0
-    for name, default in fields.items():
-        if name in given:
-            used += 1
-            value = given[name]
-        elif default.__class__ is _Field:
-            value = default.default if default.default_factory is None else default.default_factory()
-        else:
-            value = default
-        if value is _MISSING:
-            return _compiled_init(self, *args, **keywords)
-        setattr(self, name, value)
-    if used < len(given):
-        return _compiled_init(self, *args, **keywords)
-    if hasattr(cls, "__post_init__"):
-        self.__post_init__()
-    return None
+def _first_init(self: Any, *args: Any, **keywords: Any) -> None:
+    """The constructor of a class that has no object yet: many have none in a compilation."""
+    cls = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is _first_init)
+    setattr(cls, "__init__", _constructor(cls, cls._record_fields))  # type: ignore[attr-defined]  # noqa: B010
+    self.__init__(*args, **keywords)
 
 
-def _compiled_init(self: Any, *args: Any, **keywords: Any) -> None:
-    """Compiles the constructor of the class that has none yet, puts it in ``_early_init``'s place, and calls it."""
-    cls = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is _early_init)
-    arguments, body = ["self"], []
+def _constructor(cls: type, fields: dict[str, Any]) -> Callable[..., None]:
+    """The function for fields of this pattern, under their names."""
     values: dict[str, Any] = {"MISSING": _MISSING}
-    for name, default in cls._record_fields.items():  # type: ignore[attr-defined]
-        value = name
-        if isinstance(default, _Field):
-            if default.default_factory is not None:
-                values[f"make_{name}"] = default.default_factory
-                arguments.append(f"{name}=MISSING")
-                value = f"make_{name}() if {name} is MISSING else {name}"
-                body.append(f"self.{name} = {value}")
-                continue
-            default = default.default
-        if default is not _MISSING:
-            values[f"default_{name}"] = default
-            arguments.append(f"{name}=default_{name}")
-        else:
-            arguments.append(name)
-        body.append(f"self.{name} = {value}")
+    defaults: list[Any] = []
+    pattern = ""
+    for number, default in enumerate(fields.values()):
+        made = default.default_factory if default.__class__ is _Field else None
+        pattern += "f" if made else "v"
+        if made:
+            values[f"make{number}"] = made
+            defaults.append(_MISSING)
+            continue
+        value = default.default if default.__class__ is _Field else default
+        if value is not _MISSING:
+            defaults.append(value)
+        elif defaults:
+            raise TypeError(f"{cls.__name__}.{list(fields)[number]} has no default, but a field before it has")
     if hasattr(cls, "__post_init__"):
+        pattern += "+"
+    code = _patterns.get(pattern) or _patterns.setdefault(pattern, _compiled(pattern))
+    names = tuple(fields)
+    fitted = {f"v{number}": name for number, name in enumerate(names)}
+    code = code.replace(
+        co_name="__init__",
+        co_qualname=f"{cls.__qualname__}.__init__",
+        co_varnames=("self", *names),
+        co_names=tuple(fitted.get(name, name) for name in code.co_names),
+    )
+    return FunctionType(code, values, "__init__", tuple(defaults))
+
+
+_patterns: dict[str, CodeType] = {}
+
+
+def _compiled(pattern: str) -> CodeType:
+    """A constructor: for each field ``v``, ``f`` for one that is made where it is not given; ``+``: with post-init."""
+    kinds = pattern.rstrip("+")
+    body = [
+        f"self.v{n} = " + (f"v{n}" if kind == "v" else f"make{n}() if v{n} is MISSING else v{n}")
+        for n, kind in enumerate(kinds)
+    ]
+    if pattern != kinds:
         body.append("self.__post_init__()")
+    parameters = ", ".join(["self", *(f"v{n}" for n in range(len(kinds)))])
     namespace: dict[str, Any] = {}
-    code = f"def __init__({', '.join(arguments)}):\n " + "\n ".join(body or ["pass"])
-    exec(code, values, namespace)
-    setattr(cls, "__init__", namespace["__init__"])  # noqa: B010
-    namespace["__init__"](self, *args, **keywords)
+    exec(f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), namespace)
+    code: CodeType = namespace["__init__"].__code__
+    return code
 
 
 class _Fields:

@@ -8,7 +8,7 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.token import Token
 
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|\r?\n|[\s\S])")
+_ESCAPE = r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|\r?\n|[\s\S])"
 
 _SIMPLE = {
     "n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "v": "\v",
@@ -46,4 +46,4 @@ def decode_string(source: Source, token: Token, problems: list[Diagnostic]) -> s
             problems.append(Diagnostic("E0109", f"'\\{escape}' is not an escape", span, help=help, severity="warning"))
         return match[0]
 
-    return _ESCAPE.sub(resolve, body)
+    return re.sub(_ESCAPE, resolve, body)

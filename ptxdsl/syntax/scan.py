@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
@@ -17,12 +16,13 @@ MAX_NUMBER = 4000  # characters; Python itself stops at 4300 digits
 
 # Not allowed anywhere, not even in strings and comments: controls, lone surrogates, and the marks that make text
 # look different from what it is (bidirectional overrides).
-_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-_LONE_CR = re.compile(r"\r(?!\n)")
-_NUMBER = re.compile(r"[0-9]([0-9A-Za-z_]|\.(?=[0-9]))*")
-_QUOTE = re.compile("\"\"\"|'''|\"|'")
-_LINE = re.compile(r"[^\n]*")
-_WORD = re.compile(r"\w+")
+_HIDDEN = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
+
+# Of text that is no token. Compiled where there is such text.
+_LONE_CR = r"\r(?!\n)"
+_NUMBER = r"[0-9]([0-9A-Za-z_]|\.(?=[0-9]))*"
+_QUOTE = "\"\"\"|'''|\"|'"
+_WORD = r"\w+"
 
 # Characters that begin no token: code, message, help.
 _ADVICE = {
@@ -76,10 +76,13 @@ def scan(tables: ParseTables, source: Source, problems: list[Diagnostic]) -> lis
 
 
 def _find_hidden(source: Source, problems: list[Diagnostic]) -> None:
+    text = source.text
+    if "\r" not in text and text.replace("\n", "").replace("\t", "").isprintable():
+        return  # nothing that is hidden is printable
     for pattern in (_HIDDEN, _LONE_CR):
-        for match in pattern.finditer(source.text):
+        for match in re.finditer(pattern, text):
             code = ord(match[0])
-            name = "NUL byte" if code == 0 else unicodedata.name(match[0], "control character").lower()
+            name = "NUL byte" if code == 0 else _unicode_name(match[0], "control character")
             if code == 13:
                 name = "carriage return"
             problems.append(
@@ -98,34 +101,39 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
     """Where the text that begins no token ends, and what is wrong with it (None if that is already said)."""
     text = source.text
     char = text[start]
-    if match := _NUMBER.match(text, start):
+    if match := re.compile(_NUMBER).match(text, start):
         return match.end(), _number(source, match)
-    if match := _QUOTE.match(text, start):
+    if match := re.compile(_QUOTE).match(text, start):
         quote = match[0]
         if len(quote) == 3:
             span = Span(source, start, start + 3)
             return len(text), Diagnostic(
                 "E0104", f"this string has no closing {quote}", span, help=f"close it with {quote}"
             )
-        match = _LINE.match(text, start)
-        assert match is not None
-        end = match.end()
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
         help = f"close it with {quote}; a string over several lines is written between {quote * 3}"
         return end, Diagnostic(
             "E0104", f"this string has no closing {quote} on its line", Span(source, start, end), help=help
         )
-    if _HIDDEN.match(char) or char == "\r":
+    if re.match(_HIDDEN, char) or char == "\r":
         return start + 1, None
     if char in _ADVICE:
         code, message, advice = _ADVICE[char]
         return start + 1, Diagnostic(code, message, Span(source, start, start + 1), help=advice)
-    if match := _WORD.match(text, start):
+    if match := re.compile(_WORD).match(text, start):
         span = Span(source, start, match.end())
         help = "names are made of the letters a-z and A-Z, digits and '_'"
         return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
-    name = unicodedata.name(char, "")
-    message = f"the character {char!r} (U+{ord(char):04X}{', ' + name.lower() if name else ''}) is not allowed here"
+    name = _unicode_name(char, "")
+    message = f"the character {char!r} (U+{ord(char):04X}{', ' + name if name else ''}) is not allowed here"
     return start + 1, Diagnostic("E0102", message, Span(source, start, start + 1))
+
+
+def _unicode_name(char: str, default: str) -> str:
+    import unicodedata  # for mistakes only
+
+    return unicodedata.name(char, default).lower()
 
 
 def _number(source: Source, match: re.Match[str]) -> Diagnostic:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Callable
 from functools import lru_cache, partial
-from threading import Lock
 from typing import Any
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
@@ -20,7 +20,7 @@ from ptxdsl.syntax.token import Token
 
 MAX_PROBLEMS = 50
 
-_lock = Lock()  # the tables' callbacks are bound to one builder
+_lock = allocate_lock()  # the tables' callbacks are bound to one builder
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,129 @@
+"""``ptxdsl.record``: what ``dataclasses`` gives, for the parameters that it has."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import pytest
+
+from ptxdsl import record
+
+
+def classes(module: Any) -> dict[str, type]:
+    """The same classes by the standard decorator and by ours."""
+    dataclass, field = module.dataclass, module.field
+
+    @dataclass
+    class Plain:
+        x: int
+        y: str = "y"
+        known: ClassVar[int] = 3
+
+    @dataclass(frozen=True, slots=True)
+    class Slots:
+        x: int
+        many: list[int] = field(default_factory=list)
+        last: int = field(default=4, repr=False)
+
+    @dataclass(frozen=True)
+    class Derived(Plain):
+        z: float = 0.5
+
+    @dataclass(eq=False)
+    class Counted:
+        items: dict[str, int] = field(default_factory=dict)
+        total: int = 0
+
+        def __post_init__(self) -> None:
+            self.total += len(self.items)
+
+    @dataclass
+    class Own:
+        x: int
+
+        def __init__(self, text: str) -> None:
+            self.x = int(text)
+
+    return {c.__name__: c for c in (Plain, Slots, Derived, Counted, Own)}
+
+
+OURS, STANDARD = classes(record), {}
+
+
+def setup_module() -> None:
+    # A frozen class of theirs cannot derive from one that is not: ours does not look.
+    dataclass = dataclasses.dataclass
+
+    class Loose:
+        field = staticmethod(dataclasses.field)
+
+        @staticmethod
+        def dataclass(cls: type | None = None, /, *, frozen: bool = False, **rest: Any) -> Any:
+            return dataclass(cls, unsafe_hash=frozen, **rest)
+
+    STANDARD.update(classes(Loose))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "keywords"),
+    [
+        ("Plain", (1,), {}),
+        ("Plain", (1, "z"), {}),
+        ("Plain", (), {"y": "q", "x": 2}),
+        ("Plain", (), {}),
+        ("Plain", (1, "a", 2), {}),
+        ("Plain", (1,), {"x": 1}),
+        ("Plain", (1,), {"other": 1}),
+        ("Slots", (1,), {}),
+        ("Slots", (1, [2]), {"last": 5}),
+        ("Slots", (), {"many": []}),
+        ("Derived", (1, "b", 2.0), {}),
+        ("Derived", (1,), {"z": 3.0}),
+        ("Counted", ({"a": 1, "b": 2}, 3), {}),
+        ("Counted", (), {}),
+        ("Own", ("7",), {}),
+    ],
+)
+def test_as_the_standard_decorator(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def made(cls: type) -> str:
+        try:
+            return repr(cls(*args, **keywords)).rpartition("<locals>.")[2]
+        except TypeError as problem:
+            return str(problem).rpartition("<locals>.")[2]
+
+    assert made(OURS[name]) == made(STANDARD[name])
+
+
+@pytest.mark.parametrize("name", ["Plain", "Slots", "Derived"])
+def test_equality(name: str) -> None:
+    one, same, other = OURS[name](1), OURS[name](1), OURS[name](2)
+    assert one == same and one != other and one != 1
+    assert (OURS[name].__hash__ is None) == (STANDARD[name].__hash__ is None)
+    if name == "Derived":
+        assert hash(one) == hash(same)
+
+
+def test_objects_do_not_share_what_is_made_for_them() -> None:
+    first, second = OURS["Slots"](1), OURS["Slots"](1)
+    first.many.append(2)
+    assert second.many == []
+    assert not hasattr(first, "__dict__") and OURS["Plain"](1).known == 3
+
+
+def test_replace_and_names() -> None:
+    made = OURS["Derived"](1, z=2.0)
+    assert record.replace(made, y="n") == OURS["Derived"](1, "n", 2.0)
+    assert record.field_names(OURS["Derived"]) == ("x", "y", "z")
+    assert [f.name for f in dataclasses.fields(OURS["Slots"])] == ["x", "many", "last"]
+    assert OURS["Plain"].__match_args__ == ("x", "y")
+
+
+def test_a_default_before_a_field_without() -> None:
+    @record.dataclass
+    class Wrong:
+        x: int = 1
+        y: int
+
+    with pytest.raises(TypeError, match="y has no default"):
+        Wrong(1, 2)
