@@ -1,4 +1,4 @@
-"""PTX that we did not write: CUDA C++ compiled by nvcc, run in the simulator, compared with NumPy.
+"""PTX that we did not write: CUDA C++ compiled by nvcc, run in the simulator, compared with NumPy, watched for races.
 
 Each file's head says how it is launched, with what, and what must come out, as ``ptxdsl run`` takes it.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxdsl.check.trace import TraceCheck
 from ptxdsl.run.binding import bind
 from ptxdsl.run.expectation import Expectation, Tolerance
 from ptxdsl.run.formats import to_values
@@ -49,8 +50,12 @@ def test_cuda(path, nvcc):
             shape(launch["cluster"]) if "cluster" in launch else None,
             0,
         )
-        report = in_simulator(subject, bound, where, parse_schedule(schedule), Limits(steps=10**8), False, None)
+        watch = TraceCheck() if schedule == "random:3" else None
+        report = in_simulator(subject, bound, where, parse_schedule(schedule), Limits(steps=10**8), False, None, watch)
         assert report.status == "finished", "\n".join(d.render() for d in report.diagnostics)
         after = {given[name]: to_values(array, dtype) for name, (array, dtype) in bound.arrays.items()}
         outcome = Expectation(head["expect"]).judge(before, after, tolerance)
         assert outcome.holds, outcome.text
+        if watch is not None:
+            found = watch.found()
+            assert not found.races and not found.incomplete, "\n".join(d.render() for d in found.diagnostics)

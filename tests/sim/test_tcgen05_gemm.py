@@ -1,4 +1,4 @@
-"""Whole GEMMs on tcgen05, from PTX text to the result in global memory, against NumPy."""
+"""Whole GEMMs on tcgen05, from PTX text to the result in global memory, against NumPy and without a race."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tcgen05_gemm
 from tcgen05_gemm import THREADS, Gemm
 from tcgen05_matrices import CODES, K, floats, random_codes, row_bytes
 
+from ptxdsl.check.trace import TraceCheck
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.sim import numbers
 from ptxdsl.sim.copies.tensor_map import TensorMap
@@ -82,7 +83,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_gemm(name):
     (gemm, a, b), k = CASES[name]
-    got, expected, _ = run(gemm, a, b, k)
+    watch = TraceCheck()
+    got, expected, _ = run(gemm, a, b, k, watch=watch)
+    assert not watch.found().races, [d.render() for d in watch.found().diagnostics]
     # sums are rounded once a product: 32 bytes of K
     assert np.abs(got - expected).max() <= 1e-6 * np.abs(expected).max() * (k / gemm.k)
 
