@@ -316,9 +316,9 @@ def prove(
 
         ptx = read(job.source.text, job.source.name)
         if job.kernel is not None and job.kernel not in ptx.kernels:
-            names = ", ".join(ptx.kernels) or "none"
+            known = ", ".join(ptx.kernels) or "none"
             raise error(
-                "E1017", f"'{job.source.name}' has no kernel '{job.kernel}'", None, help=f"its kernels: {names}"
+                "E1017", f"'{job.source.name}' has no kernel '{job.kernel}'", None, help=f"its kernels: {known}"
             )
         return ptx_verdicts(ptx, job.kernel, block, cluster)
     try:
@@ -354,8 +354,8 @@ def inputs_digest(job: Job) -> str:
     """Of everything that the PTX is a function of: SHA-256, hexadecimal."""
     parts = [repr(job.kernel), repr(sorted(job.constants.items())), repr(job.options)]
     for source in (job.source, *job.loader.sources):
-        name, *rest = source.identity
-        parts += [os.path.basename(name), *rest]
+        name, text, place = source.identity
+        parts += [os.path.basename(name), text, place]
     return cache.key(*(part.encode("utf-8", "surrogatepass") for part in parts)).hex()
 
 
