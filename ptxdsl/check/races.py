@@ -156,7 +156,7 @@ class Races:
         if _other_stage(wait_now, wait_then):
             return classes.STALE_STAGE
         if read:
-            early = wait_now is None or wait_now.again
+            early = self.pipelines and (wait_now is None or wait_now.again)
             overtaken = before.first[1] and self._knows(actor, *before.first) and not early
             return classes.OVERWRITTEN if overtaken else classes.READ_BEFORE_FULL
         if before.read:
