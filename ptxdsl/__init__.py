@@ -66,6 +66,9 @@ _HOMES = {
     "Limits": "ptxdsl.sim.limits",
     "TensorMap": "ptxdsl.cuda.tensor_map",
     "CompileError": "ptxdsl.diagnostics",
+    # of IPython's %load_ext
+    "load_ipython_extension": "ptxdsl.notebook",
+    "unload_ipython_extension": "ptxdsl.notebook",
 }
 # Not in __all__: ``from ptxdsl import *`` must not hide PyTorch.
 _MODULES = ("torch",)

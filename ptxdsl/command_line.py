@@ -190,6 +190,12 @@ _CHECK: dict[str, dict[str, Any]] = {
     "--arg": {**_RUN["--arg"], "help": "with --witness: an argument that cannot be made up, such as a tensor map"},
     **_BOTH,
 }
+# Of a notebook's cell (`ptxdsl/notebook.py`).
+CELL: dict[str, dict[str, Any]] = {
+    **_CODE,
+    **{option: _COMPILE[option] for option in ("--lineinfo", "--ptx-version")},
+    "--arch": {"metavar": "A", "default": None, "help": "the target to check for (the GPU's, without one sm_90a)"},
+}
 
 
 def read(argv: Sequence[str]) -> Arguments:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Constants = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compiled(artifact.Compiled):
     """One PTX module, and where it comes from. Attributes beside those of the artifact:
 
@@ -31,6 +31,10 @@ class Compiled(artifact.Compiled):
     source: Source | None = None
     kernel: str | None = None
     constants: Constants = ()
+
+    def __repr__(self) -> str:
+        names, lines = ", ".join(self.signatures), self.ptx.count("\n")
+        return f"<ptxdsl PTX of {names or 'no kernel'} for {self.options.arch}: {lines} lines>"
 
     @property
     def tir(self) -> str:

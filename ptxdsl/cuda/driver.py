@@ -74,6 +74,8 @@ class Driver(Protocol):
 
     def context(self, ordinal: int | None) -> tuple[int, Device]: ...
 
+    def describe(self, ordinal: int) -> Device: ...
+
     def current_device(self) -> int | None: ...
 
     def load(self, image: bytes, name: str) -> Function: ...
@@ -161,17 +163,20 @@ class CudaDriver:
             device = self._int("cuDeviceGet", ordinal or 0)
             context = self._handle("cuDevicePrimaryCtxRetain", device)
             self._call("cuCtxSetCurrent", context)
-        number = self._int("cuCtxGetDevice")
-        if number not in self._known:
-            self._known[number] = self._describe(number)
-        return context, self._known[number]
+        return context, self.describe(self._int("cuCtxGetDevice"))
+
+    def describe(self, ordinal: int) -> Device:
+        """What there is to know of a device; needs no context."""
+        if ordinal not in self._known:
+            self._known[ordinal] = self._read(ordinal)
+        return self._known[ordinal]
 
     def current_device(self) -> int | None:
         """The device of the thread's current context, None without one."""
         value = c_int()
         return None if self._cu.status("cuCtxGetDevice", byref(value)) else value.value
 
-    def _describe(self, ordinal: int) -> Device:
+    def _read(self, ordinal: int) -> Device:
         device = self._int("cuDeviceGet", ordinal)
         name = create_string_buffer(96)
         self._call("cuDeviceGetName", name, len(name), device)
@@ -203,15 +208,13 @@ class CudaDriver:
         """
         # The driver may compile now or when the kernel is first asked for, so the log outlives this call.
         log = create_string_buffer(JIT_LOG_BYTES)
-        options = (c_int * 3)(
-            cuda.JIT_ERROR_LOG_BUFFER, cuda.JIT_ERROR_LOG_BUFFER_SIZE_BYTES, cuda.JIT_GENERATE_LINE_INFO
-        )
-        values = (c_void_p * 3)(ctypes.addressof(log), len(log), b"\n\t.loc\t" in image)
+        options = (c_int * 2)(cuda.JIT_ERROR_LOG_BUFFER, cuda.JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(log), len(log))
         relaxed = c_int(cuda.CAPTURE_MODE_RELAXED)
         # Loading is refused while a stream of the thread is being captured, although it has no part in the graph.
         self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))
         try:
-            library = self._handle("cuLibraryLoadData", image, options, values, len(options), None, None, 0)
+            library = self._handle("cuLibraryLoadData", image, options, values, 2, None, None, 0)
             handle = self._handle("cuLibraryGetKernel", library, name.encode())
             self._handle("cuKernelGetFunction", handle)
             device = self._int("cuCtxGetDevice")

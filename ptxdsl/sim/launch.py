@@ -31,14 +31,14 @@ __all__ = ["Limits", "Report", "simulate"]
 _CACHED = 16  # compiled kernels
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Report:
     """What a simulation came to.
 
     status: ``finished``, ``deadlock``, ``fault``, ``limit`` or ``interrupted``. diagnostics: why, and warnings.
     schedule: the one that was followed; recording: its turns, if they were asked for. events: of the timeline, in the
     order in which they happened to be simulated, and how many more there were than are kept. output: what the kernel
-    printed.
+    printed. line_map: by PTX line the source's span, for those who show the events.
     """
 
     kernel: str
@@ -50,6 +50,7 @@ class Report:
     events: list[Event] = field(default_factory=list)
     events_cut: int = 0
     output: str = ""
+    line_map: Sequence[Span | None] = ()
 
     @property
     def finished(self) -> bool:
@@ -59,6 +60,15 @@ class Report:
         """The status and all diagnostics as text."""
         head = f"kernel '{self.kernel}': {self.status}"
         return "\n\n".join([head, *(d.render(color) for d in self.diagnostics)])
+
+    def __repr__(self) -> str:
+        return f"<ptxdsl report: kernel '{self.kernel}' {self.status}, {self.counts}>"
+
+    @property
+    def counts(self) -> str:
+        """The sizes of the run in words."""
+        counts = self.statistics
+        return f"{counts.thread_instructions:,} thread-instructions, {counts.cycles:,} cycles of the model"
 
 
 @default_floats()
@@ -128,7 +138,9 @@ def simulate(
         stdout=stdout,
         watch=watch,
     )
-    return run(machine)
+    report = run(machine)
+    report.line_map = line_map or ()
+    return report
 
 
 def run(machine: Machine) -> Report:

@@ -1,5 +1,7 @@
 """With ``lineinfo=True`` NVIDIA's tools name the kernel's own lines, whoever has assembled it."""
 
+import csv
+import itertools
 import shutil
 import subprocess
 import sys
@@ -63,6 +65,18 @@ def test_compute_sanitizer(tool):
     said = tool("compute-sanitizer", "--tool", "memcheck", 1 << 28)
     assert "Invalid __global__ write of size 4 bytes" in said
     assert f" in faulty.pdsl:{STORE}\n" in said
+
+
+@pytest.mark.device
+def test_ncu(tool):
+    """Its source view has each line with the instructions that came of it, and how often they ran."""
+    said = tool("ncu", "--clock-control", "none", "--metrics", "inst_executed", "--page", "source",
+                "--print-source", "cuda,sass", "--csv", 0)  # fmt: skip
+    rows = list(csv.reader(said[said.index('"File Path"') :].splitlines()))
+    assert rows[0] == ["File Path", "faulty.pdsl"]
+    (place,) = (i for i, row in enumerate(rows) if row[:2] == [str(STORE), "p[unsafe_offset=i] = x + 1"])
+    code = list(itertools.takewhile(lambda row: row[0] == "", rows[place + 1 :]))
+    assert [row[-1] for row in code if "STG" in row[3]] == ["1"]
 
 
 def test_machine_code(folder, monkeypatch, ptxas):
