@@ -84,6 +84,9 @@ def compile(
     the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError, and TypeError as ``load`` does.
     """
     module = source if isinstance(source, Module) else load(source)
+    return module._program.compile(kernel, constant_texts(constants or {}), arch)
+
+
 def build(
     source: str | os.PathLike[str] | Module | Kernel,
     folder: str | os.PathLike[str] = ".",
@@ -112,9 +115,6 @@ def build(
     wanted = (formats,) if isinstance(formats, str) else tuple(formats)
     place = os.fsdecode(folder)
     return build_files(program.source, place, kernel, given, program.options, archs, wanted).paths
-
-
-    return module._program.compile(kernel, constant_texts(constants or {}), arch)
 
 
 class Module:
