@@ -116,9 +116,8 @@ class Races:
                 note = self.machine.places.span(wait.instruction), self._waited(wait, number)
                 if note not in notes:
                     notes.append(note)
-        message = f"{kind}: {self._name(actor.number, actor.time)} {_verb(read)} {place} in {memory}" + _relation(
-            kind, before
-        )
+        does = "gives back" if self._gives_back(before.site_now) else _verb(read)
+        message = f"{kind}: {self._name(actor.number, actor.time)} {does} {place} in {memory}" + _relation(kind, before)
         help = self._help(kind, before, read)
         diagnostic = Diagnostic(classes.CODES[kind], message, span_now, tuple(notes), help)
         wait = wait_now or wait_then
@@ -159,12 +158,15 @@ class Races:
             early = self.pipelines and (wait_now is None or wait_now.again)
             overtaken = before.first[1] and self._knows(actor, *before.first) and not early
             return classes.OVERWRITTEN if overtaken else classes.READ_BEFORE_FULL
-        if before.read:
+        if before.read and not self._gives_back(before.site_now):
             early = wait_then is None or wait_then.again
             at_once = then.warp is not None or then.unit == "tcgen05.ld"  # reads when it is executed
             if (early and at_once) or (wait_then is not None and self._committed(actor, wait_then, wait_now)):
                 return classes.READ_BEFORE_FULL
         return classes.OVERWRITTEN
+
+    def _gives_back(self, site: int) -> bool:
+        return self.sites.instructions[site].opcode.startswith("tcgen05.dealloc")
 
     def _committed(self, actor: Actor, wait: Passed, own: Passed | None) -> bool:
         """Whether an actor that writes now has arrived already, where the reader has waited for it."""
@@ -233,6 +235,8 @@ class Races:
                 "tma": "cp_async_bulk_wait_group",
                 "cp.async": "cp_async_wait_group",
                 "tcgen05": "a tcgen05.commit on the barrier that gives it back",
+                "tcgen05.ld": "tcgen05.wait::ld",
+                "tcgen05.st": "tcgen05.wait::st",
             }
             return f"the release must come after {waits.get(unit, 'the wait for it')}"
         return HELP[kind]

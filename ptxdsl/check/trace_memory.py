@@ -67,9 +67,12 @@ class TraceMemory(TraceActors):
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         index = tensor_words(lanes, first, end)
         actor = self.actor()
-        if isinstance(actor, Strand):  # tcgen05.ld and .st are over when they are waited for
-            actor = self._moving(actor, how)
+        if isinstance(actor, Strand) and not self._deallocates():
+            actor = self._moving(actor, how)  # tcgen05.ld and .st are over when they are waited for
         self._access(actor, self.spaces.tensor(cta), index, self.site(), how, GENERIC)
+
+    def _deallocates(self) -> bool:
+        return self.group is not None and self.group.instruction.opcode.startswith("tcgen05.dealloc")
 
     def _moving(self, strand: Strand, how: How) -> Work:
         assert self.group is not None

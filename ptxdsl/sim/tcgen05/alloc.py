@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta, Warp
     from ptxdsl.sim.machine.machine import Machine
 
+_ALL_LANES = (1 << 128) - 1
+
 
 def left_behind(machine: Machine, cta: Cta) -> tuple[Fault, Instruction] | None:
     """Everything must have been deallocated when a CTA's threads have exited."""
@@ -102,6 +104,9 @@ def dealloc(group: Group) -> Wait | None:
     if lane_of(address):
         raise Fault(BAD_ALLOCATION, f"tcgen05.dealloc at lane {lane_of(address)}", "an allocation begins at lane 0")
     allocation = memory.may_release(column_of(address), columns, group.instruction)
+    if group.machine.watch is not None:  # what others still do there comes too late
+        first = column_of(address)
+        group.machine.watch.tensor(group.cta, _ALL_LANES, first, first + columns, "write")
     if len(ctas) == 1:
         memory.release(allocation)
         return None
