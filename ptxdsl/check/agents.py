@@ -24,6 +24,7 @@ from ptxdsl.protocol.model import (
     Return,
     Seq,
     Unmodelled,
+    expressions_of,
     walk,
 )
 
@@ -63,6 +64,8 @@ class Shape:
         self._waits: dict[int, bool] = {}
         self._acts: dict[int, bool] = {}
         self._collects: dict[int, bool] = {}
+        self._read: dict[int, dict[int, int]] = {}
+        self._known: dict[Expr, frozenset[int]] = {}
         self._parts: dict[Expr, tuple[Expr, ...]] = {}
         self._assigned: dict[int, list[Expr]] = {}
         for node in walk(kernel.program):
@@ -91,6 +94,42 @@ class Shape:
         found = self._collects.get(id(node))
         if found is None:
             found = self._collects[id(node)] = self._does(node, _WARPS, False)
+        return found
+
+    def leaves_behind(self, branch: Branch) -> bool:
+        """Whether variables that an arm assigns are looked at outside of it: its threads have other values than the
+        rest."""
+        assigned = [self._targets(arm) for arm in (branch.then, branch.orelse)]
+        if not any(assigned):
+            return False
+        if assigned[0] & assigned[1]:
+            return True
+        everywhere = self._reads(self.kernel.program)
+        for arm, targets in zip((branch.then, branch.orelse), assigned, strict=True):
+            inside = self._reads(arm) if targets else {}
+            if any(everywhere.get(v, 0) > inside.get(v, 0) for v in targets):
+                return True
+        return False
+
+    def _targets(self, node: Node) -> set[int]:
+        return {v for inner in walk(node) if isinstance(inner, Assign) for v in inner.targets}
+
+    def _reads(self, node: Node) -> dict[int, int]:
+        """How often expressions of a node look at each variable."""
+        found = self._read.get(id(node))
+        if found is None:
+            found = self._read[id(node)] = {}
+            for inner in walk(node):
+                for expr in expressions_of(inner):
+                    for v in self._variables(expr):
+                        found[v] = found.get(v, 0) + 1
+        return found
+
+    def _variables(self, expr: Expr) -> frozenset[int]:
+        found = self._known.get(expr)
+        if found is None:
+            own = frozenset((expr.value,)) if expr.op == "var" else frozenset[int]()
+            found = self._known[expr] = own.union(*(self._variables(arg) for arg in expr.args))
         return found
 
     def _does(self, node: Node, kinds: frozenset[Kind] | None, jumps: bool) -> bool:
@@ -217,7 +256,8 @@ def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
     if taken and rest:
         arms = node.then, node.orelse
         parted = whole_warps(taken, mask) & rest  # warps of which some lanes go each way
-        if any(shape.waits(arm) or (shape.collects(arm) if parted else shape.acts(arm)) for arm in arms):
+        differ = any(shape.waits(arm) or (shape.collects(arm) if parted else shape.acts(arm)) for arm in arms)
+        if differ or shape.leaves_behind(node):
             yield [taken, rest]
         return
     yield from _splits(node.then if taken else node.orelse, mask, shape)

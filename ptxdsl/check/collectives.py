@@ -144,6 +144,11 @@ class ClusterWait(Step):
         return self.number + 1
 
 
+# Others make lanes wait for one another and order nothing in memory (PTX ISA, bar.warp.sync; CUDA C++ Programming
+# Guide, "Warp Vote Functions": "these intrinsics do not imply a memory barrier").
+_ORDERING = frozenset({"warp_sync", "bar.warp.sync"})
+
+
 class WarpSync(Step):
     """A shuffle, vote or syncwarp: the lanes of each warp that it names meet.
 
@@ -154,6 +159,7 @@ class WarpSync(Step):
         super().__init__(op.span)
         self.acting = mask
         self.op = op
+        self.orders = op.name in _ORDERING
         self.groups = _groups(op.mask, mask, expressions)
         self.outside = [group for group in self.groups or () if group[0] != group[1]]
 
@@ -167,6 +173,8 @@ class WarpSync(Step):
 
     def _met(self, context: Context, state: State, agent: Agent) -> None:
         """The agent's lanes have met, warp by warp."""
+        if not self.orders:
+            return
         rest = state.fresh[agent.number]
         met = 0
         while rest:
@@ -192,7 +200,7 @@ class WarpSync(Step):
             # What the agent's threads all know; of their own doings each warp knows its part alone.
             alone = whole_warps(agent.mask, context.every) == whole_warps(needed, context.every)
             known = state.known[me] & ~(0 if alone else state.fresh[me])
-            known &= ~context.hidden(state, agent, own)
+            known &= ~context.hidden(state, agent, own) if self.orders else 0
             state.known[meeting.holder] |= known
             state.proxied[meeting.holder] |= state.proxied[me] & known
             waiting = (*waiting, (me, self.number))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import gcd, lcm
 
-from ptxdsl.protocol.model import Assign, Branch, Expr, Kernel, Loop, Op, Place, walk
+from ptxdsl.protocol.model import Assign, Expr, Kernel, Loop, expressions_of, walk
 
 Rates = dict[int, tuple[int, int]]
 IRREGULAR: Rates = {-1: (1, 0)}
@@ -235,17 +235,8 @@ class Counters:
     def _survey(self, kernel: Kernel) -> None:
         seen: set[Expr] = set()
         for node in walk(kernel.program):
-            if isinstance(node, Assign):
-                for value in node.values:
-                    self._look(value, seen)
-            elif isinstance(node, Branch):
-                self._look(node.condition, seen)
-            elif isinstance(node, Loop) and node.range is not None:
-                self._look(node.range.start, seen)
-                self._look(node.range.stop, seen)
-            elif isinstance(node, Op):
-                for expr in _operands(node):
-                    self._look(expr, seen)
+            for expr in expressions_of(node):
+                self._look(expr, seen)
 
     def _look(self, root: Expr, seen: set[Expr]) -> None:
         rates = self.rates(root)
@@ -276,14 +267,6 @@ class Counters:
             for at, other in ((a, b), (b, a)):
                 if at.op == "const" and abs(at.value) < LARGE_TRIP and self._is_open(other):
                     self.threshold = max(self.threshold, abs(at.value) + 2)
-
-
-def _operands(op: Op) -> list[Expr]:
-    found = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask) if e is not None]
-    places: list[Place] = [*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])]
-    for place in places:
-        found += [e for e in (place.address, place.width) if isinstance(e, Expr)]
-    return found
 
 
 def _is_var(expr: Expr, variable: int) -> bool:

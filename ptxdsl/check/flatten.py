@@ -191,18 +191,22 @@ class _Flattener:
         return any(self._differs(arg) for arg in condition.args)
 
     def perhaps(self, node: Branch, mask: Mask) -> None:
-        """Accesses that depend on data: they may happen. What is assigned there is unknown."""
+        """Accesses that depend on data: they may happen. What is assigned there, and counts turns, is unknown."""
         targets: set[int] = set()
         for arm in (node.then, node.orelse):
             for inner in walk(arm):
                 if isinstance(inner, Assign):
                     targets.update(inner.targets)
-                elif isinstance(inner, Op):
-                    self.operation(inner, mask)
+                elif isinstance(inner, Loop) and inner.range is not None:
+                    targets.add(inner.range.index)
         if targets:
             self.flush()
             self.used |= targets
             self.put(Assignment(tuple(targets), [lambda env: UNKNOWN] * len(targets), ()))
+        for arm in (node.then, node.orelse):
+            for inner in walk(arm):
+                if isinstance(inner, Op):
+                    self.operation(inner, mask)
 
     # -------------------------------------------------------------------------------------------------------- loops
 

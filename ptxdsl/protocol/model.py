@@ -408,3 +408,18 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(node.orelse)
     elif isinstance(node, Loop):
         yield from walk(node.body)
+
+
+def expressions_of(node: Node) -> Iterator[Expr]:
+    """The expressions of a node itself, not those of nodes below it."""
+    if isinstance(node, Assign):
+        yield from node.values
+    elif isinstance(node, Branch):
+        yield node.condition
+    elif isinstance(node, Loop) and node.range is not None:
+        yield node.range.start
+        yield node.range.stop
+    elif isinstance(node, Op):
+        yield from (e for e in (node.parity, node.count, node.bytes, node.id, node.mask) if e is not None)
+        for place in (*node.writes, *node.reads, *((node.barrier,) if node.barrier is not None else ())):
+            yield from (e for e in (place.address, place.width) if isinstance(e, Expr))
