@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ptxdsl.cuda.arguments import type_text
@@ -54,7 +55,7 @@ def custom_op(
     Raises CompileError, LaunchError E0930 where PyTorch is missing and E0931 for what cannot be an operator. Gradients
     are the caller's to add: ``operator.register_autograd``.
     """
-    library = _library()
+    torch = _torch()
     if not isinstance(kernel, Kernel):
         raise TypeError(f"an operator is made of a kernel, not of {type(kernel).__name__}")
     _check_name(name)
@@ -74,29 +75,37 @@ def custom_op(
         values = dict(zip((p.name for p in taken), arguments, strict=True))
         results = _results(makers, values)
         blocks, threads, bytes_, together = (part(values) if callable(part) else part for part in shape)
-        kernel[blocks, threads](
-            *(values[n] for n in everything),
-            smem=bytes_, cluster=together, cooperative=cooperative, pdl=pdl, target=target,
-        )  # fmt: skip
+        with _device(torch, values):
+            kernel[blocks, threads](
+                *(values[n] for n in everything),
+                smem=bytes_, cluster=together, cooperative=cooperative, pdl=pdl, target=target,
+            )  # fmt: skip
         return results
 
     def fake(*arguments: Any) -> Any:
         return _results(makers, dict(zip((p.name for p in taken), arguments, strict=True)))
 
-    operator = library.custom_op(name, run, mutates_args=changed, schema=_schema(taken, len(made)))
+    operator = torch.library.custom_op(name, run, mutates_args=changed, schema=_schema(taken, len(made)))
     operator.register_fake(fake)
     return operator
 
 
-def _library() -> Any:
-    """``torch.library``. Raises LaunchError E0930."""
+def _torch() -> Any:
+    """PyTorch. Raises LaunchError E0930."""
     try:
         import torch
     except ImportError as problem:
         raise launch_error("E0930", f"PyTorch cannot be imported: {problem}", help="pip install torch") from None
     if not hasattr(torch.library, "custom_op"):
         raise launch_error("E0930", f"PyTorch {torch.__version__} has no torch.library.custom_op", help="2.4 has it")
-    return torch.library
+    return torch
+
+
+def _device(torch: Any, values: Values) -> AbstractContextManager[Any]:
+    """As PyTorch's own operators, one runs on the device of its tensors, whichever is current."""
+    devices = (value.device for value in values.values() if isinstance(value, torch.Tensor))
+    found = next((device for device in devices if device.type == "cuda"), None)
+    return nullcontext() if found is None else torch.cuda.device(found)
 
 
 def _check_name(name: Any) -> None:

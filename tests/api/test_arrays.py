@@ -168,6 +168,27 @@ def test_a_masked_array(driver):
         launch(driver, "MutAnyOrigin", DeviceArray(0x40, mask=object()), Exporter())
 
 
+def test_a_tensor_without_memory(driver, tensor):
+    """A sparse one, or one that a compiler traces with."""
+
+    class Fake(tensor):
+        def data_ptr(self):
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    with pytest.raises(LaunchError, match="the tensor has no memory of its own: Cannot access") as caught:
+        launch(driver, "MutAnyOrigin", Fake(0), Exporter())
+    assert caught.value.diagnostics[0].code == "E0904"
+
+
+def test_arguments_go_by_position(driver):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'q'"):
+        launch(driver, "MutAnyOrigin", Exporter(), q=Exporter())
+    for given, count in (((), 0), ((Exporter(),) * 3, 3)):
+        with pytest.raises(LaunchError, match=rf"takes 2 arguments \(p: .*, q: .*\), got {count}$") as caught:
+            launch(driver, "MutAnyOrigin", *given)
+        assert caught.value.diagnostics[0].code == "E0903"
+
+
 def test_the_library_whose_current_stream_counts(tensor):
     assert library_of([1, None, np.zeros(2), DeviceArray(0)]) is None
     assert library_of([{"a": [1, tensor(0)]}]) == "torch"

@@ -105,12 +105,19 @@ def test_another_compiler_is_another_entry(folder, compilations, monkeypatch):
     assert len(compilations) == 2
 
 
-@pytest.mark.parametrize("damage", [b"", b"x", None])
+DAMAGES = {
+    "empty": lambda data: b"",
+    "other": lambda data: b"x",
+    "truncated": lambda data: data[: len(data) // 2],
+    "changed": lambda data: data[:-9] + b"?" * 9,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_entry_is_made_again(folder, compilations, damage):
     first = compile_(folder)
     (path,) = entries(folder, "kernel")
-    data = path.read_bytes()
-    path.write_bytes(data[:-9] + b"?" * 9 if damage is None else damage)
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
     assert compile_(folder).ptx == first.ptx
     assert compile_(folder).ptx == first.ptx and len(compilations) == 2
 
@@ -193,6 +200,15 @@ def test_machine_code_is_made_once(folder, assemblies):
     assert first.cubin() == first.cubin() == second.cubin()
     assert first.resources == second.resources and first.resources["add_2"].registers > 0
     assert assemblies == [1]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_machine_code_is_made_again(folder, assemblies, damage):
+    first = compile_(folder).cubin()
+    (path,) = entries(folder, "cubin")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert compile_(folder).cubin() == compile_(folder).cubin() == first
+    assert assemblies == [1, 1]
 
 
 def test_another_assembler_is_another_entry(folder, assemblies, monkeypatch):

@@ -1,5 +1,8 @@
 """ptxdsl.TensorMap on arrays of the device and of the host. What the 128 bytes mean is tested in tests/sim."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from played_driver import DeviceArray
@@ -9,7 +12,7 @@ from ptxdsl import LaunchError, TensorMap
 from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.host_arguments import HostPacker
 from ptxdsl.cuda.host_copies import Copies
-from ptxdsl.signature import KernelSignature, TensorMapParam
+from ptxdsl.signature import KernelSignature, ScalarParam, TensorMapParam
 from ptxdsl.sim.copies.tensor_map_bytes import decode
 
 MAP = KernelSignature("k", (TensorMapParam("m"),))
@@ -71,6 +74,26 @@ Array = DeviceArray
 def test_maps_that_cannot_be(call, message):
     code, found = refusal(call)
     assert code == "E0920" and message in found
+
+
+def test_a_map_keeps_its_array_alive():
+    for make in (lambda: np.zeros((16, 16), np.float32), lambda: Array(0x4000, "<f4", (16, 16))):
+        array = make()
+        known, made = weakref.ref(array), TensorMap(array, (4, 4))
+        del array
+        gc.collect()
+        assert known() is not None
+        del made
+        gc.collect()
+        assert known() is None
+
+
+def test_a_map_lies_at_a_multiple_of_64_bytes():
+    signature = KernelSignature("k", (ScalarParam("n", "int8"), TensorMapParam("m"), TensorMapParam("o")))
+    data = bytes(range(128))
+    for _ in range(20):
+        packed = Packer(signature, {}).pack([1, data, data])
+        assert [packed.pointers[i] % 64 for i in (1, 2)] == [0, 0]
 
 
 def test_a_map_of_the_other_place():

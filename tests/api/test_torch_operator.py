@@ -2,9 +2,11 @@
 
 import sys
 import types
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from played_driver import Tensor
 
 import ptxdsl
 from ptxdsl import LaunchError
@@ -53,7 +55,7 @@ class Operator:
 def torch(monkeypatch):
     module = types.ModuleType("torch")
     module.library = types.SimpleNamespace(custom_op=Operator)
-    module.__version__ = "2.3.1"
+    module.__version__, module.Tensor = "2.3.1", Tensor
     monkeypatch.setitem(sys.modules, "torch", module)
     return module
 
@@ -112,6 +114,17 @@ def test_the_rest_of_a_launch(module, monkeypatch):
     assert found == [
         ((8, 2, 1), {"smem": 32, "cluster": (2, 1), "cooperative": True, "pdl": True, "target": None})
     ]  # fmt: skip
+
+
+def test_it_runs_on_the_device_of_its_tensors(module, torch, monkeypatch):
+    devices = []
+    torch.cuda = types.SimpleNamespace(device=lambda device: devices.append(device.index) or nullcontext())
+    monkeypatch.setattr(ptxdsl.kernel.Launcher, "__call__", lambda self, *given, **options: None)
+    call = ptxdsl.torch.custom_op("mine::affine", module.affine, grid=1).call
+    for arrays in ([Tensor(0x40, index=1)] * 3, [Tensor(0x40, device="cpu"), Tensor(0x40), Tensor(0x40)]):
+        call(*arrays, 8, 1.0, False)
+    call(*[Tensor(0x40, device="cpu")] * 3, 8, 1.0, False)
+    assert devices == [1, 0]
 
 
 @pytest.mark.parametrize(

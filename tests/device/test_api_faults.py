@@ -230,6 +230,31 @@ def fill(p: Pointer[Int32, MutAnyOrigin], value: Int32, n: Int32):
     assert wrong == []
 
 
+def test_threads_on_all_devices(gpu):
+    """The same kernel, on a device of its own in each thread."""
+    if gpu.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    text = "@kernel\ndef where(p: Pointer[Int32, MutAnyOrigin], n: Int32):\n    p[] += n\n"
+    kernel = ptxdsl.loads(text)["where"]
+    found = {}
+
+    def work(index):
+        p = gpu.zeros(1, dtype=gpu.int32, device=f"cuda:{index}")
+        with gpu.cuda.device(index):
+            go = kernel.prepare(1, 1, p, 1000)
+            for i in range(500):
+                kernel[1, 1](p, i)
+                go()
+            found[index] = p.item()
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(gpu.cuda.device_count())]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == dict.fromkeys(range(len(threads)), sum(range(500)) + 500 * 1000)
+
+
 def test_100_000_launches_leak_nothing(run_program):
     body = """
 import resource

@@ -130,6 +130,23 @@ def test_inductor_and_graphs(gpu, torch):
 
 
 @pytest.mark.device
+def test_the_device_of_the_tensors(gpu, torch):
+    """As PyTorch's own operators, whichever device is current."""
+    if gpu.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    scale = ptxdsl.torch.custom_op(
+        "tests::scale", ptxdsl.loads(TEXT).scale, grid=lambda n: -(-n // 64),
+        outputs={"res": lambda src: torch.empty_like(src)},
+    )  # fmt: skip
+    for index in (1, 0, 1):
+        src = torch.randn(100, device=f"cuda:{index}")
+        with torch.cuda.stream(torch.cuda.Stream(index)):
+            res = scale(src, 100, 2.0)
+        torch.cuda.synchronize(index)
+        assert res.device == src.device and torch.equal(res, src * 2)
+
+
+@pytest.mark.device
 def test_the_sample(gpu):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
