@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ptxdsl.kernel import Kernel
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
+    from ptxdsl.tuning.autotune import Tuned, autotune
 
 __all__ = [
     "CompileError",
@@ -40,7 +41,9 @@ __all__ = [
     "Module",
     "Report",
     "TensorMap",
+    "Tuned",
     "__version__",
+    "autotune",
     "build",
     "compile",
     "donate",
@@ -52,6 +55,8 @@ __all__ = [
 _HOMES = {
     "load": "ptxdsl.api",
     "loads": "ptxdsl.api",
+    "autotune": "ptxdsl.tuning.autotune",
+    "Tuned": "ptxdsl.tuning.autotune",
     "build": "ptxdsl.api",
     "compile": "ptxdsl.api",
     "Module": "ptxdsl.api",

@@ -69,6 +69,19 @@ class Kernel:
                 self._compiled[arch] = self._program.compile(self.name, self._constants, arch)
             return self._compiled[arch]
 
+    def compiled_before(self, arch: str) -> bool:
+        """Whether ``compile`` has it already, of this process or of the cache."""
+        if arch not in self._compiled:
+            known = self._program.known(self.name, self._constants, arch)
+            if known is not None:
+                self.adopt(known)
+        return arch in self._compiled
+
+    def adopt(self, compiled: Compiled) -> None:
+        """Takes what another process has compiled of this very kernel, for the target that it was compiled for."""
+        with self._program.lock:
+            self._compiled.setdefault(compiled.options.arch, compiled)
+
     def __getitem__(self, shape: Any) -> Launcher:
         """grid and block: ints or tuples of up to three. Raises LaunchError E0908."""
         try:

@@ -25,11 +25,7 @@ _NAME = "kernel"
 
 def compile_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled:
     """The artifact, of the cache or made now. constants: expression texts. Raises CompileError."""
-    key = None
-    if not ptx_cache.turned_off():
-        asked = repr((kernel, constants, options))
-        texts = (part.encode("utf-8", "surrogatepass") for part in source.identity)
-        key = cache.key("kernel", _compiler(), asked, *texts)
+    key = _key(source, kernel, constants, options)
     found = None if key is None else _read(ptx_cache.look_up_made(_NAME, key))
     if found is not None:
         return found
@@ -40,6 +36,20 @@ def compile_kernel(source: Source, kernel: str | None, constants: Constants, opt
     if key is not None:
         _store(key, made, job.loader.resolutions)
     return made
+
+
+def known_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled | None:
+    """The artifact of the cache, None where it has none."""
+    key = _key(source, kernel, constants, options)
+    return None if key is None else _read(ptx_cache.look_up_made(_NAME, key))
+
+
+def _key(source: Source, kernel: str | None, constants: Constants, options: Options) -> bytes | None:
+    if ptx_cache.turned_off():
+        return None
+    asked = repr((kernel, constants, options))
+    texts = (part.encode("utf-8", "surrogatepass") for part in source.identity)
+    return cache.key("kernel", _compiler(), asked, *texts)
 
 
 @functools.cache

@@ -48,6 +48,12 @@ class Program:
 
         return compile_kernel(self.source, kernel, constants, replace(self.options, arch=arch))
 
+    def known(self, kernel: str | None, constants: Constants, arch: str) -> Compiled | None:
+        """What ``compile`` would find in the cache."""
+        from ptxdsl.kernel_cache import known_kernel
+
+        return known_kernel(self.source, kernel, constants, replace(self.options, arch=arch))
+
 
 def device_arch(device: Device) -> str:
     """The target to compile for: the device's own with all its features, else the nearest older of its family.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from ctypes import byref, c_int, c_uint64, c_void_p, create_string_buffer
+from ctypes import byref, c_float, c_int, c_uint64, c_void_p, create_string_buffer
 from typing import Any, Protocol
 
 from ptxdsl.cuda import library as cuda
@@ -99,6 +99,18 @@ class Driver(Protocol):
     def reached(self, event: int) -> bool: ...
 
     def forget(self, event: int) -> None: ...
+
+    def mark(self, stream: int) -> int: ...
+
+    def microseconds(self, start: int, end: int) -> float: ...
+
+    def allocate(self, size: int) -> int: ...
+
+    def free(self, address: int) -> None: ...
+
+    def fill(self, address: int, size: int, stream: int) -> None: ...
+
+    def l2_bytes(self, ordinal: int) -> int: ...
 
     def copy_out(self, host: int, device: int, size: int) -> None: ...
 
@@ -324,6 +336,25 @@ class CudaDriver:
 
     def forget(self, event: int) -> None:
         self._call("cuEventDestroy_v2", event)
+
+    def mark(self, stream: int) -> int:
+        """As ``record``, of an event that time can be taken from."""
+        event = self._handle("cuEventCreate", 0)
+        self._call("cuEventRecord", event, stream)
+        return event
+
+    def microseconds(self, start: int, end: int) -> float:
+        """Between two marks that have been reached."""
+        value = c_float()
+        self._call("cuEventElapsedTime", byref(value), start, end)
+        return 1000 * value.value
+
+    def fill(self, address: int, size: int, stream: int) -> None:
+        """Zeros, written on a stream."""
+        self._call("cuMemsetD8Async", address, 0, size, stream)
+
+    def l2_bytes(self, ordinal: int) -> int:
+        return self._int("cuDeviceGetAttribute", cuda.DEVICE_ATTRIBUTES["L2_CACHE_SIZE"], ordinal)
 
 
 _lock = threading.Lock()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from typing import Any
 
 SUCCESS = 0
@@ -57,6 +57,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuEventRecord": (c_void_p, c_void_p),
     "cuEventQuery": (c_void_p,),
     "cuEventDestroy_v2": (c_void_p,),
+    "cuEventElapsedTime": (POINTER(c_float), c_void_p, c_void_p),
+    "cuMemsetD8Async": (c_uint64, c_ubyte, c_size_t, c_void_p),
 }
 
 DEVICE_ATTRIBUTES = {
@@ -68,6 +70,7 @@ DEVICE_ATTRIBUTES = {
     "MAX_GRID_DIM_Y": 6,
     "MAX_GRID_DIM_Z": 7,
     "MULTIPROCESSOR_COUNT": 16,
+    "L2_CACHE_SIZE": 38,
     "MAX_THREADS_PER_MULTIPROCESSOR": 39,
     "COMPUTE_CAPABILITY_MAJOR": 75,
     "COMPUTE_CAPABILITY_MINOR": 76,

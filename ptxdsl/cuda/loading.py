@@ -11,6 +11,7 @@ import os
 import re
 
 from ptxdsl.artifact import Compiled
+from ptxdsl.compiled import Compiled as HandedOut
 from ptxdsl.cuda.driver import Device, Driver, Function
 from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
 from ptxdsl.diagnostics import CompileError, Diagnostic
@@ -32,7 +33,8 @@ def load_function(driver: Driver, device: Device, compiled: Compiled, signature:
         from ptxdsl.cubin_cache import assembled
 
         try:
-            image = assembled(compiled).cubin
+            # one of another process may have brought its machine code with it
+            image = compiled.cubin() if isinstance(compiled, HandedOut) else assembled(compiled).cubin
             try:
                 return driver.load(image, signature.name)
             except DriverError as failure:

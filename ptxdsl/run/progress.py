@@ -1,4 +1,4 @@
-"""A line on a terminal that says how far a long simulation is; nothing where there is no terminal."""
+"""A line on a terminal that says how far a long simulation or tuning is; nothing where there is no terminal."""
 
 from __future__ import annotations
 
@@ -13,21 +13,26 @@ _QUIET_SECONDS = 0.5  # a run that is over by then shows no bar
 _WIDTH = 24
 
 
+# Shows a line, made by a function of the seconds so far.
+Show = Callable[[Callable[[float], str]], None]
+
+
 @contextmanager
-def progress_bar(stream: IO[str] | None) -> Iterator[Callable[[Progress], None] | None]:
-    """Gives what the simulator calls now and then; the line is gone at the end."""
+def status_line(stream: IO[str] | None) -> Iterator[Show | None]:
+    """Gives what shows a line in the place of the last one, None where there is no terminal; it is gone at the end."""
     if stream is None or not stream.isatty():
         yield None
         return
     start = time.monotonic()
     shown = False
 
-    def show(progress: Progress) -> None:
+    def show(line: Callable[[float], str]) -> None:
         nonlocal shown
-        if time.monotonic() - start < _QUIET_SECONDS:
+        seconds = time.monotonic() - start
+        if seconds < _QUIET_SECONDS:
             return
         shown = True
-        stream.write(f"\r\x1b[K{bar(progress, time.monotonic() - start)}")
+        stream.write(f"\r\x1b[K{line(seconds)}")
         stream.flush()
 
     try:
@@ -38,13 +43,26 @@ def progress_bar(stream: IO[str] | None) -> Iterator[Callable[[Progress], None] 
             stream.flush()
 
 
+@contextmanager
+def progress_bar(stream: IO[str] | None) -> Iterator[Callable[[Progress], None] | None]:
+    """Gives what the simulator calls now and then."""
+    with status_line(stream) as show:
+        yield None if show is None else lambda progress: show(lambda seconds: bar(progress, seconds))
+
+
+def gauge(done: int, of: int) -> str:
+    """``[######------]``."""
+    full = _WIDTH * done // max(of, 1)
+    return f"[{'#' * full}{'-' * (_WIDTH - full)}]"
+
+
 def bar(progress: Progress, seconds: float) -> str:
     """``[######------] 12 of 96 blocks, 3.4 G thread-instructions, 5 s``."""
-    done = _WIDTH * progress.ctas // max(progress.grid, 1)
     count = float(progress.thread_instructions)
     for unit in ("", "k", "M", "G", "T"):
         if count < 1000 or unit == "T":
             break
         count /= 1000
     blocks = f"{progress.ctas} of {progress.grid} blocks"
-    return f"[{'#' * done}{'-' * (_WIDTH - done)}] {blocks}, {count:.3g} {unit} thread-instructions, {seconds:.0f} s"
+    done = gauge(progress.ctas, progress.grid)
+    return f"{done} {blocks}, {count:.3g} {unit} thread-instructions, {seconds:.0f} s"

@@ -33,6 +33,8 @@ class Fake(ctypes.Structure):
         ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint),
         ("attribute_count", ctypes.c_uint), ("attribute_ids", ctypes.c_int * 4), ("stream", ctypes.c_void_p),
         ("parameters", ctypes.c_ulonglong * 4), ("parameter_count", ctypes.c_int),
+        ("fills", ctypes.c_int), ("timed", ctypes.c_int), ("filled", ctypes.c_ulonglong),
+        ("milliseconds", ctypes.c_float * 8),
     )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ EXPORT struct {
     void *stream;
     unsigned long long parameters[4];
     int parameter_count; /* of 8 bytes, to copy */
+    int fills, timed;
+    unsigned long long filled; /* bytes */
+    float milliseconds[8];     /* what lies between two events, over and over */
 } fake = {.devices = 1};
 
 /* A library's functions of DLPack's exchange API: every object is this tensor. */
@@ -74,6 +77,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 232448; break;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1000; break;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -207,8 +211,19 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
 CUresult cuEventCreate(CUevent *event, unsigned int flags) {
     *event = (CUevent)0xE0;
     fake.events++;
-    return flags == CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return flags == CU_EVENT_DISABLE_TIMING || flags == CU_EVENT_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) { return CUDA_SUCCESS; }
 CUresult cuEventQuery(CUevent event) { return fake.endless && fake.launches ? CUDA_ERROR_NOT_READY : fake.fails; }
 CUresult cuEventDestroy(CUevent event) { fake.events--; return CUDA_SUCCESS; }
+#undef cuEventElapsedTime /* of newer headers, whose name for it older drivers lack */
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+    *milliseconds = fake.milliseconds[fake.timed++ % 8];
+    return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t size, CUstream stream) {
+    memset((void *)address, value, size);
+    fake.fills++;
+    fake.filled = size;
+    return CUDA_SUCCESS;
+}

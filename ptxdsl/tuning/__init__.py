@@ -1,0 +1,1 @@
+"""The best of many configurations of a kernel: ``ptxdsl.autotune``."""

@@ -1,0 +1,107 @@
+"""How long a configuration takes: on the device, by its events, or in the simulator, by its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any
+
+from ptxdsl.cuda.driver import Device, Driver
+from ptxdsl.cuda.errors import DriverError, launch_error
+from ptxdsl.cuda.launch import LoadedKernel, Plan
+from ptxdsl.cuda.watch import wait
+from ptxdsl.program import device_arch
+from ptxdsl.tuning.space import Candidate
+
+_LONGEST = 1e6  # microseconds that the launches of one configuration take together,
+_FEWEST = 3  # unless these take longer
+
+# Whether the first launch has left what it should; raises where not.
+Check = Callable[[Sequence[Any]], None]
+
+
+class OnDevice:
+    """stream: of the launches, None for the current one of the arrays' library. timeout: seconds for a launch."""
+
+    unit = "us"
+
+    def __init__(
+        self, driver: Driver, device: Device, stream: Any, repetitions: int, flush_l2: bool, timeout: float
+    ) -> None:
+        self.name = device.name
+        self.arch = device_arch(device)
+        self.settings = (repetitions, flush_l2)
+        self._driver = driver
+        self._stream = stream
+        self._repetitions = repetitions
+        self._timeout = timeout
+        # twice the cache: what was in it is gone when all of it has been written
+        self._flushed = 2 * driver.l2_bytes(device.ordinal) if flush_l2 else 0
+        self._room = 0
+
+    def times(self, candidate: Candidate, arguments: Sequence[Any], check: Check) -> list[float]:
+        """Microseconds of each launch but the first, which is checked. Raises LaunchError, DeviceError, CompileError,
+        and as ``check`` does."""
+        kernel = candidate.kernel.load(arguments)
+        plan = kernel.plan(candidate.shape(kernel.signature.threads))
+        stream, packed = kernel.pack(self._stream, arguments)
+        self._wait(plan, stream, 1, "what was launched before")
+        kernel.submit(plan, stream, packed)
+        self._wait(plan, stream, 1)
+        check(arguments)
+        try:
+            (first,) = self._timed(kernel, plan, stream, packed, 1)
+            runs = max(_FEWEST, min(self._repetitions, ceil(_LONGEST / max(first, 1.0)))) - 1
+            return [first, *self._timed(kernel, plan, stream, packed, min(runs, self._repetitions - 1))]
+        except DriverError as failure:
+            raise launch_error("E0912", f"{plan} cannot be measured: {failure.words}") from None
+
+    def _timed(self, kernel: LoadedKernel, plan: Plan, stream: int, packed: Any, runs: int) -> list[float]:
+        driver, marks = self._driver, []
+        if self._flushed and not self._room:
+            self._room = driver.allocate(self._flushed)
+        try:
+            for _ in range(runs):
+                if self._room:
+                    driver.fill(self._room, self._flushed, stream)
+                marks.append(driver.mark(stream))
+                kernel.submit(plan, stream, packed)
+                marks.append(driver.mark(stream))
+            self._wait(plan, stream, runs)
+            return [driver.microseconds(*pair) for pair in zip(marks[::2], marks[1::2], strict=True)]
+        finally:
+            for mark in marks:
+                driver.forget(mark)
+
+    def _wait(self, plan: Plan, stream: int, runs: int, what: str | None = None) -> None:
+        wait(plan, stream, runs * self._timeout, what)
+
+    def close(self) -> None:
+        if self._room:
+            self._driver.free(self._room)
+            self._room = 0
+
+
+class InSimulator:
+    unit = "cycles"
+    name = "sim"
+    settings = ()
+
+    def __init__(self, arch: str) -> None:
+        self.arch = arch
+
+    def times(self, candidate: Candidate, arguments: Sequence[Any], check: Check) -> list[float]:
+        """Cycles of the simulator's cost model. Raises as ``OnDevice.times`` does."""
+        from ptxdsl.simulated import raise_unless_finished
+
+        signature = next(iter(candidate.kernel.compile(self.arch).signatures.values()))
+        shape = candidate.shape(signature.threads)
+        report = candidate.kernel.simulate(
+            *arguments, grid=shape.grid, block=shape.block, cluster=shape.cluster, smem=shape.smem, arch=self.arch
+        )
+        raise_unless_finished(report)
+        check(arguments)
+        return [float(report.statistics.cycles)]
+
+    def close(self) -> None:
+        pass
