@@ -60,8 +60,10 @@ class _Writer:
         self.lines.append(f"if {condition}: return {NOT_MINE}")
 
     def unpack(self, names: Sequence[str], value: str) -> None:
-        # one name needs the comma
-        self.lines.append(f"{', '.join(names)}, = {value}")
+        if names:  # one name needs the comma
+            self.lines.append(f"{', '.join(names)}, = {value}")
+        else:
+            self.refuse_if(value)
 
 
 def write(packer: Packer, arguments: Sequence[Any], ordinal: int) -> _Writer | None:
@@ -69,10 +71,7 @@ def write(packer: Packer, arguments: Sequence[Any], ordinal: int) -> _Writer | N
     writer = _Writer(packer, ordinal)
     params = packer.signature.params
     names = [writer.variable() for _ in params]
-    if params:
-        writer.unpack(names, "arguments")
-    else:
-        writer.refuse_if("arguments")
+    writer.unpack(names, "arguments")
     for param, name, value in zip(params, names, arguments, strict=True):
         if not _leaf(writer, param, name, value):
             return None

@@ -36,9 +36,16 @@ def scalar(dtype):
 POINT = StructParam("pt", "Point", (scalar("int8"), StructParam("in", "In", (F32, scalar("float64")))))
 Pair = namedtuple("Pair", "x y")
 NAMED = StructParam("pt", "Pair", (ScalarParam("x", "int16"), ScalarParam("y", "bool")))
+# What an epilogue without parameters is: no bytes, but an argument.
+EMPTY = StructParam("e", "Empty", ())
+HOLLOW = StructParam("h", "Hollow", (EMPTY, scalar("int16"), EMPTY))
 
 CASES = [
     ((), ()),
+    ((EMPTY,), ((),)),
+    ((scalar("int8"), EMPTY, scalar("int64")), (1, [], 2)),
+    ((F32, EMPTY), (Tensor(0x40), {})),
+    ((HOLLOW, scalar("int8")), (((), 3, ()), 4)),
     ((scalar("int32"),), (-7,)),
     ((scalar("uint64"), scalar("int8"), scalar("int")), (2**64 - 1, -128, -(2**63))),
     ((scalar("int32"),), (np.int64(9),)),
@@ -112,6 +119,9 @@ def ways(value, param, first=None):
         (NAMED, (1, True), (True, True)),
         (NAMED, {"x": 1, "y": True}, {"x": 1, "z": True}),
         (NAMED, {"x": 1, "y": True}, {"x": 1, "y": True, "z": 2}),
+        (EMPTY, (), (1,)),
+        (EMPTY, {}, {"x": 1}),
+        (EMPTY, (), None),
         (TensorMapParam("m"), bytes(128), bytes(127)),
         (TensorMapParam("m"), bytes(128), bytearray(128)),
     ],
