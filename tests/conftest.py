@@ -6,8 +6,10 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,3 +96,19 @@ def c_compiler() -> Callable[..., None]:
         assert done.returncode == 0, done.stderr
 
     return compile
+
+
+@pytest.fixture(scope="module")
+def ipython(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The only shell of IPython, without colours and history."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.ipython_dir = str(tmp_path_factory.mktemp("ipython"))
+    hooks = sys.displayhook, sys.excepthook
+    yield InteractiveShell.instance(config=config)
+    InteractiveShell.clear_instance()
+    sys.displayhook, sys.excepthook = hooks

@@ -1,12 +1,9 @@
 """The extension in IPython: cells become modules, mistakes are shown at the cell's lines, without a traceback."""
 
 import re
-import sys
 
 import numpy as np
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import ptxdsl
 
@@ -15,19 +12,6 @@ FILL = """\
 def fill(p: Pointer[Int32, MutAnyOrigin], value: Int32):
     p[unsafe_offset=thread_idx.x] = value
 """
-
-
-@pytest.fixture(scope="module")
-def ipython(tmp_path_factory):
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "nocolor"
-    config.InteractiveShell.ipython_dir = str(tmp_path_factory.mktemp("ipython"))
-    hooks = sys.displayhook, sys.excepthook
-    made = InteractiveShell.instance(config=config)
-    yield made
-    InteractiveShell.clear_instance()
-    sys.displayhook, sys.excepthook = hooks
 
 
 @pytest.fixture

@@ -76,3 +76,8 @@ def before(block: Block, mark: str) -> Block:
     above = [b for b in BLOCKS[block.path] if b.line < block.line and mark in b.marks]
     assert above, f"{block.name}: no block marked '{mark}' above it"
     return above[-1]
+
+
+def said(language: str) -> list[Block]:
+    """The blocks that show what is said about a failing block of a language."""
+    return [block for block in blocks("text") if "says" in block.marks and before(block, "expect").language == language]

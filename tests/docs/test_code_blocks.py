@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import BLOCKS, ROOT, Block, before, blocks
+from blocks import BLOCKS, ROOT, Block, before, blocks, said
 
 import ptxdsl
 from ptxdsl import LaunchError, cli, driver
@@ -33,7 +33,7 @@ def by_name(*languages: str) -> Any:
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
     for found in BLOCKS.values():
         for block in found:
-            known = block.language in ("mojo", "sh", "console", "python")
+            known = block.language in ("mojo", "sh", "console", "python", "ipython")
             shown = block.language == "text" and ({"says", "picture", "in"} & set(block.marks))
             assert known or shown, f"{block.name}: '{block.language}' without a mark"
 
@@ -69,7 +69,7 @@ def test_kernel(block: Block) -> None:
     assert [d.code for d in found] == block.marks.get("expect", "").split(), f"{block.name}:\n{said}"
 
 
-@pytest.mark.parametrize("block", [pytest.param(b, id=b.name) for b in blocks("text") if "says" in b.marks])
+@pytest.mark.parametrize("block", [pytest.param(b, id=b.name) for b in said("mojo")])
 def test_shown_diagnostics(block: Block) -> None:
     said = "\n\n".join(d.render(False) for d in problems(before(block, "expect")))
     assert block.text.rstrip("\n") == said
@@ -176,6 +176,7 @@ def launches(statement: ast.stmt) -> list[ast.expr]:
 
 def needs_gpu(statement: ast.stmt, missing: set[str]) -> bool:
     names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    names |= {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}  # ptxdsl.torch
     modules = {a.name for n in ast.walk(statement) if isinstance(n, ast.Import) for a in n.names}
     return bool(launches(statement) or (names | modules) & missing)
 
