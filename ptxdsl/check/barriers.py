@@ -209,7 +209,10 @@ class Commit(OnBarrier):
                 phases.arrive(context, state, agent, barrier, self, 0, complete=completed)
                 continue
             count = mask.bit_count() if self.counts else 0
-            phases.arrive(context, state, agent, barrier, self, count, brings=brings)
+            arrival = context.use_bit(barrier, agent, self, later=True)
+            state.forget(arrival)
+            state.live |= arrival
+            phases.arrive(context, state, agent, barrier, self, count, brings=brings | arrival)
             brackets.arrived(context, state, agent, self.root, barrier)
         return self.number + 1
 
@@ -247,6 +250,7 @@ class Copy(OnBarrier):
             check(context, state, agent, touch, self.mask)
             state.forget(touch.bit)
             state.live |= touch.bit
+            state.count(touch.bit)
         for barrier, mask in targets:
             threads = mask.bit_count()
             total = size if threads == 1 else self.number_of(size, "bytes") * threads

@@ -57,7 +57,7 @@ def uninitialised(context: Context, state: State, agent: Agent, barrier: Barrier
         )  # fmt: skip
     array = context.array(barrier.address)
     inits = [s.span for a in context.agents for s in a.steps if type(s).__name__ == "Initialise"]
-    if not inits:
+    if not inits and (array is None or array.bytes is None):
         assert step.span is not None
         return Unproved(step.span, f"{name} is not initialised in this kernel")
     outside = array is not None and array.bytes is not None and barrier.address >= array.base + array.bytes

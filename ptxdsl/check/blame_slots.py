@@ -8,7 +8,7 @@ from ptxdsl.check.context import Agent, Barrier, Context, Touch
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
-from ptxdsl.check.tables import gates
+from ptxdsl.check.tables import arrives_at, gates
 from ptxdsl.check.threads import range_text
 from ptxdsl.source import Span
 
@@ -120,11 +120,15 @@ def _bracket_kind(
         "readers release a stage after their last read, and the writer acquires it before it writes",
     )
     if not (touch.writes and other.writes):
+        if state.times is not None and not reader.free:
+            # The one who has done it more often is ahead, this time included.
+            turns = {one.bit: state.times.get(one.bit, 0) + (one is touch) for one in (writer, reader)}
+            return over if turns[writer.bit] > turns[reader.bit] else read
         if reader.given:
             return over
         if writer.given:
             return read
-        if reader.free:
+        if any(arrives_at(context.agents[writer.agent], table) for table in reader.free):
             return (
                 classes.WRONG_PARITY,
                 f"`{array}` is read after a wait that a fresh barrier lets through",

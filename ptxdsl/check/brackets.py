@@ -15,6 +15,7 @@ def waited(context: Context, state: State, agent: Agent, table: int, barrier: Ba
         stage: int | None = (barrier.address - table) // _BARRIER
     else:
         stage = place[2] if place[0].stages > 1 else None
+        free = free and place[1] == "producer_mbar"  # a producer's first waits are meant to be
     state.waited[agent.number][table] = (barrier.number, stage, free, False)
 
 
@@ -35,11 +36,12 @@ def arrived(context: Context, state: State, agent: Agent, table: int, barrier: B
 
 def describe(context: Context, state: State, agent: Agent, touch: Touch) -> None:
     """Notes in which bracket a touch lies."""
-    held = state.waited[agent.number].values()
+    tables = state.waited[agent.number]
+    held = tables.values()
     if not held:
         return
     stages = [stage for _, stage, _, _ in held if stage is not None]
     if touch.slot is not None and stages and touch.slot not in stages:
         touch.stale = stages[-1]
     touch.given = all(given for _, _, _, given in held)
-    touch.free = any(free and not given for _, _, free, given in held)
+    touch.free = tuple(table for table, (_, _, free, given) in tables.items() if free and not given)

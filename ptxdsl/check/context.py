@@ -106,7 +106,7 @@ class Touch:
     across: int = 0
     stale: int | None = None
     given: bool = False
-    free: bool = False
+    free: tuple[int, ...] = ()
 
 
 class Context:
@@ -132,8 +132,9 @@ class Context:
         self._bases = [array.base for array in kernel.arrays]
         self._excluded: dict[tuple[int, int, Mask], int] = {}
         self._meetings: dict[Any, Meeting] = {}
-        self._uses: dict[tuple[int, int], int] = {}
-        self.remote: dict[int, tuple[Barrier, Step]] = {}  # arrivals at barriers of other CTAs, by bit
+        self._uses: dict[tuple[int, int, bool], int] = {}
+        # Arrivals that a CTA's own threads do not see to: of other CTAs, of asynchronous work; by bit.
+        self.incoming: dict[int, tuple[Barrier, Step]] = {}
         self.tracks_uses = False  # whether barriers are invalidated
         self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
         self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
@@ -226,14 +227,15 @@ class Context:
             found = barrier.waits[agent] = self.bit()
         return found
 
-    def use_bit(self, barrier: Barrier, agent: Agent, step: Step) -> int:
-        key = barrier.number, agent.number
+    def use_bit(self, barrier: Barrier, agent: Agent, step: Step, *, later: bool = False) -> int:
+        """later: of an arrival that comes when asynchronous work is done."""
+        key = barrier.number, agent.number, later
         found = self._uses.get(key)
         if found is None:
             found = self._uses[key] = self.bit()
             barrier.uses |= found
-            if barrier.cta != agent.cta:
-                self.remote[found] = barrier, step
+            if later or barrier.cta != agent.cta:
+                self.incoming[found] = barrier, step
         return found
 
     def initialisations(self) -> int:

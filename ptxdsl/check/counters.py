@@ -37,9 +37,11 @@ class Counters:
         self.threshold = 2
         self.fresh = kernel.variables
         self.turn_of: dict[int, int] = {}  # loop label → the variable that counts its turns
+        self.start_of: dict[int, int] = {}  # of a range that starts at no constant: the variable that keeps its start
         self.inductive: dict[tuple[int, int], tuple[int, Expr]] = {}  # (label, variable) → (its start's variable, step)
         self._parent: dict[int, int] = {}
         self._rates: dict[Expr, Rates] = {}
+        self._moved_by: dict[int, tuple[int, int]] = {}  # a range's index → the counter of its turns, the step
         self.irregular: set[int] = set()
         self._open: set[int] = set()  # variables whose value is not known before the launch, or counts
         self.derived: dict[int, Rates] = {}
@@ -70,6 +72,7 @@ class Counters:
 
     def _loops(self, kernel: Kernel) -> None:
         by_stop: dict[Expr, int] = {}
+        by_range: dict[tuple[Expr, Expr], int] = {}
         by_start: dict[tuple[Expr | None, Expr], int] = {}
         starts: dict[int, Expr] = {}
         for node in walk(kernel.program):
@@ -77,7 +80,13 @@ class Counters:
                 starts.update(zip(node.targets, node.values, strict=True))
             if not isinstance(node, Loop) or node.once:
                 continue
-            if node.range is not None:
+            if node.range is not None and node.range.start.op != "const":
+                turn, self.start_of[node.label] = self.fresh, self.fresh + 1
+                self.fresh += 2
+                self._parent[turn] = turn
+                self.unite(turn, by_range.setdefault((node.range.start, node.range.stop), turn))
+                self._moved_by[node.range.index] = turn, node.range.step
+            elif node.range is not None:
                 turn = node.range.index
                 self._parent.setdefault(turn, turn)
                 other = by_stop.setdefault(node.range.stop, turn)
@@ -197,6 +206,11 @@ class Counters:
     def _derive(self, kernel: Kernel) -> bool:
         """Rates of variables that are no counters but get their values from some; whether there was anything new."""
         changed = False
+        for index, (turn, step) in self._moved_by.items():
+            if index not in self._parent:
+                rates = {self._find(turn): (1, step)}
+                changed |= self.derived.get(index) != rates
+                self.derived[index] = rates
         for node in walk(kernel.program):
             if not isinstance(node, Assign):
                 continue

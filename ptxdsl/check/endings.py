@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.check import classes
+from ptxdsl.check.barriers import Commit
 from ptxdsl.check.blame import fault
 from ptxdsl.check.context import Context, Touch
 from ptxdsl.check.states import State
@@ -32,11 +33,16 @@ def check(context: Context, state: State) -> None:
         remote = touch.cta != context.agents[touch.agent].cta
         if bit & state.live and (touch.asynchronous or remote) and not bit & known[touch.cta]:
             raise _under_way(context, state, touch, remote)
-    for bit, (barrier, step) in context.remote.items():
+    for bit, (barrier, step) in context.incoming.items():
         if bit & state.live and not bit & known[barrier.cta]:
             name = context.barrier_text(barrier)
-            message = f"the block of {name} may have ended when this arrival comes from another block"
-            raise fault(state, classes.EXIT_IN_FLIGHT, message, step.span, help=_MEET)
+            if isinstance(step, Commit):
+                message = f"the block may have ended when this commit arrives at {name}: nobody waits for it"
+                help = "wait for the last commits before the block ends, as for all others"
+            else:
+                message = f"the block of {name} may have ended when this arrival comes from another block"
+                help = _MEET
+            raise fault(state, classes.EXIT_IN_FLIGHT, message, step.span, help=help)
 
 
 def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Exception:

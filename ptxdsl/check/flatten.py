@@ -23,6 +23,7 @@ from ptxdsl.check.program import (
     Nesting,
     Next,
     Step,
+    Turned,
     large,
 )
 from ptxdsl.check.slots import Access, Part
@@ -228,11 +229,17 @@ class _Flattener:
         assert group is not None
         self.used.add(turn)
         starts = []
-        for (label, variable), (kept, _) in self.counters.inductive.items():
+        for (label, variable), (before, _) in self.counters.inductive.items():
             if label == node.label:
-                starts.append((variable, kept))
-                self.used |= {variable, kept}
+                starts.append((variable, before))
+                self.used |= {variable, before}
+        kept = self.counters.start_of.get(node.label)
         first = self.expressions.function(node.range.start) if node.range is not None else lambda env: 0
+        if kept is not None and node.range is not None:
+            self.use(node.range.start)
+            self.used |= {kept, node.range.index}
+            self.put(Assignment((kept,), [first], tuple(sorted(self.expressions.variables(node.range.start)))))
+            first = lambda env: 0  # noqa: E731
         self.put(Enter(turn, first, starts))
         ordinal = self.ordinals[-1].get(group, 0)
         self.ordinals[-1][group] = ordinal + 1
@@ -245,12 +252,14 @@ class _Flattener:
         if node.range is not None:
             self.use(node.range.start, node.range.stop)
             stop = self.expressions.function(large(node.range.stop))
-            head = Head(turn, stop, node.range.step, group, node.span)
+            step = node.range.step
+            if kept is not None:
+                self.put(Turned(node.range.index, kept, turn, step, group))
+            head = Head(node.range.index, stop, step, group, node.span, step if kept is not None else 1)
             self.put(head)
         self.node(node.body, mask)
         self.flush()
-        step = node.range.step if node.range is not None else 1
-        after = self.put(Next(turn, step, top))
+        after = self.put(Next(turn, node.range.step if node.range is not None and kept is None else 1, top))
         for go in self.again.pop(node.label):
             go.target = after.number
         self.nesting = outside

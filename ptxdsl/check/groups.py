@@ -108,6 +108,7 @@ class Start(Step):
             check(context, state, agent, touch, self.mask)
             state.forget(touch.bit)
             state.live |= touch.bit
+            state.count(touch.bit)
             bits |= touch.bit
         groups = state.groups[agent.number]
         current = groups.get(self.mechanism, (0,))

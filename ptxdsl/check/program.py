@@ -17,7 +17,7 @@ from ptxdsl.check.facts import Outcome, parts
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
-from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add
+from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, scale
 from ptxdsl.protocol.model import Expr, uniform
 from ptxdsl.source import Span
 
@@ -99,6 +99,25 @@ class Advance(Step):
         return self.number + 1
 
 
+class Turned(Step):
+    """The index of a range that starts at no constant: ``start + turns * step``."""
+
+    def __init__(self, index: int, start: int, turn: int, step: int, group: int) -> None:
+        super().__init__(None)
+        self.index, self.start, self.turn, self.step, self.group = index, start, turn, step, group
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        start, turns = env[self.start], env[self.turn]
+        if type(start) is int:
+            env[self.index] = start + turns * self.step
+        elif isinstance(start, Sum):
+            env[self.index] = add(start, scale(context.symbols.index(turns, ((self.group, 1, 1),)), self.step))
+        else:
+            env[self.index] = UNKNOWN
+        return self.number + 1
+
+
 class Go(Step):
     def __init__(self, target: int = 0) -> None:
         super().__init__(None)
@@ -146,13 +165,16 @@ class Enter(Step):
 
 
 class Head(Step):
-    """Goes on while the range is not exhausted, else to ``target``."""
+    """Goes on while the range is not exhausted, else to ``target``.
 
-    def __init__(self, counter: int, stop: Function, step: int, group: int, span: Span) -> None:
+    growth: what a turn of the group adds to the counter; 1 where it counts in the group itself.
+    """
+
+    def __init__(self, counter: int, stop: Function, step: int, group: int, span: Span, growth: int = 1) -> None:
         super().__init__(span)
-        self.counter, self.stop, self.step, self.group = counter, stop, step, group
-        self.rates = ((group, 1, 1),)
-        self.falling = ((group, 1, -1),)
+        self.counter, self.stop, self.step = counter, stop, step
+        self.rates = ((group, 1, growth),)
+        self.falling = ((group, 1, -growth),)
         self.target = 0
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
@@ -178,7 +200,7 @@ class Head(Step):
             raise Unproved(self.span, "a loop's trip count depends on data, or differs between threads")
         else:
             if type(at) is int:
-                at = context.symbols.index(at, ((self.group, 1, 1),))
+                at = context.symbols.index(at, self.rates)
             left = add(at, stop, -1) if self.step > 0 else add(stop, at, -1)
             more = self.decide(context, state, agent, Test("lt", left) if isinstance(left, Sum) else int(left < 0))
         if more is None:

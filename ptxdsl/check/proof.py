@@ -68,12 +68,19 @@ def prove(
     """Proves a kernel for blocks of a shape."""
     search = _Search(kernel, threads, max_states, max_steps)
     found = _searched(search)
-    if found.verdict == FAULT and found.findings[0].kind == classes.DATA_RACE:
+    if found.verdict != FAULT:
+        return found
+    kind = found.findings[0].kind
+    if kind == classes.DATA_RACE:
         # What keeps the threads apart may be missing because some of them never come to it: that is said first.
         without = _Search(kernel, threads, max_states, max_steps)
         without.races = False
         other = _searched(without)
-        found = other if other.verdict == FAULT else found
+        return other if other.verdict == FAULT else found
+    if kind in (classes.READ_BEFORE_FULL, classes.OVERWRITTEN):
+        again = _Search(kernel, threads, max_states, max_steps)
+        again.counts = True  # who is ahead
+        return _searched(again)
     return found
 
 
@@ -117,6 +124,7 @@ class _Search:
         self.states = 0
         self.steps = 0
         self.races = True
+        self.counts = False
         self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
@@ -152,6 +160,7 @@ class _Search:
 
     def first(self) -> State:
         state = State()
+        state.times = {} if self.counts else None
         for agent in self.context.agents:
             state.places.append(0)
             env: list[Any] = [LEFT] * self.counters.fresh

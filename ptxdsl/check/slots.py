@@ -225,3 +225,4 @@ def happen(context: Context, state: State, number: int, bit: int) -> None:
     state.live |= bit
     state.fresh[number] |= bit
     state.met[number] &= keep
+    state.count(bit)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.facts import Bounds, Facts, Key, moving_groups
-from ptxdsl.check.values import Atom, Sum, Symbols, total
+from ptxdsl.check.values import INFINITE, Atom, Sum, Symbols, total
 from ptxdsl.record import dataclass
 
 
@@ -84,11 +84,12 @@ class State:
     meetings: of named, CTA and cluster barriers. groups: of each agent, asynchronous work that it has not waited for,
     by mechanism: the open group, then the committed ones. fresh: of each agent, its own events since its threads last
     met; met: those of them that the lanes of each warp have met after. path: decisions taken, the latest first.
+    times: how often each event has happened, where somebody wants to know.
     """
 
     __slots__ = (
         "environments", "facts", "fresh", "groups", "known", "live", "meetings", "met", "path", "phases", "places",
-        "proxied", "waited",
+        "proxied", "times", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -105,6 +106,7 @@ class State:
         self.met: list[int] = []
         self.waited: list[dict[int, Any]] = []
         self.path: Any = None
+        self.times: dict[int, int] | None = None
 
     def copy(self) -> State:
         new = State.__new__(State)
@@ -121,7 +123,12 @@ class State:
         new.met = self.met[:]
         new.waited = [dict(w) for w in self.waited]
         new.path = self.path
+        new.times = None if self.times is None else dict(self.times)
         return new
+
+    def count(self, bit: int) -> None:
+        if self.times is not None:
+            self.times[bit] = self.times.get(bit, 0) + 1
 
     def forget(self, bits: int) -> None:
         """Events that happen anew, or are over, are known to nobody."""
@@ -267,6 +274,34 @@ class Normal:
         stale = [key for key, bounds in moving.items() if self._is_stale(state, key, bounds)]
         for key in stale:
             del moving[key]
+        for key, bounds in moving.items():
+            if len(bounds.rates) == 1 and not key[1]:
+                moving[key] = self._loosened(state, bounds)
+
+    def _loosened(self, state: State, bounds: Bounds) -> Bounds:
+        """Bounds that all counters have left far behind say no more than that."""
+        ((group, turns, growth),) = bounds.rates
+        if growth <= 0:
+            return bounds
+        least = self._least(state, group)
+        if least is None:
+            return bounds
+        behind = least // turns * growth - growth * (self.counters.threshold + 1)
+        high = max(bounds.high, behind)
+        low = bounds.low if bounds.low >= behind else -INFINITE
+        return bounds if (low, high) == (bounds.low, bounds.high) else Bounds(low, high, bounds.rates)
+
+    def _least(self, state: State, group: int) -> int | None:
+        """How far the last of the agents is in its loops of a group; None where that is not seen."""
+        found: int | None = None
+        for agent, v, rates in self.counting:
+            if rates[0][0] == group and len(rates) == 1 and rates[0][1:] == (1, 1):
+                at = state.environments[agent][v]
+                if type(at) is int:
+                    found = at if found is None else min(found, at)
+                elif at is not LEFT:
+                    return None
+        return found
 
     def _is_stale(self, state: State, key: Key, bounds: Bounds) -> bool:
         terms, around, ordinal = key

@@ -13,6 +13,11 @@ def gates(context: Context, first: Agent, then: Agent) -> bool:
     return bool(_roots(first, _ARRIVES) & _roots(then, _WAITS))
 
 
+def arrives_at(agent: Agent, table: int) -> bool:
+    """Whether an agent arrives somewhere at a barrier of a table (by the address of its first one)."""
+    return table in _roots(agent, _ARRIVES)
+
+
 _ARRIVES = frozenset({"Arrive", "Commit", "Copy"})
 _WAITS = frozenset({"Wait"})
 
