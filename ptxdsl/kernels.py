@@ -28,12 +28,13 @@ _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
 @dataclass(frozen=True)
 class Config:
     """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 64,
-    128 or 256. stages: of the ring of loads. cluster: blocks below one another that share loads of B. order: rows of
-    tiles that are worked on together."""
+    128 or 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below one
+    another that share loads of B. order: rows of tiles that are worked on together."""
 
     groups: int = 2
     columns: int = 256
     stages: int = 4
+    c_stages: int = 2
     cluster: int = 1
     order: int = 16
 
@@ -113,15 +114,16 @@ class _Product:
         depth = _ROW // left.itemsize
         constants = {
             "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "GROUPS": config.groups,
-            "BN": config.columns, "STAGES": config.stages, "CLUSTER": config.cluster, "ORDER": config.order,
-            "A_MN": left.transposed, "B_MN": not right.transposed,
+            "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
+            "ORDER": config.order, "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
         self.kernel = _kernel().specialize(**constants)
         clusters = min(config.clusters(m, n) * left.batch, count // config.cluster)
         self.grid, self.threads = clusters * config.cluster, 128 * (config.groups + 1)
         boxes = min(config.columns, _ROW // result.itemsize)
         self.smem = (
-            config.stages * (config.rows + config.columns) * _ROW + 2 * config.groups * 64 * boxes * result.itemsize
+            config.stages * (config.rows + config.columns) * _ROW
+            + config.c_stages * config.groups * 64 * boxes * result.itemsize
         )
         self.arguments = (
             left.map(depth if left.transposed else config.rows),

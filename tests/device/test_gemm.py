@@ -70,7 +70,8 @@ def gemm(place, launch, rng):
         c = whole[:size].reshape(batches, m, n)
         constants = {
             "T": f"DType.{dtype}", "C": f"DType.{result}", "E": epilogue, "GROUPS": config.groups, "BN": config.columns,
-            "STAGES": config.stages, "CLUSTER": config.cluster, "ORDER": config.order, "A_MN": a_mn, "B_MN": b_mn,
+            "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order,
+            "A_MN": a_mn, "B_MN": b_mn,
         }  # fmt: skip
         if a_mn:
             a = np.ascontiguousarray(a.swapaxes(1, 2))
@@ -81,7 +82,7 @@ def gemm(place, launch, rng):
             tiles(b, depth if b_mn else config.columns // config.cluster, 128, dtype),
             ptxdsl.TensorMap(c, (1, 64, 128 // itemsize), swizzle="128B", data_type=MAP_TYPES[result]),
         )  # fmt: skip
-        smem = config.stages * (config.rows + config.columns) * 128 + 2 * config.groups * 64 * 128
+        smem = config.stages * (config.rows + config.columns) * 128 + config.c_stages * config.groups * 64 * 128
         given = [place.array(f) if isinstance(f, np.ndarray) else f for f in fields]
         kernel = _kernel().specialize(**constants)
         launch(
