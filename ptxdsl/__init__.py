@@ -1,13 +1,24 @@
-"""ptxdsl: readable warp-specialised GPU kernels, compiled to PTX.
+"""Readable warp-specialised GPU kernels, compiled to PTX.
 
     import ptxdsl
 
     vectors = ptxdsl.load("vector_add.pdsl")
     vectors.add[(n + 255) // 256, 256](a, b, out, n)
 
-``load`` and ``loads`` give a Module whose kernels are attributes; a kernel indexed with a grid and a block is launched
-by calling it, or run on the CPU by its ``simulate``. ``compile`` gives the PTX and needs no GPU. Importing this package
-loads neither the compiler nor CUDA.
+load, loads        a Module of a file or of a text; its kernels are attributes
+Kernel             kernel[grid, block](…) launches it; specialize, prepare, simulate, compile, occupancy
+compile            Compiled: PTX, machine code and the stages before; needs no GPU
+build              files that launch kernels without Python
+autotune           Tuned: the quickest of many configurations
+TensorMap          an array's tile, for the copies of the tensor memory accelerator
+to_device, donate  a DeviceArray, where no other library is in use; a JAX array that a kernel may write
+Report, Limits     what a simulated run came to, and how far it may go
+CompileError, LaunchError, DeviceError
+                   what is wrong with a text, a launch, a kernel that runs: `diagnostics` has the places
+ptxdsl.torch       kernels as operators of PyTorch
+%load_ext ptxdsl   cells of notebooks
+
+Importing this package loads neither the compiler nor CUDA.
 """
 
 from __future__ import annotations

@@ -83,7 +83,11 @@ class Kernel:
             self._compiled.setdefault(compiled.options.arch, compiled)
 
     def __getitem__(self, shape: Any) -> Launcher:
-        """grid and block: ints or tuples of up to three. Raises LaunchError E0908."""
+        """The kernel with a grid of blocks and a block of threads, ints or tuples of up to three; calling it launches.
+
+        ``kernel[grid, block](arguments…, smem=None, stream=None, cluster=None, cooperative=False, pdl=False,
+        target=None, timeout=None)``: ``help(kernel[1, 1])`` says what each is. Raises LaunchError E0908.
+        """
         try:
             known = self._launchers.get(shape)
             # True and 1.0 equal 1 and are none: only the very kinds of number that were checked before
@@ -206,7 +210,7 @@ class Kernel:
 
 
 class Launcher:
-    """A kernel with its launch shape; calling it launches."""
+    """A kernel with its launch shape, ``kernel[grid, block]``; calling it launches."""
 
     __slots__ = ("_given", "_last", "_native", "block", "grid", "kernel")
 

@@ -46,6 +46,7 @@ class DeviceArray:
 
     @property
     def nbytes(self) -> int:
+        """The size of its memory, in bytes."""
         return int(prod(self.shape) * self._itemsize)
 
     @property

@@ -54,6 +54,7 @@ class Report:
 
     @property
     def finished(self) -> bool:
+        """Whether the kernel ran to its end."""
         return self.status == "finished"
 
     def render(self, color: bool = False) -> str:
