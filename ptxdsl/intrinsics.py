@@ -76,6 +76,14 @@ _WGMMA = Effect(Kind.ASYNC_MMA, "shared", proxy="async", completes_on="wgmma-gro
 _WGMMA_WAIT = Effect(Kind.WAIT_GROUP, proxy="async", completes_on="wgmma-group", convergent=True)
 _LDMATRIX = Effect(Kind.READ, "shared", convergent=True)
 _STMATRIX = Effect(Kind.WRITE, "shared", convergent=True)
+_TENSOR_MEMORY = Effect(Kind.WRITE, "tensor", convergent=True)
+_TCGEN05_MMA = Effect(Kind.ASYNC_MMA, "tensor", proxy="async", completes_on="mbarrier")
+_TCGEN05_COPY = Effect(Kind.ASYNC_COPY, "tensor", proxy="async", completes_on="mbarrier")
+_TCGEN05_LOAD = Effect(Kind.READ, "tensor", completes_on="tcgen05-wait-ld", convergent=True)
+_TCGEN05_STORE = Effect(Kind.WRITE, "tensor", completes_on="tcgen05-wait-st", convergent=True)
+_TCGEN05_LOADED = Effect(Kind.WAIT_GROUP, "tensor", completes_on="tcgen05-wait-ld", convergent=True)
+_TCGEN05_STORED = Effect(Kind.WAIT_GROUP, "tensor", completes_on="tcgen05-wait-st", convergent=True)
+_TCGEN05_FENCE = Effect(Kind.FENCE, "tensor", proxy="async")
 _MMA_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier")
 
 
@@ -230,7 +238,8 @@ MBARRIER: dict[str, Row] = {
         "mbarrier.cluster",
     ),
     "mbarrier_arrive_cluster_cta": asm(
-        "{.reg .b32 a; mapa.shared::cluster.u32 a, $0, $2; mbarrier.arrive.release.cta.shared::cluster.b64 _, [a], $1;}",
+        "{.reg .b32 a; mapa.shared::cluster.u32 a, $0, $2; "
+        "mbarrier.arrive.release.cta.shared::cluster.b64 _, [a], $1;}",
         _ARRIVE_REMOTE_CTA,
         "mbarrier.cluster",
     ),
@@ -291,17 +300,6 @@ MBARRIER: dict[str, Row] = {
         "mbarrier.try_wait",
     ),
     "mbarrier_pending_count": asm("mbarrier.pending_count.b64 $r0, $0;", PURE, "mbarrier"),
-    # tensor-core completion
-    "tcgen05_commit": asm(
-        "tcgen05.commit.cta_group::{cta_group}.mbarrier::arrive::one.shared::cluster.b64 [$0];",
-        _MMA_COMMIT,
-        "tcgen05",
-    ),
-    "tcgen05_commit_multicast": asm(
-        "tcgen05.commit.cta_group::{cta_group}.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [$0], $1;",
-        _MMA_COMMIT,
-        "tcgen05",
-    ),
 }
 
 MEMORY: dict[str, Row] = {
@@ -440,6 +438,13 @@ TENSOR_COPIES: dict[str, Row] = {
         _TENSOR_MULTICAST,
         "tma.multicast",
     ),
+    # the mbarrier may be in the other CTA of the pair
+    "tensor_load_pair": asm(f"{_TENSOR_LOAD}.cta_group::2 [$0], [$1, {{$3*}}], [$2];", _TENSOR_IN, "tma.cta_group"),
+    "tensor_load_pair_hint": asm(
+        f"{_TENSOR_LOAD}.cta_group::2.L2::cache_hint [$0], [$1, {{$4*}}], [$2], $3;",
+        _TENSOR_IN,
+        "tma.cta_group",
+    ),
     "tensor_store": asm(f"{_TENSOR_STORE} [$0, {{$2*}}], [$1];", _TENSOR_OUT, "tma"),
     "tensor_store_hint": asm(f"{_TENSOR_STORE}.L2::cache_hint [$0, {{$3*}}], [$1], $2;", _TENSOR_OUT, "tma"),
     "tensor_reduce": asm(f"{_TENSOR_REDUCE} [$0, {{$2*}}], [$1];", _TENSOR_OUT, "tma"),
@@ -487,6 +492,73 @@ WARPGROUP: dict[str, Row] = {
     "ldmatrix_x2": asm("ldmatrix.sync.aligned.m8n8.x2{trans}.shared.b16 {$r0, $r1}, [$0];", _LDMATRIX, "ldmatrix"),
     "ldmatrix_x4": asm(
         "ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {$r0, $r1, $r2, $r3}, [$0];", _LDMATRIX, "ldmatrix"
+    ),
+}
+
+# The fifth generation of tensor cores: PTX ISA, "TensorCore 5th Generation Family Instructions". Addresses of tensor
+# memory and descriptors are integers. {shape} and what else follows a name is written with its dots.
+# The lane whose $%d is not 0 starts the work: of a warp that comes together, so that all addresses are uniform.
+_BY_ELECTED = "{.reg .pred e; setp.ne.b32 e, $%d, 0; @e %s;}"
+_TCGEN05_PRODUCT = (
+    "{.reg .pred p, e; setp.ne.b32 p, $%d, 0; setp.ne.b32 e, $%d, 0; "
+    "@e tcgen05.mma.cta_group::{cta_group}.kind::{kind}%s [$0], %s, p%s;}"
+)
+_COMMIT = "tcgen05.commit.cta_group::{cta_group}.mbarrier::arrive::one.shared::cluster"
+
+TENSOR_CORES: dict[str, Row] = {
+    "tcgen05_alloc_row": asm(
+        "tcgen05.alloc.cta_group::{cta_group}.sync.aligned.shared::cta.b32 [$0], {columns};",
+        Effect(Kind.WRITE, "shared", convergent=True),
+        "tcgen05",
+    ),
+    "tcgen05_relinquish_row": asm(
+        "tcgen05.relinquish_alloc_permit.cta_group::{cta_group}.sync.aligned;", _TENSOR_MEMORY, "tcgen05"
+    ),
+    "tcgen05_dealloc_row": asm(
+        "tcgen05.dealloc.cta_group::{cta_group}.sync.aligned.b32 $0, {columns};", _TENSOR_MEMORY, "tcgen05"
+    ),
+    # D, A (a descriptor, or an address of tensor memory), B, instruction descriptor, whether D is added
+    "tcgen05_mma_shared": asm(_TCGEN05_PRODUCT % (4, 5, "", "$1, $2, $3", ""), _TCGEN05_MMA, "tcgen05"),
+    "tcgen05_mma_tensor": asm(_TCGEN05_PRODUCT % (4, 5, "", "[$1], $2, $3", ""), _TCGEN05_MMA, "tcgen05"),
+    "tcgen05_mma_shared_bytes": asm(_TCGEN05_PRODUCT % (4, 5, "", "$1, $2, $3", ""), _TCGEN05_MMA, "tcgen05.bytes"),
+    "tcgen05_mma_tensor_bytes": asm(_TCGEN05_PRODUCT % (4, 5, "", "[$1], $2, $3", ""), _TCGEN05_MMA, "tcgen05.bytes"),
+    # D is divided by 2 to the {power}
+    "tcgen05_mma_shared_divided": asm(
+        _TCGEN05_PRODUCT % (4, 5, "", "$1, $2, $3", ", {power}"), _TCGEN05_MMA, "tcgen05.divided"
+    ),
+    "tcgen05_mma_tensor_divided": asm(
+        _TCGEN05_PRODUCT % (4, 5, "", "[$1], $2, $3", ", {power}"), _TCGEN05_MMA, "tcgen05.divided"
+    ),
+    # with the addresses of the scale factors of A and B, one for {block} elements along K
+    "tcgen05_mma_shared_scaled": asm(
+        _TCGEN05_PRODUCT % (6, 7, ".block_scale.block{block}", "$1, $2, $3, [$4], [$5]", ""),
+        _TCGEN05_MMA,
+        "tcgen05.scaled",
+    ),
+    "tcgen05_mma_tensor_scaled": asm(
+        _TCGEN05_PRODUCT % (6, 7, ".block_scale.block{block}", "[$1], $2, $3, [$4], [$5]", ""),
+        _TCGEN05_MMA,
+        "tcgen05.scaled",
+    ),
+    "tcgen05_copy_row": asm(
+        _BY_ELECTED % (2, "tcgen05.cp.cta_group::{cta_group}{shape} [$0], $1"), _TCGEN05_COPY, "tcgen05"
+    ),
+    "tcgen05_shift_row": asm(
+        _BY_ELECTED % (1, "tcgen05.shift.cta_group::{cta_group}.down [$0]"), _TCGEN05_COPY, "tcgen05.shift"
+    ),
+    "tcgen05_load_row": asm("tcgen05.ld.sync.aligned{shape}.b32 {$r*}, [$0]{split};", _TCGEN05_LOAD, "tcgen05"),
+    "tcgen05_store_row": asm("tcgen05.st.sync.aligned{shape}.b32 [$0]{split}, {$1*};", _TCGEN05_STORE, "tcgen05"),
+    "tcgen05_load_wait_row": asm("tcgen05.wait::ld.sync.aligned;", _TCGEN05_LOADED, "tcgen05"),
+    # the same, after which the registers are what the loads made of them
+    "tcgen05_load_wait_of": asm("tcgen05.wait::ld.sync.aligned;", _TCGEN05_LOADED, "tcgen05", tied=0),
+    "tcgen05_store_wait": asm("tcgen05.wait::st.sync.aligned;", _TCGEN05_STORED, "tcgen05"),
+    "tcgen05_fence_before": asm("tcgen05.fence::before_thread_sync;", _TCGEN05_FENCE, "tcgen05"),
+    "tcgen05_fence_after": asm("tcgen05.fence::after_thread_sync;", _TCGEN05_FENCE, "tcgen05"),
+    "tcgen05_commit": asm(f"{_COMMIT}.b64 [$0];", _MMA_COMMIT, "tcgen05"),
+    "tcgen05_commit_multicast": asm(f"{_COMMIT}.multicast::cluster.b64 [$0], $1;", _MMA_COMMIT, "tcgen05"),
+    "tcgen05_commit_elected": asm(_BY_ELECTED % (1, f"{_COMMIT}.b64 [$0]"), _MMA_COMMIT, "tcgen05"),
+    "tcgen05_commit_multicast_elected": asm(
+        _BY_ELECTED % (2, f"{_COMMIT}.multicast::cluster.b64 [$0], $1"), _MMA_COMMIT, "tcgen05"
     ),
 }
 
@@ -570,6 +642,7 @@ ROWS: dict[str, Row] = {
     **MEMORY,
     **TENSOR_COPIES,
     **WARPGROUP,
+    **TENSOR_CORES,
     **ATOMICS,
     **BITS,
     **FLOATS,

@@ -131,6 +131,14 @@ FEATURES: dict[str, Feature] = {
     "wgmma.mixed": Feature(_exactly("sm_90a"), (8, 4), "products of signed by unsigned bytes (wgmma)"),
     "wgmma.sparse": Feature(_exactly("sm_90a"), (8, 4), "products of sparse matrices (wgmma.mma_async.sp)"),
     "tcgen05": Feature(_TCGEN05, (8, 6), "fifth-generation tensor cores (tcgen05)"),
+    "tcgen05.scaled": Feature(_TCGEN05, (8, 8), "products with scale factors (tcgen05.mma…block_scale)"),
+    "tcgen05.bytes": Feature(_exactly("sm_100a", "sm_110a"), (8, 6), "products of bytes (tcgen05.mma.kind::i8)"),
+    "tcgen05.divided": Feature(
+        _exactly("sm_100a", "sm_100f", "sm_103a", "sm_103f"), (8, 6), "products that divide D (tcgen05.mma)"
+    ),
+    "tcgen05.shift": Feature(
+        _exactly("sm_100a", "sm_103a", "sm_110a"), (8, 6), "shifts of tensor memory (tcgen05.shift)"
+    ),
     "mma.m16n8k16": Feature(_ALL, (7, 0), "warp matrix multiply (mma.sync.m16n8k16)", plural=False),
     "ldmatrix": Feature(_ALL, (7, 0), "ldmatrix", plural=False),
     "stmatrix": Feature(_SM90, (7, 8), "stmatrix", plural=False),

@@ -1,6 +1,7 @@
 """The shared memory that matrix products read, from their descriptors.
 
-Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout", "Matrix Descriptor Format". A descriptor
+Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout", "Matrix Descriptor Format"; of tcgen05
+"Shared memory descriptor", "Instruction descriptor". A descriptor
 has the address of a matrix in units of 16 bytes, two offsets between its parts, and the swizzle. Where the offsets are
 not constants the place has no width: any byte from there on.
 """
@@ -13,6 +14,7 @@ from ptxdsl.protocol.tir_integers import plus
 _ADDRESS = 0x3FFF
 _UNIT = 16
 _SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # swizzle mode → bytes of a row
+_TCGEN05_SPANS = {0: 16, 1: 128, 2: 128, 4: 64, 6: 32}
 _ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
 _ROWS = 8  # of a core matrix
 _CORE = 128  # bytes of one without swizzle
@@ -33,14 +35,35 @@ def operand_places(name: str, a: Expr | None, b: Expr, n: int, k: int, types: st
     return tuple(places)
 
 
-def matrix_places(descriptor: Expr, rows: int, k: int, element: int, mn_major: bool) -> list[Place]:
+def product_places(a: Expr | None, b: Expr, kind: str, cta_group: int, instruction: int) -> tuple[Place, ...]:
+    """What a product of tcgen05 reads in each CTA: A (None: it is in tensor memory) and B, 32 bytes of K of each."""
+    size = {"f16": 2, "tf32": 4}.get(kind, 1)
+    scaled = kind.startswith("mx")
+    m = (instruction >> 27 & 3) * 128 if scaled else (instruction >> 24 & 31) * 16
+    n = (instruction >> 17 & 63) * 8
+    places: list[Place] = []
+    if a is not None:
+        places += matrix_places(a, m // cta_group, 32 // size, size, bool(instruction >> 15 & 1), True)
+    places += matrix_places(b, n // cta_group, 32 // size, size, bool(instruction >> 16 & 1), True)
+    return tuple(places)
+
+
+def copied_places(source: Expr, shape: str) -> tuple[Place, ...]:
+    """What a copy to tensor memory reads: rows of 16 or 32 bytes."""
+    rows, bits = (int(number) for number in shape.lstrip(".").split("b")[0].split("x"))
+    return tuple(matrix_places(source, max(rows, _ROWS), bits // 8, 1, False, True))
+
+
+def matrix_places(
+    descriptor: Expr, rows: int, k: int, element: int, mn_major: bool, tcgen05: bool = False
+) -> list[Place]:
     """The bytes of rows by k elements; mn_major: K is not the direction in which they are neighbours."""
     first = apply("mul", apply("and", descriptor, const(_ADDRESS, 64), bits=64), const(_UNIT, 64), bits=64)
     fields = _fixed(descriptor)
     if fields is None:
         return [Place(first, None)]
     leading, stride = (fields >> 16 & _ADDRESS) * _UNIT, (fields >> 32 & _ADDRESS) * _UNIT
-    span = _SPANS[fields >> 62 & 3]
+    span = _TCGEN05_SPANS.get(fields >> 61 & 7, 128) if tcgen05 else _SPANS[fields >> 62 & 3]
     if span > _UNIT:  # columns begin within a row: take whole rows
         first = apply("and", first, const(-span, 64), bits=64)
     if not mn_major and span == _UNIT:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol import model
-from ptxdsl.protocol.matrix_places import operand_places
+from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
 from ptxdsl.protocol.model import Array, Branch, Expr, Node, Pipeline, Place, Return, Seq, Unmodelled, apply, const
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
@@ -49,11 +49,14 @@ _WRITES: dict[str, _Touch] = {
     "st_cluster_b64": ((0, 8),),
     "tensor_load": ((0, None),),
     "tensor_load_hint": ((0, None),),
+    "tensor_load_pair": ((0, None),),
+    "tensor_load_pair_hint": ((0, None),),
     "tensor_load_multicast": ((0, None),),
     "tensor_load_multicast_hint": ((0, None),),
     "stmatrix_x1": ((0, 16),),
     "stmatrix_x2": ((0, 16),),
     "stmatrix_x4": ((0, 16),),
+    "tcgen05_alloc_row": ((0, 4),),
 }
 # The operands that are descriptors of A and B.
 _DESCRIPTORS: dict[str, tuple[int | None, int]] = {
@@ -64,10 +67,26 @@ _DESCRIPTORS: dict[str, tuple[int | None, int]] = {
     "wgmma_mixed_registers": (None, 4),
     "wgmma_sparse_registers": (None, 4),
 }
+# The same of tcgen05, with the operand that is the instruction's descriptor; and those of copies to tensor memory.
+_PRODUCTS: dict[str, tuple[int | None, int, int]] = {
+    f"tcgen05_mma_{place}{form}": (a, 2, 3)
+    for place, a in (("shared", 1), ("tensor", None))
+    for form in ("", "_bytes", "_divided", "_scaled")
+}
+_TENSOR_COPIES = {"tcgen05_copy_row": 1}
+# The operand that is not 0 in the lane that executes the instruction.
+_ELECTS = {
+    **{name: 7 if name.endswith("_scaled") else 5 for name in _PRODUCTS},
+    "tcgen05_copy_row": 2,
+    "tcgen05_shift_row": 1,
+    "tcgen05_commit_elected": 1,
+    "tcgen05_commit_multicast_elected": 2,
+}
 # The operands that are the mask of a multicast, and the rank of the CTA whose barrier it is.
 _MASKS = {
     "cp_async_bulk_g2s_multicast": 4,
     "tcgen05_commit_multicast": 1,
+    "tcgen05_commit_multicast_elected": 1,
     "tensor_load_multicast": 3,
     "tensor_load_multicast_hint": 3,
 }
@@ -113,6 +132,8 @@ def writes_global(op: Op) -> bool:
     if row is None:
         return False
     kind = row.effect.kind
+    if row.effect.space == "tensor":
+        return False
     return kind in (Kind.WRITE, Kind.ATOMIC) or (kind is Kind.ASYNC_COPY and row.effect.space == "global")
 
 
@@ -136,6 +157,8 @@ def needs(op: Op) -> Sequence[Value]:
         wanted.add(0)  # the lanes that take part
     if name in _DESCRIPTORS:
         wanted.update(_DESCRIPTORS[name])
+    wanted.update(_PRODUCTS.get(name, (None,))[:2])
+    wanted |= {_TENSOR_COPIES.get(name), _ELECTS.get(name)}
     for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
         wanted.add(operand)
         if isinstance(width, str) and width.startswith("$"):
@@ -167,7 +190,13 @@ class Operations:
         what = ROWS[name].effect
         if what.kind is Kind.ATOMIC:
             return self._atomic(op, what)
-        return [self._row(op, what)]
+        made = self._row(op, what)
+        if name not in _ELECTS:
+            return [made]
+        chosen = apply("ne", self.integers.of(op.operands[_ELECTS[name]]), const(0), bits=1)
+        if chosen.op == "const":
+            return [made] if chosen.value else []
+        return [Branch(chosen, Seq((made,)), Seq(()), op.span)]
 
     def _access(self, op: Op) -> list[Node]:
         pointer = op.operands[0]
@@ -224,6 +253,15 @@ class Operations:
             attrs = op.attrs
             places = operand_places(name, first, of(operands[b]), attrs["n"], attrs["k"], attrs["types"], attrs["tail"])
             return model.Op(what, name, op.span, reads=places)
+        if name in _PRODUCTS:
+            a, b, said = _PRODUCTS[name]
+            first = None if a is None else of(operands[a])
+            instruction = operands[said]
+            assert isinstance(instruction, Const)
+            of_kind = str(op.attrs["kind"]), int(op.attrs["cta_group"]), int(instruction.value)
+            return model.Op(what, name, op.span, reads=product_places(first, of(operands[b]), *of_kind))
+        if name in _TENSOR_COPIES:
+            return model.Op(what, name, op.span, reads=copied_places(of(operands[1]), str(op.attrs["shape"])))
         touched = what.space in _SHARED and what.kind in _ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
             return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")

@@ -25,6 +25,11 @@ SNIPPETS = {
     "wgmma.mixed": "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {%r1,%r2,%r3,%r4}, %l1, %l2, %p1;",
     "wgmma.sparse": "wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.s8.u8 {%r1,%r2,%r3,%r4}, %l1, %l2, %r5, 0, %p1;",
     "tcgen05": "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [s];",
+    "tcgen05.scaled": "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [%r1], %l1, %l2, %r2,"
+    " [%r3], [%r4], %p1;",
+    "tcgen05.bytes": "tcgen05.mma.cta_group::1.kind::i8 [%r1], %l1, %l2, %r2, %p1;",
+    "tcgen05.divided": "tcgen05.mma.cta_group::1.kind::f16 [%r1], %l1, %l2, %r2, %p1, 3;",
+    "tcgen05.shift": "tcgen05.shift.cta_group::1.down [%r1];",
     "mma.m16n8k16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4},"
     " {%r5,%r6}, {%f1,%f2,%f3,%f4};",
     "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [s];",

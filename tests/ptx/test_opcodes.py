@@ -27,7 +27,7 @@ PARAMETERS: dict[str, object] = {
     "count": 64, "clamp": 31, "n": 0, "num_threads": 64, "cta_group": 1, "hint": ".L1::evict_last", "bytes": 16,
     "sem": "acq_rel", "scope": "gpu", "space": ".global", "T": "uint32", "op": "add", "lut": 42, "b": "b32",
     "priority": "evict_first", "rank": 2, "k": 16, "types": "f32.bf16.bf16", "tail": ", 1, 1, 0, 0", "selector": 0,
-    "trans": "",
+    "trans": "", "columns": 64, "kind": "f16", "power": 3, "block": 32, "shape": ".32x32b.x1", "split": "",
 }  # fmt: skip
 
 

@@ -42,6 +42,27 @@ SPARSE = [
     for variant in [*WGMMA, *MIXED]
     if ".b1." not in variant["types"]
 ]
+# kinds of tcgen05, of blocks and pairs
+TCGEN05 = [{"cta_group": group, "kind": kind} for group in (1, 2) for kind in ("f16", "tf32", "f8f6f4")]
+TCGEN05_BYTES = [{"cta_group": group, "kind": "i8"} for group in (1, 2)]
+TCGEN05_DIVIDED = [{"cta_group": group, "kind": kind, "power": 15} for group in (1, 2) for kind in ("f16", "tf32")]
+TCGEN05_SCALED = [
+    {"cta_group": group, "kind": kind, "block": block}
+    for group in (1, 2)
+    for kind, block in (("mxf8f6f4", 32), ("mxf4", 32), ("mxf4nvf4", 16))
+]
+MOVED_TENSORS = [
+    {"shape": f".{shape}.x{count}{pack}", "split": split, "E": "float32", "N": count * each}
+    for shape, each, split, most in (
+        ("32x32b", 1, "", 128),
+        ("16x64b", 1, "", 128),
+        ("16x128b", 2, "", 64),
+        ("16x256b", 4, "", 32),
+        ("16x32bx2", 1, ", 16", 128),
+    )
+    for count in (1, 8, most)
+    for pack in ("", ".pack::16b")
+]
 
 
 def _each(variants: list[dict[str, Any]], **choices: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -66,8 +87,30 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "redux_sync_bits": _each([{}], op=("and", "or", "xor"), T=_dtypes("int32", "uint32")),
     "redux_sync_f32": _each([{}], op=("min", "max")),
     **{f"shfl_{mode}": [{"clamp": 31}] for mode in ("idx", "up", "down", "bfly")},
-    "tcgen05_commit": _each([{}], cta_group=(1, 2)),
-    "tcgen05_commit_multicast": _each([{}], cta_group=(1, 2)),
+    **{
+        f"tcgen05_{name}": _each([{}], cta_group=(1, 2))
+        for name in (
+            "commit", "commit_multicast", "commit_elected", "commit_multicast_elected", "relinquish_row", "shift_row",
+        )
+    },
+    "tcgen05_alloc_row": [{"cta_group": 1, "columns": 32}, {"cta_group": 2, "columns": 512}],
+    "tcgen05_dealloc_row": [{"cta_group": 1, "columns": 32}, {"cta_group": 2, "columns": 512}],
+    **{
+        f"tcgen05_mma_{place}{form}": variants
+        for place in ("shared", "tensor")
+        for form, variants in (
+            ("", TCGEN05), ("_bytes", TCGEN05_BYTES), ("_divided", TCGEN05_DIVIDED), ("_scaled", TCGEN05_SCALED),
+        )
+    },
+    "tcgen05_copy_row": _each(
+        [{}],
+        cta_group=(1, 2),
+        shape=(".128x256b", ".4x256b", ".128x128b.b8x16.b6x16_p32", ".64x128b.warpx2::02_13", ".64x128b.warpx2::01_23",
+               ".32x128b.warpx4.b8x16.b4x16_p64"),
+    ),
+    "tcgen05_load_row": MOVED_TENSORS,
+    "tcgen05_store_row": [{**v, "shape": v["shape"].replace(".pack", ".unpack")} for v in MOVED_TENSORS],
+    "tcgen05_load_wait_of": [{"E": "float32", "N": 128}],
     "createpolicy": _each([{}], priority=("evict_first", "evict_last", "evict_normal", "evict_unchanged")),
     "cp_async_ca": _each([{}], bytes=(4, 8, 16)),
     "cp_async_ca_fill": _each([{}], bytes=(4, 8, 16)),
@@ -96,7 +139,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "lop3_row": [{"lut": 0xE8}],
     **{
         f"tensor_{name}": _each([{}], rank=(1, 2, 3, 4, 5))
-        for name in ("load", "load_hint", "load_multicast", "load_multicast_hint", "store", "store_hint", "prefetch")
+        for name in (
+            "load", "load_hint", "load_multicast", "load_multicast_hint", "load_pair", "load_pair_hint", "store",
+            "store_hint", "prefetch",
+        )
     },
     "tensor_reduce": _each([{}], rank=(1, 5), op=("add", "min", "max", "inc", "dec", "and", "or", "xor")),
     "tensor_reduce_hint": _each([{}], rank=(2,), op=("add",)),
@@ -137,7 +183,7 @@ def declarations() -> dict[str, ast.FunctionDef]:
 def uses() -> Iterator[Use]:
     for name, node in declarations().items():
         for attrs in VARIANTS.get(name, [{}]):
-            declared = {p.name for p in node.params}
+            declared = {p.name for p in node.params if p.default is None}
             assert declared - {"U"} <= set(attrs) | {"T", "n"}, f"{name}: no values for {declared - set(attrs)}"
             results = () if node.returns is None else _types(node.returns, attrs)
             yield Use(name, attrs, tuple(t for a in node.args for t in _types(a.type, attrs)), results)

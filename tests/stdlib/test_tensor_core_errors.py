@@ -1,0 +1,140 @@
+"""Tensor memory and products of tcgen05 that cannot be: errors at the call, with the numbers that are wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxdsl.diagnostics import CompileError
+from ptxdsl.driver import compile_source
+from ptxdsl.options import Options
+from ptxdsl.source import Source
+
+HEAD = """
+from layout import SharedTile, TensorMapSwizzle
+from tcgen05 import MatrixDescriptor, NarrowFloat, TensorAccumulator, TensorMemory, TensorOperand, TensorScales
+from tcgen05 import mma_arrive, tcgen05_cp, tcgen05_ld, tcgen05_mma, tcgen05_mma_scaled, tcgen05_shift, tcgen05_st
+
+comptime BF16 = DType.bfloat16
+comptime F32 = DType.float32
+comptime E4M3 = DType.float8_e4m3fn
+comptime U8 = DType.uint8
+comptime NONE = TensorMapSwizzle.SWIZZLE_NONE
+
+@kernel(threads=128)
+def k(n: Int32):
+    var memory = external_memory[UInt8, address_space=.SHARED, alignment=1024]()
+    var slot = unsafe_stack_allocation[1, UInt32, address_space=.SHARED]()
+    var tensor = TensorMemory[256](slot)
+    var a = SharedTile[BF16, 128, 64](memory)
+    var b = SharedTile[BF16, 64, 64](memory)
+    var d = TensorAccumulator[F32, 128, 64](tensor.address)
+    var fp8 = SharedTile[E4M3, 128, 128](memory)
+    var fp4 = SharedTile[U8, 128, 128](memory)
+    var square = TensorAccumulator[F32, 128, 128](tensor.address)
+    var scales = TensorScales[U8, 128, 4](tensor.address)
+"""
+
+CASES = {
+    # tensor memory
+    "TensorMemory[1024].allocate(slot)": "the kernel uses 1024 columns of tensor memory, there are 512",
+    "TensorMemory[96].allocate(slot)": "columns are allocated by powers of two from 32 to 512, not 96: allocate 128",
+    "TensorMemory[16].allocate(slot)": "columns are allocated by powers of two from 32 to 512, not 16: allocate 32",
+    "TensorMemory[64, cta_group=3].allocate(slot)": "cta_group is 1 or 2, not 3",
+    "_ = tensor.columns_from[192, 128]()": "columns 192 to 320 are beyond the 256 allocated ones",
+    "_ = d.load[48, 32]()": "columns 48 to 80 are beyond the 64 of a row",
+    "_ = tcgen05_ld[F32, 8, datapaths=16, bits=512](tensor.address)":
+        "the shapes are 32 lanes by 32 bits, and 16 by 32, 64, 128, 256, not 16 by 512",
+    "_ = tcgen05_ld[F32, 256](tensor.address)":
+        "a shape of 1 registers is repeated 1, 2, 4, … times to 128 registers at most, not to 256",
+    "_ = tcgen05_ld[F32, 6](tensor.address)":
+        "a shape of 1 registers is repeated 1, 2, 4, … times to 128 registers at most, not to 6",
+    "_ = tcgen05_ld[F32, 8, datapaths=16, bits=32](tensor.address)":
+        "16 lanes by 32 bits, and these alone, have a split: where the columns of threads 16 to 31 begin",
+    "_ = tcgen05_ld[DType.int8, 8](tensor.address)": "registers hold types of 16 and 32 bits, not DType.int8",
+    "tcgen05_st(tensor.address, Array[SIMD[BF16, 4], 8](fill=0))":
+        "a register has 4 bytes, not the 8 of SIMD[DType.bfloat16, 4]",
+    "_ = d.load[0, 8]()[0]": "this result is still being written: wait for it, and use what the wait returns",
+    "TensorOperand[BF16, 128, 64](tensor.address).store[32](Array[SIMD[BF16, 2], 32](fill=0))":
+        "elements 32 to 96 are beyond the 64 of a row",
+    "tcgen05_cp[datapaths=64, bits=128](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":
+        "tcgen05.cp does not copy 64 lanes by 128 bits",
+    "tcgen05_cp[datapaths=128, bits=256](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":
+        "a copy of 128 lanes by 256 bits takes a tile of 128 rows of 32 bytes, not of 64 rows of 16",
+    "TensorScales[U8, 96, 4](tensor.address).copy(memory)": "factors of a multiple of 128 rows are copied, not of 96",
+    "TensorScales[U8, 128, 6](tensor.address).copy(memory)": "factors are copied by four, not 6",
+    # shapes
+    "tcgen05_mma(TensorAccumulator[F32, 96, 64](0), a, b)": "a product of one block has 64 or 128 rows, not 96",
+    "tcgen05_mma(TensorAccumulator[F32, 128, 260](0), a, b)":
+        "a product of one block has 8, 16, … 256 columns, not 260",
+    "tcgen05_mma(TensorAccumulator[F32, 64, 64, cta_group=2](0), a, b)":
+        "a product of a pair has 128 or 256 rows, not 64",
+    "tcgen05_mma(TensorAccumulator[F32, 256, 72, cta_group=2](0), a, b)":
+        "a product of a pair has a multiple of 16 columns up to 256, not 72",
+    "tcgen05_mma(TensorAccumulator[DType.int32, 128, 40](0), SharedTile[DType.int8, 128, 128](memory), fp4)":
+        "a product of bytes has 8, 16, 24, 32 or a multiple of 16 columns, not 40",
+    "tcgen05_mma(d, b, b)": "A has 64 rows, the result 128",
+    "tcgen05_mma(d, a, a)": "B has 128 columns, the result 64",
+    "tcgen05_mma(TensorAccumulator[F32, 256, 64, cta_group=2](0), a, b)": "B has 64 columns, the result 32",
+    "tcgen05_mma(d, a, SharedTile[BF16, 64, 128](memory))": "A has a K of 64, B one of 128",
+    "tcgen05_mma(d, SharedTile[BF16, 128, 8, swizzle=NONE](memory), SharedTile[BF16, 64, 8, swizzle=NONE](memory))":
+        "K is a multiple of 16 for DType.bfloat16, not 8",
+    "tcgen05_mma(d, TensorOperand[BF16, 64, 64](0), b)": "A has 64 rows, the result 128",
+    # types
+    "tcgen05_mma(d, a, SharedTile[DType.float16, 64, 64](memory))":
+        "tcgen05 does not multiply DType.bfloat16 by DType.float16",
+    "tcgen05_mma(TensorAccumulator[DType.float16, 128, 64](0), a, b)":
+        "products of DType.bfloat16 are accumulated in float32, not DType.float16",
+    "tcgen05_mma(d, SharedTile[DType.int8, 128, 128](memory), SharedTile[DType.int8, 64, 128](memory))":
+        "products of DType.int8 are accumulated in int32, not DType.float32",
+    "tcgen05_mma[a_narrow=NarrowFloat.E2M1](square, fp8, fp8)":
+        "A of e2m1 is a tile of uint8, not of DType.float8_e4m3fn",
+    "tcgen05_mma[saturate=True](d, a, b)": "only sums of integers saturate",
+    "tcgen05_mma[scale_d=4](square, fp8, fp8)":
+        "D is divided by 2 to the 0 to 15 in products of 16-bit types and of float32, not to the 4 in one of "
+        "kind f8f6f4",
+    "tcgen05_mma_scaled(square, fp8, fp4, scales, scales)":
+        "tcgen05 does not multiply DType.float8_e4m3fn by DType.uint8 with scale factors",
+    "tcgen05_mma_scaled(square, fp4, fp4, scales, scales)": "a factor is for 16 or 32 elements of e2m1, not for 64",
+    "tcgen05_mma_scaled(square, fp8, fp8, TensorScales[U8, 128, 8](0), TensorScales[U8, 128, 8](0))":
+        "a factor is for 32 elements of DType.float8_e4m3fn, not for 16",
+    "tcgen05_mma_scaled(square, fp8, fp8, TensorScales[E4M3, 128, 4](0), TensorScales[E4M3, 128, 4](0))":
+        "factors for DType.float8_e4m3fn are uint8 (ue8m0), not DType.float8_e4m3fn",
+    "tcgen05_mma_scaled(square, fp8, fp8, scales, TensorScales[U8, 256, 4](0))":
+        "factors of A are of 128 rows and of B of 256, the product has 128 and 128",
+    # layouts
+    "tcgen05_mma(d, SharedTile[BF16, 128, 64, swizzle=NONE](memory), b)":
+        "A without a swizzle lies in boxes of 16 bytes, not 128: give the tile box_cols=8 or a swizzle",
+    "tcgen05_mma(d, SharedTile[BF16, 128, 32](memory), SharedTile[BF16, 64, 32](memory))":
+        "A swizzled by 128 bytes has rows of as many, not 64",
+    "tcgen05_mma(d, MatrixDescriptor[SharedTile[F32, 32, 128], True](0), SharedTile[F32, 64, 32](memory))":
+        "A of DType.float32 is K-major; only types of 8 and 16 bits can be MN-major",
+    "_ = MatrixDescriptor[SharedTile[BF16, 2048, 128]].of(SharedTile[BF16, 2048, 128](memory))":
+        "boxes 262144 bytes apart do not fit a matrix descriptor, which has 14 bits for units of 16",
+    "mma_arrive[4](memory.bitcast[SharedMemBarrier]())": "cta_group is 1 or 2, not 4",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", CASES, ids=str)
+def test_what_is_said(line):
+    with pytest.raises(CompileError) as caught:
+        compile_source(Source("wrong.pdsl", f"{HEAD}    {line}\n"), options=Options(arch="sm_100a"))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.message) == ("E0407", CASES[line])
+    assert said.span.text in line
+
+
+FEATURES = {
+    "sm_103a": ("tcgen05_mma(TensorAccumulator[DType.int32, 128, 128](0), fp4, fp4)", "products of bytes"),
+    "sm_110a": ("tcgen05_mma[scale_d=1](d, a, b)", "products that divide D"),
+    "sm_100f": ("tcgen05_shift(tensor.address)", "shifts of tensor memory"),
+    "sm_90a": ("tcgen05_mma(d, a, b)", "fifth-generation tensor cores"),
+}
+
+
+@pytest.mark.parametrize("arch", FEATURES)
+def test_what_a_target_lacks(arch):
+    line, what = FEATURES[arch]
+    with pytest.raises(CompileError) as caught:
+        compile_source(Source("wrong.pdsl", f"{HEAD}    {line}\n"), options=Options(arch=arch))
+    assert caught.value.diagnostics[0].code == "E0701"
+    assert what in caught.value.diagnostics[0].message
