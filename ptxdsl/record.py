@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "field", "field_names", "replace"]
 
-_MISSING: Any = object()
+
+class _Missing:
+    def __repr__(self) -> str:  # as `help` shows a default that is made
+        return "…"
+
+
+_MISSING: Any = _Missing()
 
 
 class _Field:
