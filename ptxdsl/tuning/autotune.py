@@ -128,6 +128,7 @@ class _Run:
         try:
             self._compile(left, executor, show)
             # all is compiled before anything is measured: nothing else runs meanwhile
+            self.place.settle()
             for name, each in left.items():
                 if name not in self.trials:
                     self._finish(name, self._measured(name, each))

@@ -12,9 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
+
+
+_PATIENCE = 1.0  # seconds for an idle process to end
 
 
 class WorkerEndedError(Exception):
@@ -46,8 +50,11 @@ class LocalProcesses(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         # those that still compile when the caller is interrupted are ended
         self._threads.shutdown(wait=False, cancel_futures=True)
+        deadline = time.monotonic() + _PATIENCE
         for worker in self._workers:
-            worker.end()
+            worker.hang_up()
+        for worker in self._workers:
+            worker.end(max(0.0, deadline - time.monotonic()))
         self._threads.shutdown(wait=wait)
 
 
@@ -68,7 +75,7 @@ class _Worker:
             self._process.stdin.flush()
             fine, value = pickle.load(self._process.stdout)
         except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-            self.end()
+            self.end(_PATIENCE)
             code = self._process.returncode
             end = f"was ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
             raise WorkerEndedError(f"the process that compiled it {end}") from None
@@ -76,15 +83,19 @@ class _Worker:
             raise value
         return value
 
-    def end(self) -> None:
-        """Of an idle process; one that works is ended all the same."""
+    def hang_up(self) -> None:
+        """No more calls: an idle process ends."""
         try:
             if self._process.stdin is not None:
                 self._process.stdin.close()
         except OSError:
             pass
+
+    def end(self, patience: float) -> None:
+        """Ends the process, if it has not ended so many seconds later."""
+        self.hang_up()
         try:
-            self._process.wait(timeout=1)
+            self._process.wait(patience)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

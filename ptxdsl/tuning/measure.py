@@ -39,13 +39,19 @@ class OnDevice:
         self._flushed = 2 * driver.l2_bytes(device.ordinal) if flush_l2 else 0
         self._room = 0
 
+    def settle(self) -> None:
+        """What was launched before is over: its faults are no configuration's. Raises LaunchError E0912."""
+        try:
+            self._driver.synchronise()
+        except DriverError as failure:
+            raise launch_error("E0912", f"what was launched before has failed: {failure.words}") from None
+
     def times(self, candidate: Candidate, arguments: Sequence[Any], check: Check) -> list[float]:
         """Microseconds of each launch but the first, which is checked. Raises LaunchError, DeviceError, CompileError,
         and as ``check`` does."""
         kernel = candidate.kernel.load(arguments)
         plan = kernel.plan(candidate.shape(kernel.signature.threads))
         stream, packed = kernel.pack(self._stream, arguments)
-        self._wait(plan, stream, 1, "what was launched before")
         kernel.submit(plan, stream, packed)
         self._wait(plan, stream, 1)
         check(arguments)
@@ -73,8 +79,8 @@ class OnDevice:
             for mark in marks:
                 driver.forget(mark)
 
-    def _wait(self, plan: Plan, stream: int, runs: int, what: str | None = None) -> None:
-        wait(plan, stream, runs * self._timeout, what)
+    def _wait(self, plan: Plan, stream: int, runs: int) -> None:
+        wait(plan, stream, runs * self._timeout)
 
     def close(self) -> None:
         if self._room:
@@ -89,6 +95,9 @@ class InSimulator:
 
     def __init__(self, arch: str) -> None:
         self.arch = arch
+
+    def settle(self) -> None:
+        pass
 
     def times(self, candidate: Candidate, arguments: Sequence[Any], check: Check) -> list[float]:
         """Cycles of the simulator's cost model. Raises as ``OnDevice.times`` does."""

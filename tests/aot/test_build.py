@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 
@@ -141,6 +142,24 @@ def test_several_kernels_are_called_as_their_file(file, tmp_path, c_compiler):
     header = (tmp_path / "2_x.h").read_text()
     assert "k2_x_a_launch(" in header and "k2_x_b_launch(" in header and "k2_x_load(" in header
     c_compiler("gcc", "-std=c99", "-c", tmp_path / "2_x.c", "-o", tmp_path / "x.o")
+
+
+def test_headers_go_together(file, tmp_path, c_compiler):
+    for kernel in ("words", "scale"):
+        ptxdsl.build(file, tmp_path, kernel=kernel, constants={"factor": 2} if kernel == "scale" else {})
+    (tmp_path / "both.cpp").write_text(
+        '#include "words.h"\n#include "scale_2.h"\n'
+        "CUresult f(const scale_2_module &m, const ptxdsl_shape &s) { return scale_2_launch(&m, &s, 0, 1, nullptr); }\n"
+    )
+    c_compiler("g++", "-std=c++17", "-c", tmp_path / "both.cpp", "-o", tmp_path / "both.o")
+
+
+def test_standard_input(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(b"@kernel\ndef a():\n    pass\n\n@kernel\ndef b():\n    pass"))
+    )
+    assert run("build", "-", "-o", tmp_path, "--format", "ptx") == 0
+    assert capsys.readouterr().out == f"{tmp_path}/stdin.ptx\n"
 
 
 def test_what_was_there_is_replaced(file, tmp_path):

@@ -79,6 +79,13 @@ def test_a_hang_ends_the_run_and_the_next_goes_on(tune, fake, tmp_path):
     assert tuned.best.configuration == {"width": 2}
 
 
+def test_a_fault_of_what_was_launched_before_is_no_row(tune, fake, tmp_path):
+    fake.fails = 700
+    with pytest.raises(ptxdsl.LaunchError, match="what was launched before has failed"):
+        tune(results=tmp_path / "results.jsonl")
+    assert not (tmp_path / "results.jsonl").exists()
+
+
 def test_results_are_of_a_device_and_of_arguments(tune, fake, tmp_path):
     path = tmp_path / "results.jsonl"
     tune(results=path, repetitions=1)

@@ -94,7 +94,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
     *device = (int)((size_t)current - 0xC0);
     return CUDA_SUCCESS;
 }
-CUresult cuCtxSynchronize(void) { return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT; }
+CUresult cuCtxSynchronize(void) { return !current ? CUDA_ERROR_INVALID_CONTEXT : (CUresult)fake.fails; }
 
 /* A library is its text; its only kernel is one byte further on. */
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values,
