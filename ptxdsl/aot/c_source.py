@@ -116,8 +116,7 @@ static const image images[] = {{
 static const rules kernels[] = {{
 {rules}}};
 
-{self._load()}
-{"".join(self._launch(kernel) for kernel in self._kernels)}"""
+{self._load()}{"".join(self._launch(kernel) for kernel in self._kernels)}"""
 
     def _banner(self) -> str:
         return f"/* Kernels of {self._origin}, written by ptxdsl {__version__}: change them there. */\n"

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
-
 _PATIENCE = 1.0  # seconds for an idle process to end
 
 
