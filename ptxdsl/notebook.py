@@ -130,7 +130,10 @@ def _arch() -> str:
 
 
 def _checked(source: Source, options: Options) -> Sequence[Diagnostic]:
-    """What the command ``check`` finds in a text: of the protocols, and warnings. Raises CompileError for errors."""
+    """What the command ``check`` finds in a text: of the protocols, and warnings; not what it could not look at.
+
+    Raises CompileError for errors.
+    """
     from ptxdsl import driver
     from ptxdsl.check.report import suppressed
 
@@ -138,7 +141,8 @@ def _checked(source: Source, options: Options) -> Sequence[Diagnostic]:
     if any(d.severity == "error" for d in found):
         raise CompileError(found)
     verdicts = driver.prove(driver.Job(source, options=options))
-    return [*found, *suppressed(d for verdict in verdicts for d in verdict.diagnostics)]
+    found = (*found, *suppressed(d for verdict in verdicts for d in verdict.diagnostics))
+    return [d for d in found if d.severity != "note"]
 
 
 # ------------------------------------------------------------------------------------------------ what a notebook shows

@@ -41,6 +41,13 @@ def test_without_a_name_its_kernels_have_their_own(run, ipython):
     assert isinstance(ipython.user_ns["fill"], ptxdsl.Kernel) and "helper" not in ipython.user_ns
 
 
+def test_parameters_of_a_kernel_are_given_later(run, ipython):
+    assert run("%%pdsl m\n@kernel\ndef fill[n: Int](p: Pointer[Int32, MutAnyOrigin]):\n    p[] = Int32(n)\n") == ""
+    out = np.zeros(1, np.int32)
+    ipython.user_ns["m"].fill.specialize(n=3)[1, 1](out, target="sim")
+    assert out[0] == 3
+
+
 def test_a_cell_that_is_run_again_takes_its_place(run, ipython):
     run(f"%%pdsl filling\n{FILL}")
     first = ipython.user_ns["filling"]
