@@ -159,20 +159,16 @@ CUresult {name}_unload({self._module} *module, ptxdsl_error *error)
         leaves = [leaf for p in kernel.parameters for leaf in p.leaves]
         checks, places = [], []
         for number, leaf in enumerate(leaves):
-            said = f"argument '{leaf.path}' of kernel '{kernel.signature.name}'"
-            place = f"&{leaf.c}"
+            place, wrong = f"&{leaf.c}", None
             if isinstance(leaf.param, TensorMapParam):
                 place = f"(void *){leaf.c}"
-                checks.append(
-                    f"    if ({leaf.c} == NULL || (uintptr_t){leaf.c} % 64 != 0)\n"
-                    f'        return fail(error, CUDA_ERROR_INVALID_VALUE, "%s is NULL, or no multiple of 64",\n'
-                    f'                    "{said}");\n'
-                )
+                wrong = f"{leaf.c} == NULL || (uintptr_t){leaf.c} % 64 != 0", "NULL, or no multiple of 64"
             elif isinstance(leaf.param, PointerParam) and leaf.param.align > 1:
+                wrong = f"{leaf.c} % {leaf.param.align} != 0", f"no multiple of {leaf.param.align}"
+            if wrong is not None:
+                words = f"argument '{leaf.path}' of kernel '{kernel.signature.name}' is {wrong[1]}"
                 checks.append(
-                    f"    if ({leaf.c} % {leaf.param.align} != 0)\n"
-                    f'        return fail(error, CUDA_ERROR_INVALID_VALUE, "%s is no multiple of {leaf.param.align}",\n'
-                    f'                    "{said}");\n'
+                    f'    if ({wrong[0]})\n        return fail(error, CUDA_ERROR_INVALID_VALUE, "{words}");\n'
                 )
             places.append(f"    arguments[{number}] = {place};\n")
         unused = "".join(f"    (void){p.declaration.split()[-1]};\n" for p in kernel.parameters if not p.leaves)
