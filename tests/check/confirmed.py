@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traced import Watched, file_kernel, kinds
 
 from ptxdsl import driver
-from ptxdsl.check.explore import Bounds
+from ptxdsl.check.explore import Bounds, Exploration, explore
 from ptxdsl.check.report import FAULT, UNPROVED, verdicts
+from ptxdsl.check.trace import Found
 from ptxdsl.options import Options
+from ptxdsl.sim.launch import Report
 from ptxdsl.source import Source
+
+if TYPE_CHECKING:
+    from corpus import Entry
 
 STAGES, TRIPS = 3, 6
 BOUNDS = Bounds(runs=300, turns=20_000, seconds=20)
@@ -67,7 +72,7 @@ class Confirmation:
 
 
 def confirm(path: Path, bounds: Bounds = BOUNDS) -> Iterator[Confirmation]:
-    """One of each choice of the constants that is small enough."""
+    """One of each choice of the constants that is small enough. For kernels with the header of tests/sim/faults."""
     made = file_kernel(path)
     for constants in made.variants():
         if any(isinstance(value, int) and value > STAGES for value in constants.values()):
@@ -80,6 +85,40 @@ def confirm(path: Path, bounds: Bounds = BOUNDS) -> Iterator[Confirmation]:
             if found.verdict == FAULT and found.bad:
                 break
         yield found
+
+
+def confirm_entry(entry: Entry, text: str | None = None, bounds: Bounds = BOUNDS) -> Iterator[Confirmation]:
+    """The same of an entry of the corpus, or of a mutant's text in its place."""
+    for constants in entry.choices():
+        if any(isinstance(value, int) and value > STAGES for value in constants.values()):
+            continue
+        verdict = entry.proof(constants, text)
+        name = "-".join([entry.name, *(f"{key}{value}" for key, value in constants.items())])
+        found = Confirmation(name, verdict.verdict, verdict.kinds)
+        scalars = [argument.name for argument in entry.arguments if argument.size is None]
+        most = TRIPS if verdict.verdict != FAULT else 2 * TRIPS  # several blocks may share them
+        cases = [case for case in entry.cases(constants) if all(case[scalar] <= most for scalar in scalars)]
+        for names in cases or [entry.small()]:
+            found.seen.append(_explored_entry(entry, names, text, bounds))
+            if found.verdict == FAULT and found.bad:
+                break
+        yield found
+
+
+def _explored_entry(entry: Entry, names: dict[str, Any], text: str | None, bounds: Bounds) -> Seen:
+    races, report, right = entry.trace(names, text)
+    bad = _bad(races, report)
+    if report.finished and not right:
+        bad.append("another result than the header's")
+    found = explore(
+        entry.compiled(names, text),
+        entry.bound(names).host(),
+        grid=entry.grid,
+        block=entry.block,
+        smem=entry.smem,
+        bounds=bounds,
+    )
+    return _seen(names, bad, found)
 
 
 def _proved(made: Watched, constants: dict[str, Any]) -> Confirmation | None:
@@ -113,12 +152,16 @@ def _small(made: Watched, constants: dict[str, Any]) -> Iterator[dict[str, Any]]
 
 
 def _explored(made: Watched, names: dict[str, Any], bounds: Bounds) -> Seen:
-    bad = []
     report, _ = made.run(names, "round-robin")
-    bad += [f"race: {kind}" for kind in kinds(made.found)]
+    return _seen(names, _bad(made.found, report), made.explore(names, bounds))
+
+
+def _bad(races: Found, report: Report) -> list[str]:
     warnings = [d for d in report.diagnostics if report.finished and d.severity == "warning"]
-    bad += [f"warning {d.code}" for d in warnings]
-    found = made.explore(names, bounds)
+    return [*(f"race: {kind}" for kind in kinds(races)), *(f"warning {d.code}" for d in warnings)]
+
+
+def _seen(names: dict[str, Any], bad: list[str], found: Exploration) -> Seen:
     if not found.agrees:
         bad += [line for line in found.text().splitlines()[:-1] if not line.startswith("finished with results 0 ")]
     return Seen(names, tuple(dict.fromkeys(bad)), found.complete, found.runs)
