@@ -97,6 +97,15 @@ def test_a_library_that_refuses_is_quoted():
         view(Refuses())
 
 
+def test_a_capsule_that_is_none():
+    class Strange(Exporter):
+        def __dlpack__(self, **keywords):
+            return 5
+
+    with pytest.raises(TypeError, match="its __dlpack__ gives no DLPack capsule"):
+        view(Strange())
+
+
 def test_the_capsule_goes_back_and_the_library_is_told_the_stream():
     gc.collect()
     DESTROYED.clear()

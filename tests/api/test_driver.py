@@ -175,6 +175,25 @@ def test_buffers(fake):
     assert ptxdsl.to_device(array("H", [0x3F80]), "bfloat16").dtype == "bfloat16"
 
 
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", "a kernel failed on the device: a kernel read or wrote memory outside"),
+        ("CUDA_ERROR_INVALID_VALUE", "the device cannot do this: the driver refused a value"),
+    ],
+)
+def test_an_array_that_cannot_be_read(fake, monkeypatch, result, words):
+    array = ptxdsl.to_device(np.zeros(4, np.int32))
+
+    def fails(self, *given):
+        raise DriverError("cuMemcpyDtoH", result)
+
+    monkeypatch.setattr(CudaDriver, "copy_out", fails)
+    with pytest.raises(ptxdsl.LaunchError, match=words) as caught:
+        array.to_host()
+    assert caught.value.diagnostics[0].code == "E0912"
+
+
 def test_a_launch_of_buffers_does_without_numpy(built, tmp_path):
     code = f"""
 import sys, array, ptxdsl

@@ -77,6 +77,11 @@ def test_what_is_no_text_and_no_path():
             call(3)
 
 
+def test_a_kernel_is_named_by_a_text(module):
+    with pytest.raises(TypeError, match="a kernel's name is a str, not int"):
+        module[0]
+
+
 def test_specialising_twice_gives_one_kernel(module):
     assert module.scale.specialize(factor=3) is module.scale.specialize(factor="3")
     assert module.scale.specialize(factor=3) is not module.scale

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import ptxdsl
+from ptxdsl.cuda import driver
+from ptxdsl.cuda.errors import launch_error
+from ptxdsl.simulated import runs_in_simulator
 
 TEXT = """
 @kernel(threads=64)
@@ -55,6 +58,36 @@ def test_a_launch_of_host_arrays_is_simulated_where_asked(module):
     x = np.ones(64, np.float32)
     module.double[1, 64](x, 64, target="sim")
     assert (x == 2).all()
+
+
+STRUCTS = """
+struct Row:
+    var x: Pointer[Float32, MutAnyOrigin]
+    var n: Int32
+
+
+@kernel
+def double(row: Row):
+    if Int32(thread_idx.x) < row.n:
+        row.x[unsafe_offset=thread_idx.x] *= 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [(TEXT, lambda x: (x, 64)), (STRUCTS, lambda x: ((x, 64),)), (STRUCTS, lambda x: ({"x": x, "n": 64},))],
+)
+def test_without_a_gpu_arrays_of_the_host_are_simulated(monkeypatch, text, given):
+    """On a machine that has one they are refused: a launch does not go elsewhere than it seems to."""
+
+    def none():
+        raise launch_error("E0902", "no driver")
+
+    x = np.ones(64, np.float32)
+    monkeypatch.setattr(driver, "current_driver", none)
+    ptxdsl.loads(text).double[1, 64](*given(x))
+    assert (x == 2).all()
+    assert not runs_in_simulator(None, given(x), has_driver=True)
 
 
 def test_a_deadlock_is_a_device_error_with_the_line(module):
