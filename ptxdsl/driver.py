@@ -113,11 +113,12 @@ def _tir(job: Job, module: ast.Module) -> tir.Module:
 
 
 def _warn(job: Job, module: tir.Module) -> None:
-    """Tells faults of the kernels' protocols as ``--check`` says."""
+    """Tells faults of the kernels' protocols as ``--check`` says: those that are quickly found, or all where they are
+    errors."""
     from ptxdsl.check.report import as_warnings, verdicts
 
-    found = as_warnings(verdicts(module))
     fatal = job.options.check == "error"
+    found = as_warnings(verdicts(module, quick=not fatal))
     for diagnostic in found:
         job.sink.add(replace(diagnostic, severity="error") if fatal else diagnostic)
     job.sink.raise_errors()

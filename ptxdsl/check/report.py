@@ -26,6 +26,10 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 NOT_PROVABLE = "W1290"
 NO_REASON = "W1291"
 
+# What a compilation looks at: about 10 ms on a slow machine.
+_QUICK_NODES = 100
+_QUICK_STEPS = 500
+
 _QUOTED = re.compile("`(.*?)`")
 
 
@@ -66,14 +70,17 @@ class Verdict:
         }
 
 
-def verdicts(module: tir.Module, block: Shape | None = None, cluster: Shape | None = None) -> list[Verdict]:
+def verdicts(
+    module: tir.Module, block: Shape | None = None, cluster: Shape | None = None, *, quick: bool = False
+) -> list[Verdict]:
     """The verdicts of a module's kernels, before rings are unrolled; kernels without any protocol have none.
 
-    block, cluster: shapes for kernels that do not say theirs.
+    block, cluster: shapes for kernels that do not say theirs. quick: to give up where a proof takes more than the few
+    milliseconds that a compilation has for it.
     """
     from ptxdsl.protocol.from_tir import kernel_model
 
-    found = [_safely(kernel, kernel_model, block, cluster) for kernel in module.kernels]
+    found = [_safely(kernel, kernel_model, block, cluster, quick) for kernel in module.kernels]
     return [verdict for verdict in found if verdict is not None]
 
 
@@ -116,11 +123,11 @@ def unchecked(problem: Diagnostic) -> Verdict:
 
 
 def _safely(
-    kernel: Any, model_of: Callable[[Any], Kernel], block: Shape | None, cluster: Shape | None
+    kernel: Any, model_of: Callable[[Any], Kernel], block: Shape | None, cluster: Shape | None, quick: bool = False
 ) -> Verdict | None:
     """The checker's own failure must not keep a kernel from being compiled; nothing is proved then."""
     try:
-        return checked(model_of(kernel), block, cluster)
+        return checked(model_of(kernel), block, cluster, quick=quick)
     except Exception as defect:
         if os.environ.get("PTXDSL_DEBUG") == "1":
             raise
@@ -128,10 +135,16 @@ def _safely(
         return Verdict(kernel.name, UNPROVED, block or (0, 0, 0), True, (_reason(kernel.span, why),))
 
 
-def checked(kernel: Kernel, block: Shape | None = None, cluster: Shape | None = None) -> Verdict | None:
+def checked(
+    kernel: Kernel, block: Shape | None = None, cluster: Shape | None = None, *, quick: bool = False
+) -> Verdict | None:
     """The verdict on one kernel; None where there is nothing to prove. block, cluster: if the kernel does not say."""
-    if not any(isinstance(node, (Op, Unmodelled)) for node in walk(kernel.program)):
+    nodes = list(walk(kernel.program))
+    if not any(isinstance(node, (Op, Unmodelled)) for node in nodes):
         return None
+    if quick and len(nodes) > _QUICK_NODES:
+        reason = _reason(kernel.span, "the kernel is too large for a compilation to look at: `ptxdsl check` does")
+        return Verdict(kernel.name, UNPROVED, kernel.threads or (0, 0, 0), kernel.threads is None, (reason,))
     from ptxdsl.check.blocks import shapes
 
     if kernel.cluster is None:
@@ -139,7 +152,7 @@ def checked(kernel: Kernel, block: Shape | None = None, cluster: Shape | None = 
     candidates, assumed = ([block], False) if block is not None and kernel.threads is None else shapes(kernel)
     tried: list[Verdict] = []
     for shape in candidates:
-        verdict = _proved(kernel, shape, assumed)
+        verdict = _proved(kernel, shape, assumed, quick)
         if verdict.verdict == PROVED or not assumed:
             if tried and tried[0].verdict == FAULT:
                 return _depends(kernel, verdict, tried[0])
@@ -155,10 +168,10 @@ def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
     return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,), (), kernel.cluster, proved.assumptions)
 
 
-def _proved(kernel: Kernel, shape: Shape, assumed: bool) -> Verdict:
-    from ptxdsl.check.proof import prove
+def _proved(kernel: Kernel, shape: Shape, assumed: bool, quick: bool) -> Verdict:
+    from ptxdsl.check.proof import MAX_STEPS, prove
 
-    return _verdict(kernel, shape, assumed, prove(kernel, shape))
+    return _verdict(kernel, shape, assumed, prove(kernel, shape, max_steps=_QUICK_STEPS if quick else MAX_STEPS))
 
 
 def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: Proof) -> Verdict:

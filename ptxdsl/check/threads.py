@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import repeat
 
 from ptxdsl.protocol.model import Expr, compute
@@ -143,14 +144,10 @@ def _level(row: Row) -> Row:
     return first if row.count(first) == len(row) else row
 
 
-def members(mask: Mask) -> list[int]:
+@lru_cache(4096)
+def members(mask: Mask) -> tuple[int, ...]:
     """The numbers of the threads in a mask, ascending."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
+    return tuple([number for number, digit in enumerate(reversed(bin(mask)[2:])) if digit == "1"])
 
 
 def warps(mask: Mask) -> list[int]:
