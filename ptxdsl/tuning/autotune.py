@@ -41,9 +41,10 @@ class Tuned:
     warnings: tuple[Diagnostic, ...] = ()
 
     def launch(self, *arguments: Any, stream: Any = None) -> None:
-        """Launches the kernel in its best configuration. Raises as a launch does."""
+        """Launches the kernel in its best configuration, where it was measured. Raises as a launch does."""
         rest = {name: value for name, value in self.shape.items() if name not in ("grid", "block")}
-        self.kernel[self.shape["grid"], self.shape["block"]](*arguments, stream=stream, **rest)
+        target = "sim" if self.best.unit == InSimulator.unit else None
+        self.kernel[self.shape["grid"], self.shape["block"]](*arguments, stream=stream, target=target, **rest)
 
     def __str__(self) -> str:
         """A table, the quickest first; then what did not run, and why."""
