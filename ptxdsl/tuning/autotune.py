@@ -49,7 +49,12 @@ class Tuned:
     def __str__(self) -> str:
         """A table, the quickest first; then what did not run, and why."""
         rows = sorted(self.trials, key=lambda trial: float("inf") if trial.time is None else trial.time)
-        return "\n".join([*(_line(trial) for trial in rows), *(d.render() for d in self.warnings)])
+        heads = [trial.code or _time(trial) for trial in rows]
+        width = max(map(len, heads))
+        said = [f": {trial.message}" if trial.message else "" for trial in rows]
+        table = zip(heads, rows, said, strict=True)
+        lines = [f"{head:>{width}}  {_shown(trial.configuration)}{words}" for head, trial, words in table]
+        return "\n".join([*lines, *(d.render() for d in self.warnings)])
 
 
 def autotune(
@@ -215,15 +220,6 @@ def _none_runs(kernel: Kernel, trials: Sequence[Trial]) -> LaunchError:
 def _time(trial: Trial) -> str:
     assert trial.time is not None
     return f"{trial.time:.0f} cycles" if trial.unit == "cycles" else f"{trial.time:.2f} µs"
-
-
-def _line(trial: Trial) -> str:
-    result = f"{trial.code} {trial.message}" if trial.time is None else _time(trial)
-    return (
-        f"{result}  {_shown(trial.configuration)}"
-        if trial.time is not None
-        else f"{_shown(trial.configuration)}: {result}"
-    )
 
 
 def _shown(configuration: Configuration) -> str:

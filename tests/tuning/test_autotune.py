@@ -58,7 +58,10 @@ def test_the_quickest_is_found(kernel):
         assert (trial.time, trial.unit, trial.runs) == (report.statistics.cycles, "cycles", 1)
     assert tuned.best is tuned.trials[1] and tuned.best.time == min(t.time for t in tuned.trials)
     assert tuned.kernel is kernel.specialize(width=1) and tuned.shape["grid"] == 4
-    assert str(tuned).splitlines()[0] == f"{tuned.best.time:.0f} cycles  width=1, block=64"
+    times = sorted(t.time for t in tuned.trials)
+    assert [line.split("  ") for line in str(tuned).splitlines()] == [
+        [f"{time:.0f} cycles", f"width={width}, block=64"] for time, width in zip(times, (1, 2, 4), strict=True)
+    ]
     res = np.zeros(N, np.float32)
     tuned.launch(res, N)
     numbers(res, N)
@@ -71,8 +74,8 @@ def test_what_is_wrong_with_a_configuration_is_in_its_row(kernel):
     assert tuned.trials[1].message == "the result is wrong: 200 elements are wrong"
     assert "wrong is 2" in tuned.trials[2].message
     assert str(tuned).splitlines()[1:3] == [
-        "wrong=1: E0941 the result is wrong: 200 elements are wrong",
-        f"wrong=2: E0407 {tuned.trials[2].message}",
+        "    E0941  wrong=1: the result is wrong: 200 elements are wrong",
+        f"    E0407  wrong=2: {tuned.trials[2].message}",
     ]
 
 
