@@ -33,6 +33,7 @@ _COLLECT_AFTER = 500_000
 # The version of the form of ``--json``'s output.
 JSON_SCHEMA = 1
 JSON_SCHEMA_OF_CHECK = 2  # with verdicts
+JSON_SCHEMA_OF_RUN = 2  # with how it ended, and races
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -198,7 +199,7 @@ def _run(arguments: Arguments) -> int:
     name, data = _input(arguments.file)
     ran = run(arguments, source_of(data, name), _constants(arguments.constants))
     _write("".join(f"{line}\n" for line in ran.lines))
-    found = _report(ran.diagnostics, arguments.json)
+    found = _report(ran.diagnostics, arguments.json, run={"good": ran.good, **ran.told})
     return found if ran.good else FOUND
 
 
@@ -340,7 +341,10 @@ def _write(text: str | bytes) -> None:
 
 
 def _report(
-    diagnostics: Sequence[Diagnostic], as_json: bool, verdicts: Sequence[Mapping[str, Any]] | None = None
+    diagnostics: Sequence[Diagnostic],
+    as_json: bool,
+    verdicts: Sequence[Mapping[str, Any]] | None = None,
+    run: Mapping[str, Any] | None = None,
 ) -> int:
     """Prints diagnostics to standard error; FOUND if there is an error among them."""
     if as_json:
@@ -349,6 +353,8 @@ def _report(
         document: dict[str, Any] = {"schema": JSON_SCHEMA, "diagnostics": [_as_json(d) for d in diagnostics]}
         if verdicts is not None:
             document |= {"schema": JSON_SCHEMA_OF_CHECK, "verdicts": verdicts}
+        if run is not None:
+            document |= {"schema": JSON_SCHEMA_OF_RUN, "run": run}
         print(json.dumps(document), file=sys.stderr)
     elif diagnostics:
         color = _wants_color(sys.stderr)

@@ -37,11 +37,12 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A wait that a strand has passed: on what, which phase of it, where; time: the strand's after it. again: the same
-    phase had let it pass before. stage: of a RolePipeline, if the mbarrier is one of such."""
+    """A wait that a strand has passed: on what (place: with its role), which phase of it, where; time: the strand's
+    after it. again: the same phase had let it pass before. stage: of a RolePipeline, if the mbarrier is one of such."""
 
     time: int
     name: str
+    place: str
     phase: int
     instruction: Instruction
     again: bool

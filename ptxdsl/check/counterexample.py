@@ -65,6 +65,7 @@ def find(
     subject: Subject,
     fault: Fault,
     block: Dim3,
+    cluster: Dim3 | None = None,
     given: Mapping[str, str] | None = None,
     constants: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
@@ -74,7 +75,11 @@ def find(
     given: ``--arg`` specifications, of tensor maps above all: these cannot be made up. Raises CompileError for those
     that do not fit.
     """
-    return _Search(subject, fault, block, dict(given or {}), dict(constants or {}), monotonic() + seconds).found()
+    signature = subject.signature
+    cluster = signature.cluster or cluster
+    smem = _MOST_SHARED if signature.dynamic_shared else 0
+    shape = Shape(cluster or (1, 1, 1), signature.threads or block, cluster, smem)
+    return _Search(subject, fault, shape, dict(given or {}), dict(constants or {}), monotonic() + seconds).found()
 
 
 class _Search:
@@ -82,17 +87,14 @@ class _Search:
         self,
         subject: Subject,
         fault: Fault,
-        block: Dim3,
+        shape: Shape,
         given: dict[str, str],
         constants: dict[str, str],
         deadline: float,
     ) -> None:
         self.subject, self.fault, self.given, self.constants = subject, fault, given, constants
-        self.deadline = deadline
-        signature = subject.signature
+        self.shape, self.deadline = shape, deadline
         self.lines = fault.lines()
-        smem = _MOST_SHARED if signature.dynamic_shared else 0
-        self.shape = Shape(signature.cluster or (1, 1, 1), signature.threads or block, signature.cluster, smem)
         self.race: Witness | None = None
 
     def found(self) -> Witness | None:

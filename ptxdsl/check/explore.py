@@ -77,6 +77,11 @@ class Exploration:
         """Whether all runs seen finish with the same results."""
         return len(self.outcomes) == 1 and self.outcomes[0].status == "finished"
 
+    def as_json(self) -> dict[str, Any]:
+        """The stable form (``--json``)."""
+        kept = [{"status": o.status, "results": o.results, "runs": o.times} for o in self.outcomes]
+        return {"complete": self.complete, "why": self.why, "runs": self.runs, "outcomes": kept}
+
     def text(self) -> str:
         """A line for each outcome."""
         lines = []

@@ -42,14 +42,30 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """What a watched run has shown. incomplete: why there may be more in the same run, in sentences."""
+    """What a watched run has shown. incomplete: why there may be more in the same run, in sentences. remarks: warnings
+    of comments that allow a race and give no reason."""
 
     races: tuple[Race, ...]
     incomplete: tuple[str, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return tuple(race.diagnostic for race in self.races)
+
+    def allowed(self) -> Found:
+        """Without the races that a comment of the source allows (``report.suppressed``)."""
+        from ptxdsl.check.report import suppressed
+
+        kept = suppressed(self.diagnostics)
+        races = tuple(race for race in self.races if race.diagnostic in kept)
+        remarks = tuple(d for d in kept if d not in self.diagnostics)
+        return Found(races, self.incomplete, remarks)
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable form (``--json``): of each race, in the order of its diagnostic, what words do not say."""
+        found = [{"kind": r.kind, "place": r.place, "stage": r.stage, "trip": r.trip} for r in self.races]
+        return {"found": found, "incomplete": list(self.incomplete)}
 
     def summary(self) -> str:
         count = len(self.races)

@@ -182,7 +182,7 @@ class TraceOrder(TraceMemory):
         if "relaxed" not in self.group.instruction.parts:
             gate.pending.join(strand.clock)
         strand.tick()
-        arrival = Passed(strand.time, barrier.name, barrier.phase, self.group.instruction, False, None)
+        arrival = Passed(strand.time, barrier.name, barrier.place, barrier.phase, self.group.instruction, False, None)
         self.races.arrived(strand, arrival)
 
     def completed(self, barrier: Barrier) -> None:
@@ -217,9 +217,8 @@ class TraceOrder(TraceMemory):
         if not again:
             gate.waits.append((phase, strand.component, strand.time, group.instruction))
         stage = _STAGE.search(barrier.role)
-        wait = Passed(
-            strand.time, barrier.name, phase, group.instruction, again, int(stage[1]) if stage is not None else None
-        )
+        number = int(stage[1]) if stage is not None else None
+        wait = Passed(strand.time, barrier.name, barrier.place, phase, group.instruction, again, number)
         self.races.passed(strand, wait)
 
     def _written_over(self, actor: Actor, cells: Cells, index: Any, sites: int | Array) -> None:

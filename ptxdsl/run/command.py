@@ -33,12 +33,13 @@ DEFAULT_ARCH = "sm_90a"
 
 @dataclass
 class Ran:
-    """lines: for standard output. diagnostics: for standard error. good: whether the kernel ended and all
-    expectations hold."""
+    """lines: for standard output. diagnostics: for standard error. good: whether the kernel ended, all expectations
+    hold and no race was found. told: what ``--json`` says of the run beside that."""
 
     lines: list[str] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     good: bool = True
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 def run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
@@ -113,6 +114,7 @@ def _simulate(
         report = in_simulator(subject, bound, shape, schedule, limits, traced, progress, watch)
     ran.diagnostics.extend(report.diagnostics)
     ran.good = report.status == "finished"
+    ran.told["status"] = report.status
     counts = report.statistics
     target = subject.compiled.options.arch
     ran.lines.append(
@@ -120,10 +122,11 @@ def _simulate(
         f"{counts.thread_instructions:,} thread-instructions, {counts.cycles:,} cycles of the model"
     )
     if watch is not None:
-        races = watch.found()
-        ran.diagnostics.extend(races.diagnostics)
+        races = watch.found().allowed()
+        ran.diagnostics.extend((*races.diagnostics, *races.remarks))
         ran.good = ran.good and not races.races
         ran.lines.append(races.summary())
+        ran.told["races"] = races.as_json()
     _write_traces(arguments, report, subject)
     if report.events_cut:
         ran.lines.append(
@@ -147,6 +150,7 @@ def _explore(
     target = subject.compiled.options.arch
     ran.lines += [f"{_headline(subject, shape)} in the simulator ({target}):", *exploration.text().splitlines()]
     ran.good = exploration.agrees
+    ran.told["exploration"] = exploration.as_json()
     args = dict(entry.split("=", 1) for entry in arguments.args or ())
     launch = Launch(subject.name, constants, target, shape.grid, shape.block, shape.cluster, shape.smem or None, args)
     paths = write_outcomes(arguments.explore or ".", launch, exploration, save_text)

@@ -53,7 +53,8 @@ def write_witnesses(
             if missing:
                 lines.append(f"{code}: no witness without --arg {missing[0]}=…, which cannot be made up")
                 continue
-            witness = find(subject, Fault(diagnostic, kind, values_of(values)), verdict.block, given, constants)
+            fault = Fault(diagnostic, kind, values_of(values))
+            witness = find(subject, fault, verdict.block, verdict.cluster, given, constants)
             if witness is None:
                 lines.append(f"{code}: no launch and schedule found that show it in the simulator")
                 continue

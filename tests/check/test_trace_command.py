@@ -1,5 +1,6 @@
 """``ptxdsl run --races`` and ``check_trace`` as a user meets them; every sample's command; the time of a long ring."""
 
+import json
 import re
 import shlex
 import time
@@ -41,6 +42,29 @@ def test_a_race_fails_the_run_though_it_ends(capsys):
     assert "in the simulator (sm_90a): finished" in out and "races: 1 race found" in out
     assert "error[E1211]: stale stage index: warp 0 writes buf[0] in shared memory" in err
     assert main(["run", str(FAULTY), "--block", "64", *ARGUMENTS, "--target", "sim"]) == 0  # without the check
+
+
+def test_races_as_json(capsys):
+    assert main(["run", str(FAULTY), "--block", "64", *ARGUMENTS, "--races", "--json"]) == 1
+    document = json.loads(capsys.readouterr().err)
+    told = {"kind": "stale stage index", "place": "buf[0]", "stage": 2, "trip": 0}
+    assert document["run"] == {"good": False, "status": "finished", "races": {"found": [told], "incomplete": []}}
+    (race,) = [d for d in document["diagnostics"] if d["severity"] == "error"]
+    assert race["code"] == "E1211" and len(race["notes"]) >= 1
+
+
+def test_a_race_that_is_allowed(tmp_path, capsys):
+    """By a comment with a reason, as of what the proof finds."""
+    line = "            buf[unsafe_offset=slot + lane] = "
+    text = FAULTY.read_text()
+    assert text.count(line) == 1
+    for reason, code in ((": it is meant so", 0), ("", 0)):
+        path = tmp_path / "kernel.pdsl"
+        path.write_text(text.replace(line, f"            # check: allow E1211{reason}\n{line}"))
+        assert main(["run", str(path), "--block", "64", *ARGUMENTS, "--races"]) == code
+        out, err = capsys.readouterr()
+        assert "races: no race found" in out and "error[" not in err
+        assert ("W1291" in err) == (reason == "")
 
 
 def test_races_are_the_simulators(capsys):
