@@ -108,7 +108,8 @@ def ipython(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.ipython_dir = str(tmp_path_factory.mktemp("ipython"))
-    hooks = sys.displayhook, sys.excepthook
+    hooks, main = (sys.displayhook, sys.excepthook), sys.modules["__main__"]
     yield InteractiveShell.instance(config=config)
     InteractiveShell.clear_instance()
     sys.displayhook, sys.excepthook = hooks
+    sys.modules["__main__"] = main
