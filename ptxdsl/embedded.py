@@ -37,32 +37,30 @@ Place = tuple[int, str, str]  # the line in which a text begins, from 1; what st
 def _found(text: str, lines: Sequence[str]) -> list[Place] | None:
     wanted = text.split("\n")
     head = next((i for i, line in enumerate(wanted) if line.strip()), None)
-    if head is None:
-        return None
-    return list(_places(wanted, head, lines)) or None
+    return None if head is None else list(_places(wanted, head, lines)) or None
 
 
 def _places(wanted: Sequence[str], head: int, lines: Sequence[str]) -> Iterator[Place]:
     """head: the first line of ``wanted`` that is not blank."""
-    for number, line in enumerate(lines[: len(lines) - len(wanted) + head + 1]):
-        lead = _before(line, wanted[head])
-        if lead is None or number < head or (lead.strip() and (head or not lead.endswith(_QUOTES))):
+    for first in range(len(lines) - len(wanted) + 1):
+        lead = _before(lines[first + head], wanted[head])
+        if lead is None or (lead.strip() and (head or not lead.endswith(_QUOTES))):
             continue
-        indent = _indent(wanted, head, lines[number - head :], lead)
+        indent = _indent(wanted, head, lines[first : first + len(wanted)], lead)
         if indent is not None:
-            yield number - head + 1, indent if head else lead, indent
+            yield first + 1, indent if head else lead, indent
 
 
 def _indent(wanted: Sequence[str], head: int, lines: Sequence[str], lead: str) -> str | None:
-    """What stands before each line of a text but its first; None where these lines are not the text's."""
+    """What stands before the lines of a text below its head; None where these lines are not the text's."""
     indent = None if lead.strip() else lead
-    last = len(wanted) - 1
-    for number, text in enumerate(wanted[head + 1 :], head + 1):
-        line = lines[number]
+    last = len(wanted) - 1  # it may end within a line of code
+    for number in range(head + 1, len(wanted)):
+        text, line = wanted[number], lines[number]
         if not text.strip() and (number == last or not line.strip()):
             continue
-        before = _before(line, text) if number < last else line[: line.find(text)] if text in line else None
-        if before is None or before.strip() or before != (before if indent is None else indent):
+        before = _before(line, text) if number < last else line.partition(text)[0] if text in line else None
+        if before is None or before.strip() or indent not in (None, before):
             return None
         indent = before
     return indent or ""
