@@ -29,12 +29,12 @@ _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
 class Config:
     """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 64,
     128 or 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below one
-    another that share loads of B. order: rows of tiles that are worked on together."""
+    another that share loads of B. order: rows of tiles (of a cluster) that are worked on together."""
 
     groups: int = 2
     columns: int = 256
-    stages: int = 4
-    c_stages: int = 2
+    stages: int = 3
+    c_stages: int = 4
     cluster: int = 1
     order: int = 16
 
@@ -48,12 +48,38 @@ class Config:
         return -(-m // (self.rows * self.cluster)) * -(-n // self.columns)
 
 
-def choose(m: int, n: int, batches: int, multiprocessors: int) -> Config:
-    """The configuration for a product on a device."""
-    for config in (Config(), Config(columns=128, stages=6), Config(columns=64, stages=8)):
-        if config.clusters(m, n) * config.cluster * batches * 4 >= multiprocessors * 3:
-            return config
-    return Config(groups=1, columns=64, stages=12)
+_L2_BYTES_A_CYCLE = 8300
+_LONG = 100_000  # cycles
+_CONFIGS = (
+    Config(),
+    Config(columns=128, stages=6, c_stages=2),
+    Config(groups=1, columns=128, stages=8, c_stages=2, cluster=2, order=8),
+    Config(groups=1, columns=128, stages=8, c_stages=2),
+    Config(groups=1, columns=64, stages=12, c_stages=1),
+)
+
+
+def choose(m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> Config:
+    """The configuration that takes the least time by ``_cycles``, for matrices whose K has so many bytes."""
+    return min(_CONFIGS, key=lambda config: _cycles(config, m, n, row_bytes, batches, multiprocessors))
+
+
+def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> float:
+    """Cycles that a product takes, as they were measured on an H200 (benchmarks/gemm.py).
+
+    A step multiplies 128 bytes of K at the tensor cores' rate, or as fast as L2 gives what it needs; a tile has its
+    epilogue, and the last one is written when there is nothing more to compute.
+    """
+    clusters = config.clusters(m, n) * batches
+    at_once = min(clusters, multiprocessors // config.cluster)
+    area = config.groups * config.columns  # of a tile, 64 elements each
+    loaded = _ROW * (config.rows + config.columns // config.cluster)
+    alone = 1.35 if config.groups == 1 else 1.0  # one warpgroup leaves gaps between its products
+    step = max(2 * area * alone, loaded * at_once * config.cluster / _L2_BYTES_A_CYCLE)
+    tile = -(-row_bytes // _ROW) * step + 150 + 1.5 * area
+    total = -(-clusters // at_once) * tile + 3.5 * area
+    # long products are at the limit of power, and what comes out of L2 costs more of it
+    return total * 1.14 if total > _LONG and loaded > 48 * 2 * area else total
 
 
 def gemm(
@@ -77,7 +103,7 @@ def prepare_gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
     residual: Any = None, config: Config | None = None, stream: Any = None,
 ) -> Callable[[], None]:  # fmt: skip
-    """As ``gemm``, to be made any number of times: a call of what it gives launches."""
+    """As ``gemm``, of arrays on a device, any number of times: a call of what it gives launches."""
     product = _Product(a, b, out, scale, bias, activation, residual, config)
     arguments, grid, threads = product.arguments, product.grid, product.threads
     return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, stream=stream)
@@ -110,7 +136,7 @@ class _Product:
             raise _wrong(f"operands of {left.dtype} must be contiguous along k")
         names, fields = _epilogue(scale, bias, activation, residual, result)
         count = _multiprocessors(a)
-        self.config = config = config or choose(m, n, left.batch, count)
+        self.config = config = config or choose(m, n, k * left.itemsize, left.batch, count)
         depth = _ROW // left.itemsize
         constants = {
             "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "GROUPS": config.groups,
@@ -220,10 +246,14 @@ def _multiprocessors(array: Any) -> int:
 
 @cache
 def _kernel() -> Kernel:
-    from ptxdsl.api import load
+    from ptxdsl.api import Module
+    from ptxdsl.imports import read_file
+    from ptxdsl.options import Options
     from ptxdsl.resources import folder
 
-    return load(os.path.join(folder("samples"), "08_gemm_hopper.pdsl"))["gemm"]
+    path = os.path.join(folder("samples"), "08_gemm_hopper.pdsl")
+    # proved where it is tested: no call waits for that again
+    return Module(read_file(path), Options("sm_90a", check="off"), path=path)["gemm"]
 
 
 def _wrong(message: str, help: str | None = None) -> LaunchError:

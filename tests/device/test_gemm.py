@@ -114,14 +114,14 @@ def test_shapes(shape, gemm):
 
 
 CONFIGS = [
-    Config(columns=128, stages=6),
-    Config(columns=64, stages=8, order=1),
-    Config(groups=1, columns=128, stages=8),
-    Config(groups=1, columns=64, stages=2),
-    Config(cluster=2),
-    Config(columns=128, stages=6, cluster=4),
-    Config(groups=1, columns=256, stages=3, cluster=2),
+    Config(columns=128, stages=6, c_stages=2),
+    Config(columns=64, stages=8, c_stages=1, order=1),
+    Config(groups=1, columns=64, stages=2, c_stages=2),
+    Config(cluster=2, stages=4, c_stages=2),
+    Config(groups=1, columns=128, stages=8, c_stages=2, cluster=2),
+    Config(columns=128, stages=5, c_stages=2, cluster=4),
 ]
+SMALL = Config(groups=1, columns=64, stages=2, c_stages=1)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
@@ -152,14 +152,22 @@ def test_epilogues(gemm, rng):
     bias = rng.standard_normal(264).astype(np.float32)
     residual = rng.standard_normal((200, 264)).astype(np.float32)
     gemm(
-        200, 264, 136, 2, result="float32", epilogue="Bias[DType.float32]", fields=(bias, 264), then=lambda p: p + bias
+        200,
+        264,
+        136,
+        2,
+        SMALL,
+        result="float32",
+        epilogue="Bias[DType.float32]",
+        fields=(bias, 264),
+        then=lambda p: p + bias,
     )
     gemm(
-        200, 264, 136, 2, result="float32", epilogue="Residual[DType.float32]", fields=(residual, 200, 264, 2.0),
+        200, 264, 136, 2, SMALL, result="float32", epilogue="Residual[DType.float32]", fields=(residual, 200, 264, 2.0),
         then=lambda p: p + 2 * residual,
     )  # fmt: skip
     erf = np.vectorize(math.erf)
-    gemm(200, 264, 136, 2, result="float32", epilogue="Gelu", then=lambda p: p / 2 * (1 + erf(p / math.sqrt(2))))
+    gemm(200, 264, 136, 2, SMALL, result="float32", epilogue="Gelu", then=lambda p: p / 2 * (1 + erf(p / math.sqrt(2))))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""ptxdsl.kernels: matrix products called with arrays of NumPy, in the simulator; what is refused; what is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxdsl.cuda.errors import LaunchError
+from ptxdsl.kernels import Config, choose, gemm
+
+SMALL = Config(groups=1, columns=64, stages=2)
+
+
+@pytest.fixture
+def half():
+    rng = np.random.default_rng(5)
+    return lambda *shape: rng.standard_normal(shape).astype(np.float16)
+
+
+def close(found, exact):
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, exact, rtol=2**-9, atol=2**-9)
+
+
+def test_a_product_is_written_to_out(half):
+    a, b, out = half(72, 40), half(40, 136), np.full((72, 136), np.nan, np.float16)
+    gemm(a, b, out, config=SMALL)
+    close(out, a.astype(float) @ b.astype(float))
+
+
+def test_transposes_are_taken_as_they_lie(half):
+    a, b, out = half(40, 72).T, half(136, 40).T, np.full((72, 136), np.nan, np.float32)
+    gemm(a, b, out, config=SMALL)
+    close(out, a.astype(float) @ b.astype(float))
+
+
+def test_the_epilogue_scales_adds_activates_and_adds(half):
+    a, b, bias, residual = half(2 * 64, 64), half(64, 64), half(64), half(2 * 64, 64)
+    out = np.full((2 * 64, 64), np.nan, np.float32)
+    gemm(a, b, out, scale=0.5, bias=bias, activation="relu", residual=residual, config=SMALL)
+    close(out, np.maximum(0.5 * (a.astype(float) @ b.astype(float)) + bias, 0) + residual)
+
+
+def test_batches(half):
+    a, b, out = half(3, 64, 64), half(3, 64, 72), np.full((3, 64, 72), np.nan, np.float16)
+    gemm(a, b, out, config=SMALL)
+    close(out, a.astype(float) @ b.astype(float))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "out", "given", "said"),
+    [
+        ((8, 16), (8, 16), (8, 16), {}, "have no product"),
+        ((8, 16), (16, 8), (8, 16), {}, "have no product"),
+        ((2, 8, 16), (16, 8), (8, 8), {}, "batches of 2, 1 and 1 matrices"),
+        ((8,), (16, 8), (8, 8), {}, "a has the shape"),
+        ((8, 16), (16, 8), (8, 8), {"activation": "swish"}, "no activation 'swish'"),
+        ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(4, np.float32)}, "a bias of the shape"),
+    ],
+)
+def test_what_has_no_product_is_refused(a, b, out, given, said):
+    arrays = [np.zeros(shape, np.float16) for shape in (a, b, out)]
+    with pytest.raises(LaunchError, match=said) as caught:
+        gemm(*arrays, **given)
+    assert caught.value.diagnostics[0].code == "E0922"
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "columns"),
+    [
+        ((512, 512), 64, 64),  # so that as many blocks as can be have work
+        ((1024, 1024), 64, 128),
+        ((2048, 2048), 128, 128),
+        ((4096, 4096), 128, 256),
+        ((16384, 16384), 128, 256),
+        ((16, 8192), 64, 64),
+    ],
+)
+def test_tiles_are_as_large_as_leaves_no_multiprocessor_idle(shape, rows, columns):
+    config = choose(*shape, 2 * max(shape), 1, 132)
+    assert (config.rows, config.columns) == (rows, columns)
