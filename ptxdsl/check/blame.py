@@ -29,7 +29,7 @@ def fault(
 
 
 def where_initialised(barrier: Barrier) -> list[tuple[Span | None, str]]:
-    return [(span, f"initialised here, with {_arrivals(count)}") for span, count in barrier.initialised[:1]]
+    return [(span, f"initialised here, with {_arrivals(count)}") for span, count in barrier.initialised[-1:]]
 
 
 def _arrivals(count: int) -> str:
@@ -168,6 +168,17 @@ def arrival_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span 
     return notes[:4]
 
 
+def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tuple[Span | None, str]]:
+    """What those who arrive at a barrier have waited for before."""
+    notes: list[tuple[Span | None, str]] = []
+    for a in barrier.arrivals:
+        for number, *_ in state.waited[a].values():
+            site = context.barriers[number].waiters.get(a)
+            if site is not None:
+                notes.append((site.span, f"{context.agents[a].name} waits here before it arrives"))
+    return notes[:3]
+
+
 def wait_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span | None, str]]:
     return [(site.span, "waited for here") for site in barrier.waiters.values() if site is not but][:3]
 
@@ -230,6 +241,7 @@ def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, 
         step.span,
         *arrival_notes(barrier),
         *where_initialised(barrier),
+        *arrivers_wait(context, state, barrier),
         help="wait for each phase in turn, with the parity of that phase: a producer starts with 1, a consumer with 0",
     )
 

@@ -107,8 +107,12 @@ class ClusterArrive(Step):
             raise blame.cluster_order(context, state, agent, self, "arrives twice without a wait between")
         hidden = context.hidden(state, agent, self.mask)
         known = state.known[me] & ~hidden
-        if self.relaxed:  # it orders nothing; a fence before it does
-            known &= context.initialisations() & state.proxied[me]
+        if self.relaxed:  # it orders nothing; of initialisations, the fence of them before it does
+            fenced = 0
+            for barrier in context.barriers:
+                if barrier.init & state.proxied[me]:
+                    fenced |= barrier.init | barrier.last | barrier.before
+            known &= fenced
         state.known[meeting.holder] |= known
         state.proxied[meeting.holder] |= state.proxied[me] & known
         state.meetings["cluster", me] = turn

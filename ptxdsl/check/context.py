@@ -65,6 +65,8 @@ class Barrier:
     waiters: dict[int, Step] = field(default_factory=dict)
     initialised: list[tuple[Span, int]] = field(default_factory=list)
     place: tuple[Pipeline, str, int, int, int] | None = None
+    shared: bool = False
+    relied: int | None = None
     announced: dict[int, Span] = field(default_factory=dict)
     copied: dict[int, Span] = field(default_factory=dict)
 
@@ -109,6 +111,14 @@ class Touch:
     free: tuple[int, ...] = ()
 
 
+class NotAlone(Exception):
+    """Begins a proof again, with what has been learned: a barrier by its CTA and address."""
+
+    def __init__(self, barrier: tuple[int, int]) -> None:
+        super().__init__()
+        self.barrier = barrier
+
+
 class Context:
     """size: threads of a block. ctas: of a cluster."""
 
@@ -135,6 +145,7 @@ class Context:
         self._uses: dict[tuple[int, int, bool], int] = {}
         # Arrivals that a CTA's own threads do not see to: of other CTAs, of asynchronous work; by bit.
         self.incoming: dict[int, tuple[Barrier, Step]] = {}
+        self.shared: set[tuple[int, int]] = set()  # barriers that are known to have arrivals of several
         self.tracks_uses = False  # whether barriers are invalidated
         self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
         self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
@@ -168,6 +179,7 @@ class Context:
         if found is None:
             found = Barrier(len(self.barriers), at, cta, self.bit(), self.bit(), self.bit(), self.holders)
             found.place = self._stage_of(at)
+            found.shared = (cta, at) in self.shared
             self.holders += 2
             self.barriers.append(found)
             self._barriers[cta, at] = found
@@ -180,6 +192,10 @@ class Context:
         if not found:
             return []
         return [b for b in found if _overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
+
+    def not_alone(self, barrier: Barrier) -> Exception:
+        """Others arrive at a barrier, though somebody was taken to make up its phases alone."""
+        return NotAlone((barrier.cta, barrier.address))
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
@@ -294,7 +310,7 @@ class Context:
         places: Places = (),
         exact: bool = True,
     ) -> Touch:
-        key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places)
+        key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
         found = self._touches.get(key)
         if found is not None:
             return found

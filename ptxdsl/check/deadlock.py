@@ -192,7 +192,7 @@ def _related(context: Context, one: Barrier, other: Barrier) -> bool:
 def _count(context: Context, state: State, agent: Agent, barrier: Barrier, share: int) -> Exception:
     phase = state.phases[barrier.number]
     name = context.barrier_text(barrier)
-    span = barrier.initialised[0][0] if barrier.initialised else agent.steps[state.places[agent.number]].span
+    span = barrier.initialised[-1][0] if barrier.initialised else agent.steps[state.places[agent.number]].span
     here = agent.steps[state.places[agent.number]].span
     return fault(
         state, classes.WRONG_COUNT,
@@ -229,6 +229,11 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
     notes: list[Note] = [
         (other.steps[state.places[other.number]].span, f"{other.name} waits here") for other in agents[1:]
     ]
+    if isinstance(step, Meet):
+        for other in context.agents:
+            for site in other.steps:
+                if isinstance(site, Meet) and other.cta == agent.cta and len(notes) < 5:
+                    notes.append((site.span, f"{other.name} comes to `{site.op.method or site.op.name}` here"))
     what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
     if isinstance(step, (Meet, WarpSync)):
         what = f"`{step.op.method or step.op.name}`"

@@ -41,8 +41,9 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
     if state.phases[barrier.number].expected:
         raise blame.initialised_again(context, state, agent, barrier, step)
     assert step.span is not None
-    if (step.span, count) not in barrier.initialised:
-        barrier.initialised.append((step.span, count))
+    if barrier.initialised[-1:] != [(step.span, count)]:  # another life: those who arrive may be others
+        barrier.initialised = [*barrier.initialised[-3:], (step.span, count)]
+        barrier.arrivals.clear()
     bits = barrier.init | barrier.last | barrier.before
     state.forget(bits)
     state.known[agent.number] |= bits
@@ -88,13 +89,19 @@ def arrive(
     known = state.known[number] & ~context.hidden(state, agent, step.mask)
     others = phase.arrived & ~(1 << number)
     unclear = phase.unclear
+    if (count or announce != 0 or complete != 0) and barrier.relied not in (None, number):
+        raise context.not_alone(barrier)
+    if announce != 0 or complete != 0:
+        barrier.shared = True
     if count or announce != 0:
         sites = barrier.arrivals.setdefault(number, {})
         sites[step] = max(sites.get(step, 0), count)
-        if not phase.unclear and not known & barrier.last and not _alone(barrier, number):
-            # It matters once somebody waits for it.
-            context.unclear[barrier.number] = blame.arrives_early(context, state, agent, barrier, step)
-            unclear = True
+        if not phase.unclear and not known & barrier.last:
+            if barrier.arrivals.keys() == {number} and not barrier.shared:
+                barrier.relied = number  # he alone makes up the phases, as far as has been seen
+            else:  # It matters once somebody waits for it.
+                context.unclear[barrier.number] = blame.arrives_early(context, state, agent, barrier, step)
+                unclear = True
     if count > phase.pending:
         raise blame.too_many(context, state, agent, barrier, step, count, phase)
     holder = barrier.holder
@@ -126,11 +133,6 @@ def arrive(
         _complete(context, state, barrier, agent if alone else None)
     elif outstanding < 0 if isinstance(outstanding, int) else complete != 0:
         raise blame.wrong_bytes(context, state, agent, barrier, step, outstanding)
-
-
-def _alone(barrier: Barrier, number: int) -> bool:
-    """Whether an agent is the only one that was ever seen to arrive, without bytes to wait for."""
-    return barrier.arrivals.keys() == {number} and not barrier.copied and not barrier.announced
 
 
 def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
 from ptxdsl.check.boxes import affine, box_sizes, guesses
-from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.context import Agent, Context, NotAlone
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Fault, Finding, Unproved
@@ -45,6 +45,8 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 20_000
 MAX_STEPS = 400_000
+# Faults on paths for which launch parameters are looked for.
+MAX_FAULTS = 8
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,14 @@ def prove(
 
 def _searched(search: _Search) -> Proof:
     try:
-        search.prepare()
-        search.run()
+        while True:
+            try:
+                search.prepare()
+                search.run()
+                break
+            except NotAlone as found:
+                search.shared.add(found.barrier)
+                search.doubtful = None
     except Unproved as reason:
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
     except TooManyAgents:
@@ -125,6 +133,8 @@ class _Search:
         self.steps = 0
         self.races = True
         self.counts = False
+        self.faults = 0
+        self.shared: set[tuple[int, int]] = set()
         self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
@@ -145,6 +155,7 @@ class _Search:
         context.boxes = box_sizes(kernel)
         context.mixed = _mixed(nodes)
         context.races = self.races
+        context.shared = self.shared
         masks = agents(kernel, block)
         program = Shape(kernel, block)
         for cta in range(ctas):
@@ -183,7 +194,8 @@ class _Search:
             try:
                 asked = self.advance(state)
             except Fault as fault:
-                known = assignment(fault.finding.path)
+                self.faults += 1
+                known = assignment(fault.finding.path) if self.faults <= MAX_FAULTS else None
                 if known is not None:
                     raise Fault(replace(fault.finding, witness=text(known))) from None
                 self.doubtful = self.doubtful or fault.finding

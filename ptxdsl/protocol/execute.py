@@ -33,7 +33,7 @@ from ptxdsl.record import dataclass
 
 WARP = 32
 _MANY = 100_000  # operations of a thread, or turns of its loops
-_COLLECTIVE_OPS = frozenset(("vote", "elect", "activemask"))
+_COLLECTIVE_OPS = frozenset(("vote", "elect", "activemask", "mma", "wmma", "movmatrix"))
 
 
 class Undetermined(Exception):
@@ -198,7 +198,7 @@ class Thread:
         if op.kind in _KINDS_OF_ACCESS:
             return
         if op.kind is Kind.WARP_SYNC and op.name.partition(".")[0].partition("_")[0] in _COLLECTIVE_OPS:
-            return  # compilers add and share them
+            return  # compilers add, share and move them
         if op.kind is not Kind.WARP_SYNC:
             self._flush()
         barrier = None

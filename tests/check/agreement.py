@@ -21,8 +21,10 @@ from ptxdsl.imports import read_file
 from ptxdsl.options import Options
 from ptxdsl.protocol import from_ptx, from_tir
 from ptxdsl.protocol.execute import NOTHING, Accesses, Event, Thread, covers
-from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.protocol.model import Kernel, Node, Op, Place, walk
+from ptxdsl.protocol.rewriting import mapped
 from ptxdsl.ptx.reader import read
+from ptxdsl.record import replace
 from ptxdsl.signature import KernelSignature
 
 # What integers are where a kernel does not say: turns of loops around the stages of rings.
@@ -111,6 +113,18 @@ def by_source_names(kernel: Kernel) -> Kernel:
     return Kernel(kernel.name, kernel.span, kernel.program, arrays, kernel.variables, kernel.threads, kernel.cluster)
 
 
+def without_boxes(kernel: Kernel) -> Kernel:
+    """With tensor copies whose bytes are not known: PTX does not say them."""
+
+    def unsized(node: Node) -> Node | None:
+        if not isinstance(node, Op) or not node.name.startswith(("tensor_load", "tensor_store", "tensor_reduce")):
+            return None
+        writes, reads = (tuple(Place(p.address, None) for p in places) for places in (node.writes, node.reads))
+        return replace(node, writes=writes, reads=reads)
+
+    return replace(kernel, program=mapped(kernel.program, unsized))
+
+
 class Recorder(Thread):
     """A thread that remembers which operations of the model it did."""
 
@@ -138,7 +152,7 @@ class Comparison:
 
 def compare(case: Case, tir: Kernel, ptx: Kernel, signature: KernelSignature) -> Comparison:
     """Raises ``execute.Undetermined``."""
-    tir, ptx = by_source_names(tir), by_source_names(ptx)
+    tir, ptx = by_source_names(without_boxes(tir)), by_source_names(ptx)
     shape = tir.threads or case.shape
     of_tir: set[int] = set()
     of_ptx: set[int] = set()
