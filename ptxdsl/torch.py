@@ -60,6 +60,9 @@ def custom_op(
         raise TypeError(f"an operator is made of a kernel, not of {type(kernel).__name__}")
     _check_name(name)
     (signature,) = kernel.compile(arch).signatures.values()
+    block = signature.threads if block is None else block
+    if block is None:
+        raise launch_error("E0908", f"kernel '{signature.name}' needs a block size", help="give block=…")
     made = _functions(outputs or {}, signature)
     taken = [p for p in signature.params if p.name not in made]
     changed = [p.name for p in taken if isinstance(p, PointerParam) and p.mutable]
@@ -67,9 +70,8 @@ def custom_op(
     everything = [p.name for p in signature.params]
     shape: list[Any] = [
         _function(value, everything, what) if callable(value) else value
-        for what, value in (("grid", grid), ("block", signature.threads if block is None else block),
-                            ("smem", smem), ("cluster", cluster))
-    ]  # fmt: skip
+        for what, value in (("grid", grid), ("block", block), ("smem", smem), ("cluster", cluster))
+    ]
 
     def run(*arguments: Any) -> Any:
         values = dict(zip((p.name for p in taken), arguments, strict=True))

@@ -29,7 +29,7 @@ def affine(
         sums[unsafe_offset=i] += product
 
 
-@kernel
+@kernel(threads=32)
 def pairs(p: Pair):
     pass
 
@@ -145,6 +145,12 @@ def test_what_cannot_be_an_operator(module, name, kernel, options, words):
     with pytest.raises(LaunchError, match=words) as caught:
         ptxdsl.torch.custom_op(name, module[kernel], **{"grid": 1, **options})
     assert caught.value.diagnostics[0].code == "E0931"
+
+
+def test_a_block_is_needed(module):
+    with pytest.raises(LaunchError, match="kernel 'grows_1' needs a block size") as caught:
+        ptxdsl.torch.custom_op("m::f", module.grows.specialize(n=1), grid=1)
+    assert caught.value.diagnostics[0].code == "E0908"
 
 
 def test_what_is_no_kernel(module):
