@@ -163,7 +163,9 @@ class Arrive(OnBarrier):
                 raise Unproved(self.op.span, "`arrive_drop` changes the count as it goes, which is not modelled")
             if not isinstance(total, (int, Sum)):
                 raise Unproved(self.op.span, "the number of bytes depends on data")
-            phases.arrive(context, state, agent, barrier, self, each * threads, announce=total)
+            phases.arrive(
+                context, state, agent, barrier, self, each * threads, announce=total, narrow=self.op.what.scope == "cta"
+            )
             if announced == 0:
                 brackets.arrived(context, state, agent, self.root, barrier)
         return self.number + 1

@@ -79,10 +79,12 @@ def arrive(
     complete: Any = 0,
     brings: int = 0,
     remote: bool = False,
+    narrow: bool = False,
 ) -> None:
     """count arrivals, ``announce`` bytes that are to come, ``complete`` bytes that have; brings: events told with them.
 
-    What the agent knows goes into the barrier.
+    What the agent knows goes into the barrier. narrow: at another CTA's barrier an arrival of the own CTA's scope,
+    which says nothing of what threads have read or written.
     """
     phase = need_initialised(context, state, agent, barrier, step, remote=remote)
     number = agent.number
@@ -105,9 +107,10 @@ def arrive(
     if count > phase.pending:
         raise blame.too_many(context, state, agent, barrier, step, count, phase)
     holder = barrier.holder
-    state.known[holder + 1] |= known | brings
+    given = known & ~context.plain if narrow and barrier.cta != agent.cta else known
+    state.known[holder + 1] |= given | brings
     if context.proxies:
-        state.proxied[holder + 1] |= state.proxied[number] & known
+        state.proxied[holder + 1] |= state.proxied[number] & given
     if context.tracks_uses or barrier.cta != agent.cta:
         use(context, state, agent, barrier, step)
         state.known[holder + 1] |= barrier.uses & state.known[number]
