@@ -170,8 +170,9 @@ def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
 
 def _proved(kernel: Kernel, shape: Shape, assumed: bool, quick: bool) -> Verdict:
     from ptxdsl.check.proof import MAX_STEPS, prove
+    from ptxdsl.check.proved import proved
 
-    return _verdict(kernel, shape, assumed, prove(kernel, shape, max_steps=_QUICK_STEPS if quick else MAX_STEPS))
+    return _verdict(kernel, shape, assumed, proved(prove, kernel, shape, _QUICK_STEPS if quick else MAX_STEPS))
 
 
 def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: Proof) -> Verdict:
