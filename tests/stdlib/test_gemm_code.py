@@ -1,4 +1,4 @@
-"""The machine code of the Hopper GEMM's main loop: as short as of the kernel written by hand in LLVM IR (43 instructions)."""
+"""The machine code of the Hopper GEMM's main loop: as short as written by hand in LLVM IR (43 instructions)."""
 
 from __future__ import annotations
 
