@@ -90,7 +90,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "other named barrier": (DIVERGENT, *_BLOCKED, *_RACES),
     "other multicast mask": (BYTE_MISMATCH, *_BLOCKED, WRONG_COUNT),
     "other block of the cluster": (*_BLOCKED, WRONG_COUNT, WRONG_PARITY, *_RACES),
-    "fill before acquire": (OVERWRITTEN, WRONG_COUNT, WRONG_PARITY, BYTE_MISMATCH),
+    "fill before acquire": (OVERWRITTEN, STALE_STAGE, WRONG_COUNT, WRONG_PARITY, BYTE_MISMATCH),
     "fill after commit": _SLOT,
     "read before wait": (READ_BEFORE_FULL, OVERWRITTEN, STALE_STAGE),
     "read after release": _SLOT,
@@ -99,7 +99,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "group waited for after arrival": (UNDRAINED, *_RACES),
     "arrival before syncwarp": _RACES,
     "copy announced after its start": (),
-    "barrier before init": (EARLY_USE,),
+    "barrier before init": (EARLY_USE, LIVE_REINIT),
 }
 
 # Operators whose mutants are right, by the argument given.
@@ -126,6 +126,10 @@ _LATE = "slots are written and read in order, only a turn late: which values the
 _ASYNC, _STORES = "async_copies_in_groups", "stores_left_under_way"
 _REMOTE = "c.consumer_mbar()[].arrive_cluster(UInt32(lane))"
 _BOTH = "two lanes arrive at the two blocks: exchanged they arrive at the same two"
+_BOTH_ROWS = (
+    "res[unsafe_offset=i * 32 + lane] = tile[unsafe_offset=Int32(c.state.index()) * 32 + lane]"
+    " + tile[unsafe_offset=Int32(back.state.index()) * 32 + lane]"
+)
 _LAST = "cp_async_bulk_wait_group[0, read=False]()"
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("both_ends_at_once", "drop acquire", "a.acquire()"): _TURN,
@@ -148,6 +152,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "two lanes arrive at the two blocks: exchanged they arrive at the same two",
     ("cluster_of_neighbours", "drop init fence", "fence_mbarrier_init()"): _GENERIC,
     ("peeled_turn_and_tail", "drop release", "c.release()"): _LATE,
+    ("read_far_ahead", "read after release", _BOTH_ROWS): "with its release `back` goes to the stage that is held",
+    (
+        "tensor_cores_ring",
+        "more groups under way",
+        "var result = wgmma_wait_group_sync[0](sums)",
+    ): "the loop has waited for every group",
 }
 
 

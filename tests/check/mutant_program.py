@@ -12,7 +12,7 @@ PIPELINE = re.compile(
 SHARED = re.compile(r"var (\w+) = .*(?:address_space=\.SHARED|dynamic_shared)")
 INIT = re.compile(r"\.init(?:\[.*\])?\(")
 BARRIER_USE = re.compile(
-    r"\.(?:wait|arrive\w*|expect_bytes\w*|init|acquire|commit\w*|release\w*|step|inval)(?:\[.*\])?\("
+    r"\.(?:wait\w*|arrive\w*|expect_bytes\w*|init|acquire|commit\w*|release\w*|step|inval)(?:\[.*\])?\("
 )
 ARRIVE = re.compile(r"\.arrive(?:_cluster|_drop)?\(|mma_arrive|umma_arrive|commit_mma|store_async|async_copy_arrive")
 COPY = re.compile(r"^(?:cp_async_bulk_shared\w*|tma_load\w*|cp_async_bulk_tensor_shared\w*)\(")
@@ -86,8 +86,10 @@ class Program:
         return [p for p in self.pipelines if i in p.scope and re.search(rf"\b{p.var}\b", self.code[i])]
 
     def role(self, pipeline: Pipeline) -> set[int]:
-        """The lines that name a pipeline."""
-        return {i for i in pipeline.scope if re.search(rf"\b{pipeline.var}\b", self.code[i])}
+        """The lines that name a pipeline, or a variable that is made of it."""
+        lines = {i for i in pipeline.scope if re.search(rf"\b{pipeline.var}\b", self.code[i])}
+        made = {match[1] for i in lines if (match := re.match(r"var (\w+) =", self.code[i]))}
+        return lines | {i for i in pipeline.scope if made & set(re.findall(r"\w+", self.code[i]))}
 
     def ring(self, i: int) -> set[int]:
         """The lines of all ends of the rings that a line names; where it names none, of everything with barriers."""
