@@ -19,6 +19,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
+_GROUP_ROWS = 128  # of A that share a matrix of B
 _MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}
 _OPERANDS = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
 _RESULTS = ("bfloat16", "float16", "float32")
@@ -84,7 +85,7 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
 
 def gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-    residual: Any = None, config: Config | None = None, stream: Any = None,
+    residual: Any = None, groups: Any = None, config: Config | None = None, stream: Any = None,
 ) -> None:  # fmt: skip
     """out = activation(scale * (a @ b) + bias) + residual, with sums in float32.
 
@@ -92,19 +93,21 @@ def gemm(
     the last two dimensions is contiguous (of 8-bit floats k), the stride of the other a multiple of 16 bytes. out:
     (m, n) or (batch, m, n) by rows, of bfloat16, float16 or float32. scale: a number; bias: a row of n; activation:
     ``relu``, ``gelu`` or ``gelu_tanh``; residual: a matrix like out, by rows; n is even with these two, and residual
-    is for no batch. config: by default ``choose``'s. stream: by default the current one of a's library. Arrays of NumPy
-    are multiplied in the simulator. Raises LaunchError E0922 for what cannot be multiplied, and as a launch does.
+    is for no batch. groups: for every 128 rows of a, an int32 that says which matrix of b they are multiplied by; b may
+    then have any number of them. config: by default ``choose``'s. stream: by default the current one of a's library.
+    Arrays of NumPy are multiplied in the simulator. Raises LaunchError E0922 for what cannot be multiplied, and as a
+    launch does.
     """
-    product = _Product(a, b, out, scale, bias, activation, residual, config)
+    product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, stream=stream)
 
 
 def prepare_gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-    residual: Any = None, config: Config | None = None, stream: Any = None,
+    residual: Any = None, groups: Any = None, config: Config | None = None, stream: Any = None,
 ) -> Callable[[], None]:  # fmt: skip
     """As ``gemm``, of arrays on a device, any number of times: a call of what it gives launches."""
-    product = _Product(a, b, out, scale, bias, activation, residual, config)
+    product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     arguments, grid, threads = product.arguments, product.grid, product.threads
     return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, stream=stream)
 
@@ -114,7 +117,7 @@ class _Product:
 
     def __init__(
         self, a: Any, b: Any, out: Any, scale: float | None, bias: Any, activation: str | None, residual: Any,
-        config: Config | None,
+        groups: Any, config: Config | None,
     ) -> None:  # fmt: skip
         left, right, result = (
             _Matrices("a", a, _OPERANDS),
@@ -125,7 +128,7 @@ class _Product:
         if right.rows != k or (result.rows, result.cols) != (m, n):
             shapes = " and ".join(str(matrices.shape) for matrices in (left, right))
             raise _wrong(f"matrices of {shapes} have no product of {result.shape}")
-        if len({left.batch, right.batch, result.batch}) != 1:
+        if left.batch != result.batch or (groups is None and left.batch != right.batch):
             raise _wrong(f"batches of {left.batch}, {right.batch} and {result.batch} matrices")
         if left.dtype != right.dtype:
             raise _wrong(f"a is of {left.dtype}, b of {right.dtype}")
@@ -135,11 +138,14 @@ class _Product:
         if narrow and (left.transposed or not right.transposed):
             raise _wrong(f"operands of {left.dtype} must be contiguous along k")
         names, fields = _epilogue(scale, bias, activation, residual, result)
+        b_of, numbers = _groups(groups, left)
+        if groups is not None and config is not None and config.rows * config.cluster > _GROUP_ROWS:
+            raise _wrong(f"with groups a cluster has at most {_GROUP_ROWS} rows, not {config.rows * config.cluster}")
         count = _multiprocessors(a)
         self.config = config = config or choose(m, n, k * left.itemsize, left.batch, count)
         depth = _ROW // left.itemsize
         constants = {
-            "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "GROUPS": config.groups,
+            "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "B": b_of, "GROUPS": config.groups,
             "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
             "ORDER": config.order, "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
@@ -155,7 +161,7 @@ class _Product:
             left.map(depth if left.transposed else config.rows),
             right.map(config.columns // config.cluster if right.transposed else depth),
             result.map(64, boxes),
-            m, n, k, left.batch, fields,
+            m, n, k, left.batch, fields, numbers,
         )  # fmt: skip
 
 
@@ -222,6 +228,19 @@ def _epilogue(
     for before, given in reversed(steps[:-1]):
         name, fields = f"Then[{before}, {name}]", (given, fields)
     return name, fields
+
+
+def _groups(groups: Any, left: _Matrices) -> tuple[str, tuple[Any, ...]]:
+    """Which matrix of B belongs to some rows: the type that says it, and its fields."""
+    if groups is None:
+        return "SameMatrix", ()
+    wanted = -(-left.rows // _GROUP_ROWS)
+    if tuple(groups.shape) != (wanted,) or left.batch != 1 or _type_of(groups) != "int32":
+        raise _wrong(
+            f"groups of {_type_of(groups)} of the shape {tuple(groups.shape)} for a matrix of {left.shape}",
+            f"give an int32 for each {_GROUP_ROWS} rows: {wanted}",
+        )
+    return "MatrixOfRows", (groups, _GROUP_ROWS)
 
 
 def _type_of(array: Any) -> str:

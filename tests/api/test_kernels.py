@@ -47,6 +47,13 @@ def test_batches(half):
     close(out, a.astype(float) @ b.astype(float))
 
 
+def test_groups_of_rows_have_their_own_b(half):
+    a, b, out = half(5 * 64, 64), half(4, 64, 64), np.full((5 * 64, 64), np.nan, np.float16)
+    numbers = np.array([2, 0, 3], np.int32)
+    gemm(a, b, out, groups=numbers, config=SMALL)
+    close(out, np.concatenate([a[128 * i : 128 * i + 128].astype(float) @ b[g] for i, g in enumerate(numbers)]))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "out", "given", "said"),
     [
@@ -55,6 +62,7 @@ def test_batches(half):
         ((2, 8, 16), (16, 8), (8, 8), {}, "batches of 2, 1 and 1 matrices"),
         ((8,), (16, 8), (8, 8), {}, "a has the shape"),
         ((8, 16), (16, 8), (8, 8), {"activation": "swish"}, "no activation 'swish'"),
+        ((8, 16), (16, 8), (8, 8), {"groups": np.zeros(2, np.int32)}, "groups of int32 of the shape"),
         ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(4, np.float32)}, "a bias of the shape"),
     ],
 )

@@ -86,7 +86,18 @@ def gemm(place, launch, rng):
         given = [place.array(f) if isinstance(f, np.ndarray) else f for f in fields]
         kernel = _kernel().specialize(**constants)
         launch(
-            kernel, blocks, 128 * (config.groups + 1), *maps, m, n, k, batches, tuple(given), smem=smem, arch="sm_90a"
+            kernel,
+            blocks,
+            128 * (config.groups + 1),
+            *maps,
+            m,
+            n,
+            k,
+            batches,
+            tuple(given),
+            (),
+            smem=smem,
+            arch="sm_90a",
         )
         found = place.host(whole)
         assert (found[size:] == 99).all()
