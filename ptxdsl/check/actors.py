@@ -13,6 +13,7 @@ their thread knows to be over.
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ptxdsl.check.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, Clock, Domain
@@ -232,7 +233,7 @@ class Unit:
             if component < own.shape[1] and own[GENERIC, component] >= last:
                 del self.free[index]
                 return component, last + 1
-            if index > 8 and self.made < _MOST_IN_FLIGHT:
+            if index > 8:
                 break
         if self.made >= _MOST_IN_FLIGHT and self.free:
             component, last = self.free.pop(0)
@@ -251,6 +252,8 @@ class Groups:
     def __init__(self) -> None:
         self.open: list[Work] = []
         self.committed: deque[list[Work]] = deque()
+        self.gone = 0  # groups that have left ``committed``
+        self.known: dict[int, int] = {}  # by a strand's component, of how many groups it knows that they have read
         self.numbers: deque[int] = deque()  # of wgmma-groups, the last product of each
 
     def commit(self) -> None:
@@ -262,4 +265,14 @@ class Groups:
         found: list[Work] = []
         while len(self.committed) > keep:
             found += self.committed.popleft()
+            self.gone += 1
         return found
+
+    def read(self, component: int, keep: int) -> list[Work]:
+        """What has been read once only the ``keep`` newest groups may not have been, and the strand did not know."""
+        first = max(self.known.get(component, 0), self.gone)
+        last = self.gone + len(self.committed) - keep
+        if last <= first:
+            return []
+        self.known[component] = last
+        return [work for works in islice(self.committed, first - self.gone, last - self.gone) for work in works]

@@ -91,6 +91,7 @@ class TraceOrder(TraceMemory):
         if what not in ("commit_group", "wait_group", "wait_all"):
             return
         groups = self.group_of(group.warp, BULK if bulk else CP_ASYNC)
+        strand = self.strand()
         if what != "wait_group":
             groups.commit()
         if what == "commit_group":
@@ -98,9 +99,8 @@ class TraceOrder(TraceMemory):
         keep = group.instruction.operands[0].value if what == "wait_group" else 0  # type: ignore[union-attr]
         if bulk and parts[-1] == "read":
             # Those whose end is still to be waited for stay where they are.
-            for works in list(groups.committed)[: max(len(groups.committed) - keep, 0)]:
-                for work in works:
-                    self.strand().know(work.component, work.end)
+            for work in groups.read(strand.component, keep):
+                strand.know(work.component, work.end)
             return
         for work in groups.waited(keep):
             self._over(work)
@@ -191,17 +191,20 @@ class TraceOrder(TraceMemory):
             return
         gate.done = gate.pending.copy()
         phase = barrier.phase - 1
-        own = gate.done.own
-        left = []
-        for wait in gate.waits:
-            if wait[0] >= phase:
-                left.append(wait)
-                continue
-            # Once this phase is complete too, a wait for the one before it looks for the wrong one.
-            _, component, time, instruction = wait
-            if component >= own.shape[1] or own[GENERIC, component] < time:
-                self.races.add_alias(barrier, wait[0], gate.domain, component, instruction, self.site())
-        gate.waits = left
+        over = [wait for wait in gate.waits if wait[0] < phase]
+        gate.waits = [wait for wait in gate.waits if wait[0] >= phase]
+        # Once this phase is complete too, a wait for the one before looks for the wrong one. Lanes of a warp are taken
+        # to wait together, though they may have come one after the other.
+        own = gate.done.own[GENERIC]
+        known = {self._waiter(gate, wait) for wait in over if wait[1] < len(own) and own[wait[1]] >= wait[2]}
+        for wait in over:
+            if self._waiter(gate, wait) not in known:
+                self.races.add_alias(barrier, wait[0], gate.domain, wait[1], wait[3], self.site())
+
+    @staticmethod
+    def _waiter(gate: Gate, wait: tuple[int, int, int, Instruction]) -> tuple[object, ...]:
+        who = gate.domain.what[wait[1]]
+        return wait[0], who.linear, who.warp
 
     def saw(self, group: Group, barrier: Barrier) -> None:
         gate = self.gates.get(barrier)
