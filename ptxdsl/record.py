@@ -119,8 +119,9 @@ def _repr(self: Any) -> str:
 def _first_init(self: Any, *args: Any, **keywords: Any) -> None:
     """The constructor of a class that has no object yet: many have none in a compilation."""
     cls = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is _first_init)
-    setattr(cls, "__init__", _constructor(cls, cls._record_fields))  # type: ignore[attr-defined]  # noqa: B010
-    self.__init__(*args, **keywords)
+    made = _constructor(cls, cls._record_fields)  # type: ignore[attr-defined]
+    setattr(cls, "__init__", made)  # noqa: B010
+    made(self, *args, **keywords)  # not self's own: that of a subclass may have called this one
 
 
 def _constructor(cls: type, fields: dict[str, Any]) -> Callable[..., None]:

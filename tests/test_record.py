@@ -127,3 +127,17 @@ def test_a_default_before_a_field_without() -> None:
 
     with pytest.raises(TypeError, match="y has no default"):
         Wrong(1, 2)
+
+
+def test_the_first_object_may_be_of_a_subclass_with_a_constructor_of_its_own() -> None:
+    @dataclass
+    class Base:
+        number: int = 3
+
+    class Derived(Base):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    made = Derived("a")
+    assert (made.number, made.text, Base().number) == (3, "a", 3)
