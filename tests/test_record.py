@@ -130,7 +130,7 @@ def test_a_default_before_a_field_without() -> None:
 
 
 def test_the_first_object_may_be_of_a_subclass_with_a_constructor_of_its_own() -> None:
-    @dataclass
+    @record.dataclass
     class Base:
         number: int = 3
 
