@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.constant_texts import constants as constant_texts
-from ptxdsl.cuda.arrays import device_of
+from ptxdsl.cuda.arrays import device_of, leaves
 from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import DriverError, LaunchError, forked, launch_error
@@ -346,7 +346,7 @@ def _rebuilt(module: Module, name: str, constants: Constants) -> Kernel:
 
 def _first_ordinal(arguments: Sequence[Any]) -> int | None:
     """The device of the first array, for a thread that has no current context yet."""
-    for value in arguments:
+    for value in leaves(arguments):
         try:
             ordinal = device_of(value)
         except Exception:  # whatever a library raises: said properly when the arguments are checked

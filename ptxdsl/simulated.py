@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
+from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
 from ptxdsl.cuda.shape import dimensions
 from ptxdsl.source import Span
@@ -73,7 +74,7 @@ def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: 
         raise launch_error("E0908", f"target={target!r} is none of 'gpu', 'sim', None")
     if target is not None:
         return target == "sim"
-    if has_driver or not any(_lies_on_host(value) for value in _leaves(arguments)):
+    if has_driver or not any(_lies_on_host(value) for value in leaves(arguments)):
         return False
     from ptxdsl.cuda.driver import current_driver
 
@@ -92,15 +93,3 @@ def _lies_on_host(value: Any) -> bool:
     from ptxdsl.cuda.host_arguments import host_memory
 
     return host_memory(getattr(value, "array", value)) is not None
-
-
-def _leaves(values: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
-    for value in values:
-        if isinstance(value, Mapping):
-            found += _leaves(list(value.values()))
-        elif isinstance(value, tuple | list):
-            found += _leaves(value)
-        else:
-            found.append(value)
-    return found

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ptxdsl.cuda.arrays import ArrayView, view
+from ptxdsl.cuda.arrays import ArrayView, is_tensor_map, view
 from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
@@ -235,7 +235,7 @@ class Packer:
 
     def _tensor_map(self, path: str, value: Any) -> Any:
         """The 128 bytes: those of a map on an array of the device, or bytes as they are."""
-        if hasattr(type(value), "encode") and hasattr(value, "description"):
+        if is_tensor_map(value):
             data = getattr(value, "data", None)
             if data is None:
                 raise self._error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -62,6 +62,22 @@ def donate(array: Any) -> Donated:
     return Donated(array)
 
 
+def is_tensor_map(value: Any) -> bool:
+    """By what it has: the module of its class loads NumPy, which a launch with other arrays does without."""
+    return hasattr(type(value), "encode") and hasattr(value, "description")
+
+
+def leaves(arguments: Iterable[Any]) -> Iterator[Any]:
+    """The arguments of a launch, structs as their fields."""
+    for value in arguments:
+        if isinstance(value, Mapping):
+            yield from leaves(value.values())
+        elif isinstance(value, tuple | list):
+            yield from leaves(value)
+        else:
+            yield value
+
+
 def _default_stream() -> int:
     return 0
 
@@ -89,8 +105,9 @@ def view(value: Any, stream: Callable[[], int] = _default_stream) -> ArrayView |
 
 
 def device_of(value: Any) -> int | None:
-    """The device that an array says it lies on, without looking further into it; None where it does not say."""
-    value = value.array if type(value) is Donated else value
+    """The device that an array, or that of a tensor map, says it lies on, without looking further into it; None where
+    it does not say."""
+    value = value.array if type(value) is Donated or is_tensor_map(value) else value
     kind = type(value)
     if hasattr(kind, "data_ptr") and hasattr(kind, "get_device"):
         ordinal = value.get_device()

@@ -15,6 +15,7 @@ from itertools import repeat
 from typing import Any
 
 from ptxdsl.cuda.arguments import TENSOR_MAP_BYTES, Packer
+from ptxdsl.cuda.arrays import is_tensor_map
 from ptxdsl.cuda.scalars import SCALARS, encode_float
 from ptxdsl.record import dataclass, field
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam
@@ -91,11 +92,23 @@ def _leaf(writer: _Writer, param: Param, name: str, value: Any) -> bool:
         return _scalar(writer, param, name, value)
     if isinstance(param, PointerParam):
         return _pointer(writer, param, name, value)
+    return _tensor_map(writer, name, value)
+
+
+def _tensor_map(writer: _Writer, name: str, value: Any) -> bool:
     writer.formats.append((TENSOR_MAP_BYTES, f"{TENSOR_MAP_BYTES}s"))
-    writer.values.append(name if kind is bytes else f"{name}.data")
-    if kind is bytes:
+    if type(value) is bytes:
+        writer.values.append(name)
         writer.refuse_if(f"len({name}) != {TENSOR_MAP_BYTES}")
-    return kind is bytes or hasattr(kind, "encode")
+        return True
+    array = type(value.array) if is_tensor_map(value) else None
+    if array is None or _library(array) not in LIBRARIES:
+        return False
+    # the current stream of this library may be the one that counts
+    writer.key.append(array)
+    writer.refuse_if(f"{name}.array.__class__ is not {writer.name(array, 'C')}")
+    writer.values.append(f"{name}.data")
+    return True
 
 
 def _struct(writer: _Writer, param: StructParam, name: str, value: Any) -> bool:
@@ -137,9 +150,13 @@ def _scalar(writer: _Writer, param: ScalarParam, name: str, value: Any) -> bool:
     return True
 
 
+def _library(kind: type) -> str:
+    return "torch" if hasattr(kind, "data_ptr") else kind.__module__.partition(".")[0]
+
+
 def _pointer(writer: _Writer, param: PointerParam, name: str, value: Any) -> bool:
     kind = type(value)
-    library = "torch" if hasattr(kind, "data_ptr") else kind.__module__.partition(".")[0]
+    library = _library(kind)
     if library not in LIBRARIES or param.dtype not in SCALARS or not hasattr(value, "dtype"):
         return False
     condition, address = LIBRARIES[library]

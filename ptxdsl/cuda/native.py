@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any
 
 from ptxdsl.cuda.arguments import Packer
+from ptxdsl.cuda.arrays import is_tensor_map
 from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.library import LaunchConfig
 from ptxdsl.cuda.native_code import API, CHECKED, CODE, OBJECTS, PREPARED
@@ -127,7 +128,7 @@ def describe(param: Param, value: Any) -> Argument | None:
     if isinstance(param, TensorMapParam):
         if kind is bytes:
             return Argument(BYTES, kind, 0, id(bytes))
-        return Argument(BYTES, kind, id(_DATA), id(bytes), kept=(_DATA,)) if hasattr(kind, "encode") else None
+        return Argument(BYTES, kind, id(_DATA), id(bytes), kept=(_DATA,)) if is_tensor_map(value) else None
     return None
 
 
@@ -279,6 +280,9 @@ class Natives:
         go to."""
         if self._driver.addresses is None:
             return
+        others = [value for value in arguments if not is_tensor_map(value)]
+        if len(others) < len(arguments) and library_of(others) is None:
+            return  # it is for the tensor maps to say, and machine code does not see whose arrays they are on
         rows = [describe(p, v) for p, v in zip(self._packer.signature.params, arguments, strict=True)]
         found = tuple(row for row in rows if row is not None)
         if len(found) == len(rows) and (library is not None or all(row.kind != TENSOR for row in found)):

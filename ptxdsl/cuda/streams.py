@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from ptxdsl.cuda.arrays import Donated
+from ptxdsl.cuda.arrays import Donated, is_tensor_map, leaves
 from ptxdsl.cuda.errors import launch_error
 
 DEFAULT = 0  # the legacy default stream
@@ -69,36 +69,28 @@ def current_of(library: str) -> Current | None:
     return None
 
 
-def library_of(arguments: Sequence[Any]) -> str | None:
-    """The first library among the arguments' that has a current stream; structs are looked into."""
-    for value in arguments:
-        if isinstance(value, Mapping):
-            value = tuple(value.values())
-        if isinstance(value, Donated):
-            value = value.array
-        if isinstance(value, tuple | list):
-            found = library_of(value)
-        else:
-            home = type(value).__module__.partition(".")[0]
-            found = "torch" if hasattr(type(value), "data_ptr") else home if home == "cupy" else None
+def library_of(arguments: Iterable[Any]) -> str | None:
+    """The library whose current stream a launch goes to: that of the first array which has one, or else of the first
+    tensor map on such an array; structs are looked into."""
+    values = list(leaves(arguments))
+    for value in (*values, *(value.array for value in values if is_tensor_map(value))):
+        kind = type(value.array if isinstance(value, Donated) else value)
+        home = kind.__module__.partition(".")[0]
+        found = "torch" if hasattr(kind, "data_ptr") else home if home == "cupy" else None
         if found is not None and current_of(found) is not None:
             return found
     return None
 
 
-def exported_stream(arguments: Sequence[Any]) -> int:
+def exported_stream(arguments: Iterable[Any]) -> int:
     """The stream that the first array with ``__cuda_array_interface__`` asks its readers to follow, else the default.
 
     Source: CUDA array interface, version 3, "Synchronization".
     """
-    for value in arguments:
-        if isinstance(value, Mapping):
-            value = tuple(value.values())
-        if isinstance(value, tuple | list):
-            found = exported_stream(value)
-        else:
-            interface = getattr(value, "__cuda_array_interface__", None)
-            found = (isinstance(interface, dict) and interface.get("stream")) or DEFAULT
+    for value in leaves(arguments):
+        array = value.array if is_tensor_map(value) else value
+        interface = getattr(array, "__cuda_array_interface__", None)
+        found = (isinstance(interface, dict) and interface.get("stream")) or DEFAULT
         if found != DEFAULT:
             return int(found)
     return DEFAULT

@@ -170,6 +170,7 @@ def test_the_stream_that_an_interface_asks_for(driver):
     assert [made["stream"] for made in driver.launches] == [0x99, 7]
     assert exported_stream([1, {"x": (DeviceArray(0x40, stream=2),)}, None]) == 2
     assert exported_stream([3, DeviceArray(0x40, stream=None)]) == 0
+    assert exported_stream([ptxdsl.TensorMap(DeviceArray(0x40, shape=(16, 16), stream=7), (4, 4))]) == 7
 
 
 def test_a_masked_array(driver):
@@ -202,6 +203,9 @@ def test_the_library_whose_current_stream_counts(tensor):
     assert library_of([1, None, np.zeros(2), DeviceArray(0)]) is None
     assert library_of([{"a": [1, tensor(0)]}]) == "torch"
     assert library_of([ptxdsl.donate(Tensor(0))]) == "torch"
+    on_torch, on_other = (ptxdsl.TensorMap(made(0x4000, shape=(16, 16)), (4, 4)) for made in (tensor, DeviceArray))
+    assert library_of([on_other, {"m": on_torch}, 1]) == "torch"
+    assert library_of([on_other, 1]) is None
     assert current_of("torch")(0) == 0x77
     assert current_of("numba") is None
 

@@ -179,29 +179,38 @@ def test_numbers_that_are_left_to_the_general_way(fake, dtype, first, others):
 
 
 def test_tensor_maps(fake):
+    data = bytes(range(128))
+    kernel = loaded(ScalarParam("n", "int8"), TensorMapParam("m"))
+    (function,) = functions_of(kernel, (1, data))
+    fake.parameter_count = 2
+    assert function((5, data), 0) == 0
+    assert fake.parameters[1] == int.from_bytes(data[:8], "little")
+    assert function((5, b"short"), 0) == -1
+
+
+def test_tensor_maps_that_are_objects(exchange, fake):
+    data, tensor = bytes(range(128)), exchange.make(0x7000)
+
     class Map:
         def __init__(self, data):
             self.data = data
-            self.description = None
+            self.description, self.array = None, tensor
 
         def encode(self):
             pass
 
-    data = bytes(range(128))
-    for first, wrong in ((Map(data), [Map(None), Map(b"short"), Map(bytearray(128)), data]), (data, [b"short"])):
-        kernel = loaded(ScalarParam("n", "int8"), TensorMapParam("m"))
-        fake.parameter_count = 0
-        (function,) = functions_of(kernel, (1, first))
-        fake.parameter_count = 2
-        assert function((5, first), 0) == 0
-        assert fake.parameters[1] == int.from_bytes(data[:8], "little")
-        assert all(function((5, value), 0) == -1 for value in wrong)
-    fake.parameter_count = 1
+    kernel = loaded(F32, TensorMapParam("m"))
+    (function,) = functions_of(kernel, (tensor, Map(data)))
+    fake.parameter_count = 2
+    assert function((tensor, Map(data)), 0) == 0
+    assert fake.parameters[1] == int.from_bytes(data[:8], "little")
     broken = Map(data)
     del broken.data
-    kernel = loaded(TensorMapParam("m"))
-    (function,) = functions_of(kernel, (Map(data),))
-    assert function((broken,), 0) == -1
+    for wrong in (Map(None), Map(b"short"), Map(bytearray(128)), data, broken):
+        assert function((tensor, wrong), 0) == -1
+    # it is for the map's array to say which stream, and that is asked in Python
+    fake.parameter_count = 1
+    assert functions_of(loaded(TensorMapParam("m")), (Map(data),)) == []
 
 
 def test_streams(exchange, fake):

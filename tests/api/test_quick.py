@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from played_driver import DeviceArray, FakeDriver, Tensor
 
-from ptxdsl import LaunchError
+from ptxdsl import LaunchError, TensorMap
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda import fast
 from ptxdsl.cuda.configuration import Shape
@@ -154,6 +154,19 @@ def test_the_current_stream_is_asked_for_every_time(driver, tensor, monkeypatch)
         if not quick(kernel, [tensor(0x40)], None):
             kernel.start(kernel.plan(ONE), None, [tensor(0x40)])
     assert [made["stream"] for made in driver.launches] == [5, 6, 7]
+
+
+def test_the_current_stream_of_the_library_that_a_tensor_map_is_on(driver, tensor):
+    """Of PyTorch's it is asked for; an array of the interface says its own, which only the general way reads."""
+    kernel = loaded(driver, TensorMapParam("m"))
+    on_torch = TensorMap(tensor(0x4000, shape=(16, 16)), (4, 4))
+    on_other = TensorMap(DeviceArray(0x4000, shape=(16, 16), stream=5), (4, 4))
+    for _ in range(2):
+        for given in (on_torch, on_other):
+            if not quick(kernel, [given], None):
+                kernel.start(kernel.plan(ONE), None, [given])
+    assert [made["stream"] for made in driver.launches] == [0x77, 5, 0x77, 5]
+    assert len(kernel.quick) == 1
 
 
 def test_classes_that_come_back_have_one_way_each(driver, tensor):
