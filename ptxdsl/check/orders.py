@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.check.accesses import Key
-from ptxdsl.check.steps import ARRIVE, WAIT, Object, Operation, Part, conflict, follows
+from ptxdsl.check.steps import ARRIVE, COME, LEAVE, WAIT, Object, Operation, Part, conflict, follows
 from ptxdsl.record import dataclass
 
 Array = npt.NDArray[Any]
 Clock = list[int]  # by entity the number of its parts that happen before
 
 _PHASES_KEPT = 4
+_PASSING = (ARRIVE, WAIT, COME, LEAVE)  # what older phases do not matter for
 
 
 @dataclass(slots=True, eq=False)
@@ -124,10 +125,10 @@ class Orders:
         for operation in part.operations:
             known = self._objects.setdefault(operation.object, [])
             known.append((index, operation))
-            if operation.name in (ARRIVE, WAIT) and len(known) > 64:
+            if operation.name in _PASSING and len(known) > 64:
                 oldest = operation.phase - _PHASES_KEPT
                 self._objects[operation.object] = [
-                    k for k in known if k[1].phase >= oldest or k[1].name not in (ARRIVE, WAIT)
+                    k for k in known if k[1].phase >= oldest or k[1].name not in _PASSING
                 ]
 
 

@@ -65,6 +65,8 @@ def conflict(a: Operation, b: Operation) -> bool:
         return True
     if names == (USE, USE):
         return True
+    if names == (COME, COME):  # who comes for the next generation might have come in this one's place
+        return first.phase != second.phase
     if names == (ARRIVE, WAIT):
         # The waiter would miss its phase; the simulator also tells of arrivals that nobody has waited for.
         return first.phase == second.phase + 1 or (first.phase == second.phase and not second.blocks)
