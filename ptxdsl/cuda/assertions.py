@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 
 _STANDARD_ERROR = 2
+_aside = threading.Lock()  # held while the process's standard error goes elsewhere
 _LINE = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+): [^\n]*?\bAssertion `(?P<words>[^\n]*)` failed", re.MULTILINE)
 
 
@@ -27,26 +29,33 @@ class Output:
 def listening() -> Iterator[Output]:
     """Keeps what the process writes to standard error, the driver above all, and writes it there at the end.
 
-    Where standard error cannot be turned aside nothing is kept.
+    Where standard error cannot be turned aside, or another thread has done it, nothing is kept.
     """
     output = Output()
-    try:
-        outside = os.dup(_STANDARD_ERROR)
-    except OSError:
+    if not _aside.acquire(blocking=False):
         yield output
         return
-    with tempfile.TemporaryFile() as file:
-        os.dup2(file.fileno(), _STANDARD_ERROR)
-        try:
-            yield output
-        finally:
-            os.dup2(outside, _STANDARD_ERROR)
-            os.close(outside)
-            file.seek(0)
-            data = file.read()
-            output.text = data.decode("utf-8", "replace")
-            if data:
-                os.write(_STANDARD_ERROR, data)
+    try:
+        with ExitStack() as stack:
+            try:
+                outside = os.dup(_STANDARD_ERROR)
+                stack.callback(os.close, outside)
+                file = stack.enter_context(tempfile.TemporaryFile())
+            except OSError:
+                yield output
+                return
+            os.dup2(file.fileno(), _STANDARD_ERROR)
+            try:
+                yield output
+            finally:
+                os.dup2(outside, _STANDARD_ERROR)
+                file.seek(0)
+                data = file.read()
+                output.text = data.decode("utf-8", "replace")
+                if data:
+                    os.write(_STANDARD_ERROR, data)
+    finally:
+        _aside.release()
 
 
 @dataclass(frozen=True)

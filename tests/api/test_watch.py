@@ -9,6 +9,7 @@ from played_driver import Tensor
 import ptxdsl
 from ptxdsl.api import Module
 from ptxdsl.cuda.arrays import Donated
+from ptxdsl.cuda.assertions import listening
 from ptxdsl.source import Source
 
 TEXT = """
@@ -105,6 +106,17 @@ def test_what_the_driver_prints_of_an_assertion_is_shown_at_its_line(module, dri
     )
     assert str(found.span) == "watched.pdsl:24:5" and problem.replayable
     assert capfd.readouterr().err == PRINTED  # it still is where it would have been
+
+
+def test_standard_error_comes_back_when_two_listen_and_the_first_ends_first(capfd):
+    first, second = listening(), listening()
+    kept, _ = first.__enter__(), second.__enter__()
+    os.write(2, b"said meanwhile\n")
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    os.write(2, b"said afterwards\n")
+    assert kept.text == "said meanwhile\n"
+    assert capfd.readouterr().err == "said meanwhile\nsaid afterwards\n"
 
 
 def test_a_replay_has_the_arrays_of_before(module, driver, tensor):
