@@ -20,8 +20,10 @@ from llvmlite.utils import get_library_name
 
 DIRECT = ("0.50.",)
 
-# Shared addresses are 32 bits wide. LLVM reads this option when a target machine is made, process-wide.
-_OPTION = "--nvptx-short-ptr"
+# Process-wide; LLVM reads them when a target machine is made or a pass runs. Shared addresses are 32 bits wide. From a
+# store, what it overwrites is looked for among the 30 writes before it, not 90: thousands of stores in a row took a
+# second, and kernels that store to one place twice do it at once.
+_OPTIONS = ("--nvptx-short-ptr", "--dse-memoryssa-walklimit=30")
 
 _OPTIMISATION_LEVEL = 3
 
@@ -102,7 +104,8 @@ def _library() -> Any:
         function = loaded[f"LLVMPY_{name}"]  # by index: an object of our own, so binding's prototypes stay as they are
         function.restype, function.argtypes = result, arguments
         setattr(functions, name, function)
-    functions.SetCommandLine(b"ptxdsl", _OPTION.encode())
+    for option in _OPTIONS:
+        functions.SetCommandLine(b"ptxdsl", option.encode())
     functions.InitializeAllTargetInfos()
     functions.InitializeAllTargets()
     functions.InitializeAllTargetMCs()
@@ -202,7 +205,8 @@ class _DirectMachine:
 def _binding() -> Any:
     import llvmlite.binding as binding  # where the library alone does not do
 
-    binding.set_option("ptxdsl", _OPTION)
+    for option in _OPTIONS:
+        binding.set_option("ptxdsl", option)
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     return binding
