@@ -7,11 +7,11 @@ used.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
 from ptxdsl.command_line import Arguments, read
+from ptxdsl.garbage import seldom
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ OK, FOUND, USAGE = 0, 1, 2
 # The shell's number for a process that ended by SIGINT.
 _INTERRUPTED = 130
 
-# Objects; what a large kernel takes, so that memory stays bounded all the same.
-_COLLECT_AFTER = 500_000
-
 # The version of the form of ``--json``'s output.
 JSON_SCHEMA = 1
 JSON_SCHEMA_OF_CHECK = 2  # with verdicts
@@ -39,13 +36,11 @@ JSON_SCHEMA_OF_RUN = 2  # with how it ended, and races
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; its exit code. argv: without the program's name, None for the process's own."""
     as_json = False
-    # A compilation makes trees and keeps them: looking for garbage in them is a seventh of its time.
-    thresholds = gc.get_threshold()
-    gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
     try:
         arguments = read(sys.argv[1:] if argv is None else argv)
         as_json = arguments.json
-        code = _COMMANDS[arguments.command](arguments)
+        with seldom:
+            code = _COMMANDS[arguments.command](arguments)
         if sys.stdout is not None:  # closed by who started the process
             sys.stdout.flush()
         return code
@@ -61,8 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except Exception as problem:
         return _failed(problem, as_json)
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 def command() -> NoReturn:

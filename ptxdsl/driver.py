@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ptxdsl import cache
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
+from ptxdsl.garbage import seldom
 from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field, replace
@@ -215,9 +216,10 @@ def run(job: Job, stop: str = "ptx") -> Any:
     """
     last = STAGE_NAMES.index(stop)
     try:
-        first, value = _entry(job, stop)
-        for stage in STAGES[first : last + 1]:
-            value = stage.run(job, value)
+        with seldom:
+            first, value = _entry(job, stop)
+            for stage in STAGES[first : last + 1]:
+                value = stage.run(job, value)
         return value
     except CompileError as problem:
         # Warnings found before belong to the answer as well.
