@@ -30,7 +30,8 @@ _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
 class Config:
     """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 64,
     128 or 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below one
-    another that share loads of B. order: rows of tiles (of a cluster) that are worked on together."""
+    another that share loads of B. order: rows of tiles (of a cluster) that are worked on together. depth: of a stage in
+    128 bytes of K; more than one is for a single block and operands whose K is contiguous."""
 
     groups: int = 2
     columns: int = 256
@@ -38,6 +39,7 @@ class Config:
     c_stages: int = 4
     cluster: int = 1
     order: int = 16
+    depth: int = 1
 
     @property
     def rows(self) -> int:
@@ -147,14 +149,14 @@ class _Product:
         constants = {
             "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "B": b_of, "GROUPS": config.groups,
             "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
-            "ORDER": config.order, "A_MN": left.transposed, "B_MN": not right.transposed,
+            "ORDER": config.order, "DEPTH": config.depth, "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
         self.kernel = _kernel().specialize(**constants)
         clusters = min(config.clusters(m, n) * left.batch, count // config.cluster)
         self.grid, self.threads = clusters * config.cluster, 128 * (config.groups + 1)
         boxes = min(config.columns, _ROW // result.itemsize)
         self.smem = (
-            config.stages * (config.rows + config.columns) * _ROW
+            config.stages * config.depth * (config.rows + config.columns) * _ROW
             + config.c_stages * config.groups * 64 * boxes * result.itemsize
         )
         self.arguments = (

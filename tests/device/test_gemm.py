@@ -71,7 +71,7 @@ def gemm(place, launch, rng):
         constants = {
             "T": f"DType.{dtype}", "C": f"DType.{result}", "E": epilogue, "GROUPS": config.groups, "BN": config.columns,
             "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order,
-            "A_MN": a_mn, "B_MN": b_mn,
+            "DEPTH": config.depth, "A_MN": a_mn, "B_MN": b_mn,
         }  # fmt: skip
         if a_mn:
             a = np.ascontiguousarray(a.swapaxes(1, 2))
@@ -82,7 +82,10 @@ def gemm(place, launch, rng):
             tiles(b, depth if b_mn else config.columns // config.cluster, 128, dtype),
             ptxdsl.TensorMap(c, (1, 64, 128 // itemsize), swizzle="128B", data_type=MAP_TYPES[result]),
         )  # fmt: skip
-        smem = config.stages * (config.rows + config.columns) * 128 + config.c_stages * config.groups * 64 * 128
+        smem = (
+            config.stages * config.depth * (config.rows + config.columns) * 128
+            + config.c_stages * config.groups * 64 * 128
+        )
         given = [place.array(f) if isinstance(f, np.ndarray) else f for f in fields]
         kernel = _kernel().specialize(**constants)
         launch(
@@ -131,6 +134,8 @@ CONFIGS = [
     Config(cluster=2, stages=4, c_stages=2),
     Config(groups=1, columns=128, stages=8, c_stages=2, cluster=2),
     Config(columns=128, stages=5, c_stages=2, cluster=4),
+    Config(columns=192, stages=4, c_stages=3),
+    Config(groups=1, columns=64, stages=3, c_stages=1, depth=4),
 ]
 SMALL = Config(groups=1, columns=64, stages=2, c_stages=1)
 
