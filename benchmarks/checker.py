@@ -1,0 +1,228 @@
+"""What the checker finds, misses and says in vain, and what it costs.
+
+    python benchmarks/checker.py [--quick] [--peer COMMAND]
+
+The corpus of tests/check (clean kernels, faulty ones with their repaired twins), the examples, and the mutants of the
+clean kernels: one for each operator and kernel that it fits. ``--quick`` leaves the mutants out. Times are processor
+seconds of one core. ``--peer``: the command of SentryWard (PyPI: sentryward), if it is not on the path; what it says of
+the same kernels' PTX for one launch. Exits 1 where something is missed, said in vain, or slower than its goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests" / "check"), str(ROOT / "tests" / "sim")]
+
+import numpy as np  # noqa: E402
+from checker_peer import compare  # noqa: E402
+from corpus import CLEAN, EXAMPLES, FAULTY, FIXED, SAMPLES, Entry, lines_of, read  # noqa: E402
+from machine import machine_line, print_table  # noqa: E402
+from mutant_classes import equivalent  # noqa: E402
+from mutant_runs import Outcome, chosen, judge  # noqa: E402
+from mutants import mutants  # noqa: E402
+
+from ptxdsl import driver  # noqa: E402
+from ptxdsl.check import proved  # noqa: E402
+from ptxdsl.check.classes import CODES  # noqa: E402
+from ptxdsl.check.report import FAULT, PROVED, verdicts  # noqa: E402
+from ptxdsl.check.trace import check_trace  # noqa: E402
+from ptxdsl.options import Options  # noqa: E402
+from ptxdsl.source import Source  # noqa: E402
+
+RING = ROOT / "samples" / "04_kernel_a.pdsl"
+RUNS = 5
+
+
+class Table:
+    """By class what was found, missed, and said where nothing is wrong."""
+
+    def __init__(self) -> None:
+        self.found: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
+        self.false: Counter[str] = Counter()
+        self.remarks: list[str] = []
+
+    def show(self) -> None:
+        rows = [[kind, *(str(c[kind]) for c in (self.found, self.missed, self.false))] for kind in CODES]
+        sums = [str(sum(c.values())) for c in (self.found, self.missed, self.false)]
+        print_table(["class", "found", "missed", "false"], [*rows, ["all", *sums]])
+        for remark in self.remarks:
+            print(f"  {remark}")
+
+    @property
+    def right(self) -> bool:
+        return not self.missed and not self.false
+
+
+def corpus(table: Table) -> None:
+    """Clean kernels and twins must be proved; faulty ones be reported in a class and at a line of their headers."""
+    for path in (*CLEAN, *FIXED, *EXAMPLES, *SAMPLES):
+        entry = read(path)
+        for known in entry.choices():
+            found = entry.proof(known)
+            if found.verdict != (PROVED if entry.verdict == "proved" else entry.verdict):
+                table.false.update(found.kinds or ["no proof"])
+                table.remarks.append(f"{entry.name}: {found.verdict} {', '.join(found.kinds)}")
+    faulty = [path.with_name(path.name.replace("_clean", "_faulty")) for path in EXAMPLES]
+    for path in (*FAULTY, *(path for path in faulty if path.is_file())):
+        entry = read(path)
+        found = entry.proof(entry.choices()[0])
+        if (
+            found.verdict == FAULT
+            and set(found.kinds) <= set(entry.kinds)
+            and lines_of(found.diagnostics) & entry.lines
+        ):
+            table.found.update(found.kinds[:1])
+        else:
+            table.missed[entry.kinds[0]] += 1
+            table.remarks.append(f"{entry.name}: {found.verdict} {', '.join(found.kinds)}")
+
+
+def all_mutants(table: Table) -> tuple[int, Counter[str]]:
+    """How many there are, and by whom they are found."""
+    by: Counter[str] = Counter()
+    for path in CLEAN:
+        entry = read(path)
+        for mutant in chosen(mutants(entry.name, entry.text)):
+            outcome = judge(entry, mutant)
+            if outcome.by != "compiler":
+                by[_count(table, outcome)] += 1
+    return sum(by.values()), by
+
+
+def _count(table: Table, outcome: Outcome) -> str:
+    mutant, problem = outcome.mutant, outcome.problem
+    harmless = equivalent(mutant.kernel, mutant.operator, mutant.place) is not None
+    if problem is not None:
+        table.remarks.append(f"{mutant.name}: {problem}")
+        (table.false if harmless else table.missed)[outcome.kinds[0] if harmless else mutant.accepted[0]] += 1
+        return "false alarms" if harmless else "missed"
+    if harmless:
+        return "equivalent"
+    table.found[next(kind for kind in outcome.kinds if kind in mutant.accepted)] += 1
+    return f"by the {outcome.by}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A time of one processor, in seconds."""
+
+    name: str
+    value: float
+    goal: float
+
+    @property
+    def reached(self) -> bool:
+        return self.value <= self.goal
+
+
+def best(measure: Callable[[], float], runs: int = RUNS) -> float:
+    return min(measure() for _ in range(runs))
+
+
+def timed(work: Callable[[], object]) -> float:
+    proved._known.clear()
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def proof_times(entries: Iterable[Entry]) -> list[tuple[float, str]]:
+    """Of each kernel with a RolePipeline the time of its proof, the slowest first."""
+    found = []
+    for entry in entries:
+        if "RolePipeline[" not in entry.text:
+            continue
+        known = entry.choices()[-1]
+        constants = {name: str(known[name]) for name in entry.constants}
+        job = driver.Job(Source(entry.path.name, entry.text), constants=constants, options=Options(entry.arch))
+        module = driver.run(job, "tir")
+        found.append((best(lambda module=module: timed(lambda: verdicts(module))), entry.name))
+    return sorted(found, reverse=True)
+
+
+def constant_trips(trips: int) -> float:
+    """The proof of a ring whose roles go round so often, which is known when it is compiled."""
+    text = RING.read_text(encoding="utf-8").replace("range(n)", f"range(Int32({trips}))")
+    module = driver.run(driver.Job(Source("trips.pdsl", text), options=Options("sm_90a")), "tir")
+    (verdict,) = verdicts(module)
+    assert verdict.verdict == PROVED
+    return best(lambda: timed(lambda: verdicts(module)))
+
+
+def trace_time(trips: int) -> float:
+    source, result = np.ones(32 * trips, np.float32), np.zeros(32 * trips, np.float32)
+    compiled = read(RING).compiled({})
+    check_trace(compiled, [source, result, 1])
+
+    def run() -> None:
+        found, report = check_trace(compiled, [source, result, trips])
+        assert report.finished and not found.races
+
+    return best(lambda: timed(run), 3)
+
+
+def added_to_a_compilation() -> tuple[float, str]:
+    """By which the check makes a compilation to PTX longer, of the sample where that is most."""
+    most = (0.0, "")
+    for path in SAMPLES:
+        text, arch = path.read_text(encoding="utf-8"), read(path).arch
+
+        def compile_it(check: str, text: str = text, arch: str = arch) -> float:
+            options = Options(arch, check=check)
+            return timed(lambda: driver.compile_source(Source("sample.pdsl", text), options=options))
+
+        compile_it("warn")
+        added = best(lambda run=compile_it: run("warn"), 9) - best(lambda run=compile_it: run("off"), 9)
+        most = max(most, (added, path.stem))
+    return most
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="without mutants")
+    parser.add_argument("--peer", default=shutil.which("sentryward"), help="SentryWard's command")
+    options = parser.parse_args()
+    print(f"# {machine_line()}\n")
+    costs = []
+    table = Table()
+    corpus(table)
+    print(f"corpus: {len(CLEAN)} clean kernels, {len(FAULTY)} faulty ones with their twins, examples, samples")
+    table.show()
+    right = table.right
+    if not options.quick:
+        changed = Table()
+        start = time.process_time()
+        count, by = all_mutants(changed)
+        costs.append(Cost(f"{count} mutants", time.process_time() - start, 60))
+        print(f"\nmutants: {count}; " + ", ".join(f"{number} {who}" for who, number in by.most_common()))
+        changed.show()
+        right = right and changed.right and count >= 500
+    slowest = proof_times(map(read, (*CLEAN, *FIXED, *EXAMPLES, *SAMPLES)))
+    costs.append(Cost(f"proof, slowest of {len(slowest)} ({slowest[0][1]})", slowest[0][0], 0.05))
+    costs.append(Cost(f"proof, median ({slowest[len(slowest) // 2][1]})", slowest[len(slowest) // 2][0], 0.05))
+    costs.append(Cost("proof, 2000 trips known when compiling", constant_trips(2000), 0.05))
+    costs.append(Cost("trace check of 2000 trips", trace_time(2000), 2))
+    added, name = added_to_a_compilation()
+    costs.append(Cost(f"added to a compilation, most ({name})", added, 0.01))
+    print()
+    rows = [[c.name, f"{c.value:.4f} s", f"{c.goal} s", "ok" if c.reached else "FAIL"] for c in costs]
+    print_table(["processor time", "is", "goal", ""], rows)
+    if options.peer:
+        print()
+        compare(options.peer, [*map(read, (*CLEAN, *FIXED, *FAULTY))])
+    return 0 if right and all(cost.reached for cost in costs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
