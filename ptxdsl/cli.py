@@ -221,10 +221,9 @@ def _check(arguments: Arguments) -> int:
         _write("".join(f"{verdict.text}\n" for verdict in verdicts))
     written: dict[str, list[str]] = {}
     if arguments.witness is not None:
-        from ptxdsl.run.command import save_text as write
         from ptxdsl.run.counterexamples import write_witnesses
 
-        lines, written = write_witnesses(arguments, source, constants, verdicts, write)
+        lines, written = write_witnesses(arguments, source, constants, verdicts)
         if arguments.sarif is None and not arguments.json:
             _write("".join(f"{line}\n" for line in lines))
     told = [{**verdict.as_json(), "witnesses": written.get(verdict.kernel, [])} for verdict in verdicts]

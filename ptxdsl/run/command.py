@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ptxdsl.command_line import Arguments
 from ptxdsl.cuda.errors import LaunchError
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.options import Options
+from ptxdsl.output_files import write_by, write_file
 from ptxdsl.record import dataclass, field
 from ptxdsl.run import specification
 from ptxdsl.run.binding import Bound, bind
@@ -94,7 +96,7 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
             _compare(subject, bound, bind(subject, specs), shape, ran)
     _results(bound, before, expectations, arguments, ran)
     for name, path in saves.items():
-        _save(path, bound.arrays[name][0])
+        write_by(path, partial(np.save, arr=bound.arrays[name][0], allow_pickle=False))
     return ran
 
 
@@ -153,7 +155,7 @@ def _explore(
     ran.told["exploration"] = exploration.as_json()
     args = dict(entry.split("=", 1) for entry in arguments.args or ())
     launch = Launch(subject.name, constants, target, shape.grid, shape.block, shape.cluster, shape.smem or None, args)
-    paths = write_outcomes(arguments.explore or ".", launch, exploration, save_text)
+    paths = write_outcomes(arguments.explore or ".", launch, exploration)
     for outcome, path in zip(exploration.outcomes, paths, strict=True):
         ran.lines.append(f"--schedule {path}")
         if outcome.status == "finished":
@@ -182,10 +184,10 @@ def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> Non
 
     shown, line_map = lanes(report.events), subject.compiled.line_map
     if arguments.trace:
-        save_text(arguments.trace, chrome_trace(shown, line_map, report.events_cut))
+        write_file(arguments.trace, chrome_trace(shown, line_map, report.events_cut))
     if arguments.timeline:
         title = f"kernel {subject.name}"
-        save_text(arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
+        write_file(arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
 
 
 def _results(
@@ -293,26 +295,3 @@ def _text(array: Array) -> str:
     flat = array.reshape(-1)
     shown = " ".join(f"{value:.6g}" if array.dtype.kind == "f" else str(value) for value in flat[:_SHOWN])
     return f"{shown}{' …' if flat.size > _SHOWN else ''}"
-
-
-def _save(path: str, array: Array) -> None:
-    _written(path, lambda file: np.save(file, array, allow_pickle=False))
-
-
-def save_text(path: str, text: str) -> None:
-    """Raises E1007."""
-    _written(path, lambda file: file.write(text.encode()))
-
-
-def _written(path: str, write: Callable[[Any], Any]) -> None:
-    """The whole file or none of it. Raises E1007."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise error("E1007", f"cannot write '{path}': {problem.strerror}", None) from None
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.check.counterexample import Fault, find, made_up_not, summary, values_of
 from ptxdsl.check.explore import Exploration, Outcome, arrays_of, explore_runs
-from ptxdsl.diagnostics import error
 from ptxdsl.options import Options
+from ptxdsl.output_files import make_folder, write_file
 from ptxdsl.run.binding import Bound
 from ptxdsl.run.places import Shape, in_simulator
 from ptxdsl.run.subject import Subject, compiled_subject
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from ptxdsl.sim.watch import Watch
     from ptxdsl.source import Source
 
-Write = Callable[[str, str], None]
-
 
 def write_witnesses(
-    arguments: Arguments, source: Source, constants: Mapping[str, str], verdicts: Sequence[Verdict], write: Write
+    arguments: Arguments, source: Source, constants: Mapping[str, str], verdicts: Sequence[Verdict]
 ) -> tuple[list[str], dict[str, list[str]]]:
     """For each fault a file, where one is found. What is to be said of that, and the files by kernel.
 
     Raises CompileError for arguments that do not fit and for files that cannot be written.
     """
     faulty = [verdict for verdict in verdicts if verdict.shows_with]
-    folder = _folder(arguments.witness)
+    folder = arguments.witness or "."
+    make_folder(folder)
     lines: list[str] = []
     files: dict[str, list[str]] = {}
     given = {name: text for name, _, text in (entry.partition("=") for entry in arguments.args or ())}
@@ -59,7 +58,7 @@ def write_witnesses(
                 lines.append(f"{code}: no launch and schedule found that show it in the simulator")
                 continue
             path = os.path.join(folder, f"{verdict.kernel}-{code}{f'-{number + 1}' if number else ''}.json")
-            write(path, witness.to_json())
+            write_file(path, witness.to_json())
             files.setdefault(verdict.kernel, []).append(path)
             lines.append(f"{code}: ptxdsl run {source.name} --schedule {path}  shows {witness.shows}")
     return lines, files
@@ -99,25 +98,15 @@ def explored(
     return explore_runs(run, arrays_of([array for array, _ in bound.arrays.values()])), replay
 
 
-def write_outcomes(folder: str, launch: Launch, exploration: Exploration, write: Write) -> list[str]:
-    """A file for each outcome; their paths."""
+def write_outcomes(folder: str, launch: Launch, exploration: Exploration) -> list[str]:
+    """A file for each outcome; their paths. Raises E1007."""
+    make_folder(folder)
     several = sum(outcome.results is not None for outcome in exploration.outcomes) > 1
     paths = []
     for number, outcome in enumerate(exploration.outcomes):
         ended = outcome.status != "finished" and outcome.diagnostics
         shows = summary(outcome.diagnostics[0]) if ended else f"results {outcome.results}"
-        path = os.path.join(_folder(folder), f"{launch.kernel}-{number}-{outcome.status}.json")
-        write(path, Witness(launch, outcome.schedule, shows, differs=several and not ended).to_json())
+        path = os.path.join(folder, f"{launch.kernel}-{number}-{outcome.status}.json")
+        write_file(path, Witness(launch, outcome.schedule, shows, differs=several and not ended).to_json())
         paths.append(path)
     return paths
-
-
-def _folder(path: str | None) -> str:
-    """Raises E1007 where it cannot be made."""
-    assert path is not None
-    try:
-        os.makedirs(path or ".", exist_ok=True)
-    except (OSError, ValueError) as problem:
-        what = getattr(problem, "strerror", problem)
-        raise error("E1007", f"cannot make the folder '{path}': {what}", None) from None
-    return path
