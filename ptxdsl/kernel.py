@@ -250,10 +250,14 @@ class Launcher:
         if plain and native is not None and not native(arguments, stream):
             return
         last = self._last
-        options = (smem, cluster, cooperative, pdl, target, timeout)
+        # The classes too, and first: True equals 1 and is no size, and an array of NumPy compares to none of these.
+        options = (
+            smem.__class__, cluster.__class__, cooperative.__class__, pdl.__class__,
+            smem, cluster, cooperative, pdl, target, timeout,
+        )  # fmt: skip
         if last is not None and last[0] == options and self._again(last[1], arguments, stream, plain):
             return
-        self._launch(arguments, smem, stream, cluster, cooperative, pdl, target, timeout)
+        self._launch(arguments, stream, options)
 
     def _again(self, plan: Plan, arguments: tuple[Any, ...], stream: Any, plain: bool) -> bool:
         """Tries the quick ways of a plan that was launched before; whether one of them took the arguments."""
@@ -278,13 +282,11 @@ class Launcher:
         if driver.error_name(status) != "CUDA_ERROR_INVALID_CONTEXT" or driver.current_device() is not None:
             plan.kernel.refused(plan, status)
 
-    def _launch(
-        self, arguments: tuple[Any, ...], smem: Any, stream: Any, cluster: Any, cooperative: Any, pdl: Any, target: Any,
-        timeout: Any,
-    ) -> None:  # fmt: skip
+    def _launch(self, arguments: tuple[Any, ...], stream: Any, options: tuple[Any, ...]) -> None:
         from ptxdsl.simulated import runs_in_simulator
 
         kernel = self.kernel
+        *_, smem, cluster, cooperative, pdl, target, timeout = options
         shape = shape_of(self.grid, self.block, smem, cluster, cooperative, pdl)
         if runs_in_simulator(target, arguments, kernel._program.driver is not None):
             from ptxdsl.simulated import raise_unless_finished
@@ -299,7 +301,7 @@ class Launcher:
 
             watched(loaded, plan, stream, arguments, seconds(timeout))
             return
-        self._last = (smem, cluster, cooperative, pdl, target, timeout), plan
+        self._last = None if isinstance(cluster, list) else (options, plan)  # a list may be another one the next time
         loaded.start(plan, stream, arguments)
 
     def __repr__(self) -> str:

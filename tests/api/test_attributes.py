@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import ptxdsl
@@ -136,6 +137,33 @@ def test_wrong_keywords(module, driver, tensor, keywords, code, message):
         assert refusal(lambda: module.k[1, 32](tensor(0x40), **keywords)) == (code, message)
         module.k[1, 32](tensor(0x40))  # now there is a quick way
     assert len(driver.launches) == 2
+
+
+@pytest.mark.parametrize(
+    ("good", "wrong"),
+    [
+        ({"smem": 1}, {"smem": True}),
+        ({"smem": 1}, {"smem": 1.0}),
+        ({"pdl": True}, {"pdl": 1}),
+        ({"cooperative": True}, {"cooperative": 1}),
+        ({"cluster": 1}, {"cluster": True}),
+        ({}, {"cluster": np.array([2, 1])}),
+    ],
+)
+def test_wrong_keywords_after_equal_ones_that_were_right(module, driver, tensor, good, wrong):
+    launcher = module.k[2, 64]
+    launcher(tensor(0x40), **good)
+    with pytest.raises(ptxdsl.LaunchError):
+        launcher(tensor(0x40), **wrong)
+    assert len(driver.launches) == 1
+
+
+def test_a_list_is_looked_at_anew(module, driver, tensor):
+    cluster = [2]
+    for size in (2, 4):
+        cluster[0] = size
+        module.k[4, 64](tensor(0x40), cluster=cluster)
+        assert driver.launches[-1]["cluster"] == (size, 1, 1)
 
 
 def test_occupancy(module, driver):
