@@ -1,6 +1,8 @@
 """The proof's verdicts beside all interleavings: every kernel of the tests, up to 3 stages and 6 turns of its loops.
 
-    python benchmarks/agreement.py [FILE-STEM …]
+    python benchmarks/agreement.py [--mutants N] [FILE-STEM …]
+
+With --mutants every N-th mutant of the clean kernels as well (20 takes four minutes).
 
 A kernel that is proved must come to its end with the same result in all interleavings of all of its small launches, and
 the trace check must find no race in them; one with a fault must fail in some. Exits 1 where one does not agree.
@@ -8,39 +10,84 @@ the trace check must find no race in them; one with a fault must fail in some. E
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests"
 sys.path[:0] = [str(HERE), str(HERE.parent), *(str(TESTS / name) for name in ("card", "sim", "check"))]
 
-from confirmed import AGREES, DISAGREES, OPEN, Confirmation, confirm  # noqa: E402
+from confirmed import AGREES, DISAGREES, OPEN, Confirmation, confirm, confirm_entry  # noqa: E402
+from corpus import CLEAN, EXAMPLES, FAULTY, FIXED, SAMPLES, read  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
-FOLDERS = {
-    "examples": TESTS / "data" / "examples",
-    "faults": TESTS / "sim" / "faults",
-    "clean corpus": TESTS / "check" / "clean",
-    "faulty corpus": TESTS / "check" / "faulty",
-}
+from ptxdsl.check.explore import Bounds  # noqa: E402
+from ptxdsl.diagnostics import CompileError  # noqa: E402
+
+if TYPE_CHECKING:
+    from corpus import Entry
+    from mutants import Mutant
+
+Named = Iterator[tuple[str, Callable[[], Iterator[Confirmation]]]]
 
 
-def main(stems: list[str]) -> int:
+def kernels(stems: list[str], mutants_of: int) -> Iterator[tuple[str, Named]]:
+    """Of each sort its kernels by their names."""
+    yield "examples", _files((TESTS / "data" / "examples").glob("*.pdsl"), confirm)
+    yield "faults", _files((TESTS / "sim" / "faults").glob("*.pdsl"), confirm)
+    yield "samples", _files(SAMPLES, lambda path: confirm_entry(read(path)))
+    yield "clean corpus", _files(CLEAN, lambda path: confirm_entry(read(path)))
+    yield "faulty corpus", _files([*FAULTY, *FIXED], lambda path: confirm_entry(read(path)))
+    if mutants_of:
+        yield "mutants", _mutants(mutants_of)
+
+
+def _files(paths: Iterable[Path], confirmed: Callable[[Path], Iterator[Confirmation]]) -> Named:
+    for path in sorted(paths):
+        yield path.stem, lambda path=path: confirmed(path)
+
+
+def _mutants(step: int) -> Named:
+    from mutants import mutants
+
+    entries = [read(path) for path in (*CLEAN, *EXAMPLES, *SAMPLES)]
+    every = [(entry, mutant) for entry in entries for mutant in mutants(entry.name, entry.text)]
+    bounds = Bounds(runs=100, turns=5000, seconds=5)
+    for entry, mutant in every[::step]:
+
+        def confirmed(entry: Entry = entry, mutant: Mutant = mutant) -> Iterator[Confirmation]:
+            try:
+                yield from islice(confirm_entry(entry, mutant.text, bounds), 1)
+            except CompileError:
+                return  # it is no program
+
+        yield mutant.name, confirmed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stems", nargs="*")
+    parser.add_argument("--mutants", type=int, default=0, metavar="N")
+    arguments = parser.parse_args()
     print(machine_line())
     rows, disagree = [], 0
-    for title, folder in FOLDERS.items():
-        paths = [p for p in sorted(folder.glob("*.pdsl")) if not stems or any(stem in p.stem for stem in stems)]
-        if not paths:
-            continue
+    for title, named in kernels(arguments.stems, arguments.mutants):
         start = time.process_time()
         found: list[Confirmation] = []
-        for path in paths:
-            for confirmation in confirm(path):
+        for name, confirmed in named:
+            if arguments.stems and not any(stem in name for stem in arguments.stems):
+                continue
+            for confirmation in confirmed():
                 found.append(confirmation)
-                if confirmation.answer != AGREES or stems:
-                    print(confirmation.text(), flush=True)
+                if confirmation.answer != AGREES or arguments.stems:
+                    print(f"{name}: {confirmation.text()}", flush=True)
+        if not found:
+            continue
         count = {answer: sum(c.answer == answer for c in found) for answer in (AGREES, DISAGREES, OPEN)}
         disagree += count[DISAGREES]
         instances, runs = sum(len(c.seen) for c in found), sum(c.runs for c in found)
@@ -51,4 +98,4 @@ def main(stems: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -28,6 +28,9 @@ OPERATIONS = {
     "wait": WAIT.replace("BAR", "bar"),
     "wait for another": WAIT.replace("BAR", "bar+8"),
     "look": "mbarrier.test_wait.parity.shared::cta.b64 %p5, [bar], {parity}; selp.u32 %r11, 1, 2, %p5; " + READ,
+    "meet": "bar.sync 1, 64;",
+    "meet nobody": "bar.sync 1, 32;",
+    "come by": "bar.arrive 1, 64;",
     "atomic": "atom.shared.add.u32 %r11, [tile], {number}; " + READ + " fence.proxy.async;",
     "copy": "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar+8], 16;"
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+16], [%d0], 16, [bar+8];"
