@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxdsl.check.threads import Block, Mask, members, whole_warps
+from ptxdsl.check.threads import WARP, Block, Mask, members, warps, whole_warps
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import (
     Assign,
@@ -38,6 +38,10 @@ _WARPS = frozenset({Kind.WARP_SYNC})
 
 # A condition of thread ids and unknown values that sends threads more ways than this may differ within each warp.
 _FEW = 16
+
+# Collectives of a warp that order memory as well; others make lanes wait for one another (PTX ISA, bar.warp.sync; CUDA
+# C++ Programming Guide, "Warp Vote Functions": "these intrinsics do not imply a memory barrier").
+ORDERING = frozenset({"warp_sync", "bar.warp.sync"})
 
 _COLLECTIVE = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE, Kind.CLUSTER_ARRIVE, Kind.CLUSTER_WAIT})
 
@@ -201,7 +205,18 @@ def agents(kernel: Kernel, block: Block) -> list[Mask]:
             pending.extend(parts)
         if len(pending) + len(found) > MAX_AGENTS:
             raise TooManyAgents
+    if any(isinstance(n, Op) and n.name in ORDERING for n in walk(kernel.program)):
+        found = [part for mask in found for part in _by_warps(mask, block.all)]
+        if len(found) > MAX_AGENTS:
+            raise TooManyAgents
     return sorted(found, key=lambda mask: mask & -mask)
+
+
+def _by_warps(mask: Mask, block: Mask) -> list[Mask]:
+    """Parts of several warps, each of which meets the rest of its own warp."""
+    if whole_warps(mask, block) == mask:
+        return [mask]
+    return [part for number in warps(mask) if (part := mask & 0xFFFFFFFF << WARP * number)]
 
 
 def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:

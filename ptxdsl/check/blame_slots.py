@@ -158,6 +158,19 @@ def over_barrier(context: Context, state: State, agent: Agent, touch: Touch, bar
     )
 
 
+def unordered_tensor(context: Context, state: State, agent: Agent, touch: Touch, bit: int) -> Exception:
+    other = context.touches[bit]
+    message = f"tensor memory is {_does(touch)} after it was {_does(other)} by others, without the fences of tcgen05"
+    return fault(
+        state,
+        classes.PROXY_FENCE,
+        message,
+        touch.site.span,
+        (other.site.span, f"{_does(other)} here by {_name(context, other)}"),
+        help="`tcgen05_fence_before()` before the barrier that hands it on, `tcgen05_fence_after()` behind it",
+    )
+
+
 def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen: int) -> Exception:
     other = context.touches[unseen & -unseen]
     array = touch.array.name if touch.array is not None else "shared memory"

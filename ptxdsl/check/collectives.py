@@ -7,6 +7,7 @@ known to all who waited afterwards.
 from __future__ import annotations
 
 from ptxdsl.check import blame_meetings as blame
+from ptxdsl.check.agents import ORDERING
 from ptxdsl.check.context import Agent, Context, Meeting
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
@@ -148,11 +149,6 @@ class ClusterWait(Step):
         return self.number + 1
 
 
-# Others make lanes wait for one another and order nothing in memory (PTX ISA, bar.warp.sync; CUDA C++ Programming
-# Guide, "Warp Vote Functions": "these intrinsics do not imply a memory barrier").
-_ORDERING = frozenset({"warp_sync", "bar.warp.sync"})
-
-
 class WarpSync(Step):
     """A shuffle, vote or syncwarp: the lanes of each warp that it names meet.
 
@@ -163,7 +159,7 @@ class WarpSync(Step):
         super().__init__(op.span)
         self.acting = mask
         self.op = op
-        self.orders = op.name in _ORDERING
+        self.orders = op.name in ORDERING
         self.groups = _groups(op.mask, mask, expressions)
         self.outside = [group for group in self.groups or () if group[0] != group[1]]
 

@@ -11,7 +11,7 @@ from ptxdsl.check.counters import Counters
 from ptxdsl.check.states import UNINITIALISED
 from ptxdsl.check.threads import WARP, Mask, members, range_text, whole_warps
 from ptxdsl.check.values import Symbols
-from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, Array, Kernel, Pipeline
+from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, Array, Kernel, Pipeline
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 
@@ -86,8 +86,9 @@ class Touch:
     """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
 
     places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact: whether
-    the bytes are known. conflicts: bits of the touches that it must be ordered with. within, across: of such of the
-    same agent, made by other threads of the same warp, of another warp. stale, given, free: ``brackets.describe``.
+    the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. conflicts: bits of
+    the touches that it must be ordered with. within, across: of such of the same agent, made by other threads of the
+    same warp, of another warp. stale, given, free: ``brackets.describe``.
     """
 
     bit: int
@@ -103,6 +104,8 @@ class Touch:
     slot: int | None
     places: Places
     exact: bool = True
+    tensor: bool = False
+    pipe: bool = False
     conflicts: int = 0
     within: int = 0
     across: int = 0
@@ -134,6 +137,7 @@ class Context:
         self.holders = 0
         self.bits = 0
         self.plain = 0  # bits of touches by the generic proxy
+        self.tensor = 0  # of those of tensor memory
         self.masks: dict[int, Mask] = {}  # the threads that made an event
         self.touches: dict[int, Touch] = {}
         self._barriers: dict[tuple[int, int], Barrier] = {}
@@ -200,17 +204,27 @@ class Context:
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
         at = address & ((1 << CTA_SHIFT) - 1)
-        if at >> ARRAY_SHIFT == 0:
+        if self.untagged(at):
             at = self.tagged(at)
         index = bisect_right(self._bases, at) - 1
-        if index < 0 or at >> ARRAY_SHIFT != self._bases[index] >> ARRAY_SHIFT:
+        shift = TENSOR_SHIFT if at & TENSOR else ARRAY_SHIFT
+        if index < 0 or at >> shift != self._bases[index] >> shift:
             return None
         return self.kernel.arrays[index]
 
+    @staticmethod
+    def untagged(at: int) -> bool:
+        """Whether an address does not say in which array it is."""
+        return at >> ARRAY_SHIFT == 0 or (at & TENSOR != 0 and (at ^ TENSOR) >> TENSOR_SHIFT == 0)
+
     def tagged(self, at: int) -> int:
         """The address whose low bits, where a matrix descriptor has them, are these."""
+        if at & TENSOR:  # all of tensor memory, which begins at 0
+            return at + (1 << TENSOR_SHIFT)
         low = (1 << ARRAY_SHIFT) - 1
         for array in sorted(self.kernel.arrays, key=lambda a: a.base & low, reverse=True):
+            if array.base & TENSOR:
+                continue
             if array.base & low <= at and (array.bytes is None or at < (array.base & low) + array.bytes):
                 return array.base - (array.base & low) + at
         return at
@@ -309,6 +323,7 @@ class Context:
         slot: int | None = None,
         places: Places = (),
         exact: bool = True,
+        pipe: bool = False,
     ) -> Touch:
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
         found = self._touches.get(key)
@@ -318,7 +333,11 @@ class Context:
         made = Touch(
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
-        if not asynchronous:
+        made.pipe = pipe
+        made.tensor = array is not None and bool(array.base & TENSOR)
+        if made.tensor:
+            self.tensor |= bit
+        elif not asynchronous:
             self.plain |= bit
         self.masks[bit] = mask
         self.touches[bit] = made
@@ -330,6 +349,8 @@ class Context:
         return made
 
     def _relate(self, a: Touch, b: Touch) -> None:
+        if a.pipe and b.pipe and a.agent == b.agent:
+            return
         if not (a.writes or b.writes) or (a.atomic and b.atomic) or not _overlap(a.intervals, b.intervals):
             return
         if a.agent == b.agent and not a.asynchronous and not b.asynchronous:

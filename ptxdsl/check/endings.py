@@ -7,6 +7,7 @@ from ptxdsl.check.barriers import Commit
 from ptxdsl.check.blame import fault
 from ptxdsl.check.context import Context, Touch
 from ptxdsl.check.states import State
+from ptxdsl.check.tensor import kept
 
 _MEET = "let all blocks of the cluster meet before they end: `cluster_sync()`"
 
@@ -33,6 +34,9 @@ def check(context: Context, state: State) -> None:
         remote = touch.cta != context.agents[touch.agent].cta
         if bit & state.live and (touch.asynchronous or remote) and not bit & known[touch.cta]:
             raise _under_way(context, state, touch, remote)
+    still = kept(context, state)
+    if still is not None:
+        raise still
     for bit, (barrier, step) in context.incoming.items():
         if bit & state.live and not bit & known[barrier.cta]:
             name = context.barrier_text(barrier)

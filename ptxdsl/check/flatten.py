@@ -27,6 +27,7 @@ from ptxdsl.check.program import (
     large,
 )
 from ptxdsl.check.slots import Access, Part
+from ptxdsl.check.tensor import tensor_steps
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
@@ -321,14 +322,21 @@ class _Flattener:
     # --------------------------------------------------------------------------------------------------- operations
 
     def operation(self, op: Op, mask: Mask) -> None:
-        if op.kind in _ACCESSES:
-            self._access(op, mask)
+        if op.kind in _ACCESSES and op.what.space != "tensor":
+            mask = mask & self.expressions.block.leaders if op.elected else mask
+            if mask:
+                self._access(op, mask)
             return
         self.flush()
         self.use(op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op))
         before = self.steps[-1] if self.steps else None
         follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()
         if isinstance(before, Start) and follows and before.takes(op, self.expressions):
+            return
+        of_tensor = tensor_steps(op, mask, self.expressions, self.context, self.agent)
+        if of_tensor is not None:
+            for one in of_tensor:
+                self.put(one)
             return
         if op.elected:  # all lanes of a warp come to ``elect.sync``, and one of them goes on
             self.put(WarpSync(op, mask, self.expressions)).mask = mask

@@ -68,6 +68,7 @@ class Start(Step):
         self.acting = mask
         self.mechanism = mechanism
         self.asynchronous = op.what.proxy == "async"
+        self.pipe = False
         self.parts = [
             ([Part(place, op.span, mask, expressions, (), boxes) for place in places], writes)
             for places, writes in ((op.reads, False), (op.writes, True))
@@ -89,22 +90,29 @@ class Start(Step):
         self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in parts))))
         return True
 
-    def run(self, context: Context, state: State, agent: Agent) -> int:
+    def ctas(self, agent: Agent) -> tuple[int, ...]:
+        """In whose memory it works."""
+        return (agent.cta,)
+
+    def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:
         if self.unknown:
             raise Unproved(self.op.span, "the shared memory that it reads is not modelled")
         env = state.environments[agent.number]
         key = tuple([env[v] for v in self.variables])
         found = self._touches.get(key)
         if found is None:
-            found = self._touches[key] = [
-                touch
-                for parts, writes in self.parts
-                for touch in touches_of(
-                    self, parts, context, agent, env, writes=writes, mask=self.acting, asynchronous=self.asynchronous
-                )
-            ]
+            found = self._touches[key] = []
+            for cta in self.ctas(agent):
+                for parts, writes in self.parts:
+                    found += touches_of(
+                        self, parts, context, agent, env, writes=writes, mask=self.acting,
+                        asynchronous=self.asynchronous, cta=cta, pipe=self.pipe,
+                    )  # fmt: skip
+        return found
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
         bits = 0
-        for touch in found:
+        for touch in self.touches(context, state, agent):
             check(context, state, agent, touch, self.mask)
             state.forget(touch.bit)
             state.live |= touch.bit

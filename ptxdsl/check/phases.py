@@ -110,7 +110,7 @@ def arrive(
     given = known & ~context.plain if narrow and barrier.cta != agent.cta else known
     state.known[holder + 1] |= given | brings
     if context.proxies:
-        state.proxied[holder + 1] |= state.proxied[number] & given
+        state.proxied[holder + 1] |= state.proxied[number] & given | brings & context.tensor
     if context.tracks_uses or barrier.cta != agent.cta:
         use(context, state, agent, barrier, step)
         state.known[holder + 1] |= barrier.uses & state.known[number]

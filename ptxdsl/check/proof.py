@@ -180,6 +180,7 @@ class _Search:
             state.environments.append(env)
             state.groups.append({})
             state.fresh.append(0)
+            state.fenced.append(0)
             state.met.append(0)
             state.waited.append({})
         return state
@@ -228,11 +229,11 @@ class _Search:
                 number = agent.number
                 if places[number] == END or number in asked:
                     continue
-                before = places[number]
+                before = self.steps
                 after = self.go(state, agent)
                 if after == ASK:
                     asked[number] = context.asked
-                if places[number] != before:
+                if after == END or self.steps - before > 1:  # it may be back where it was
                     moved = True
         if asked:
             return asked[min(asked)]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ptxdsl.check.blame_slots import over_barrier, race, unfenced
+from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_tensor
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.context import Agent, Context, Intervals, Places, Touch, intervals_of, merged, moved
 from ptxdsl.check.expressions import Environment, Expressions, Function
@@ -25,7 +25,7 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum
-from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, Array, Expr, Place
+from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, TENSOR, Array, Expr, Place
 from ptxdsl.source import Span
 
 _AT = (1 << CTA_SHIFT) - 1
@@ -113,6 +113,7 @@ def touches_of(
     atomic: bool = False,
     asynchronous: bool = False,
     cta: int | None = None,
+    pipe: bool = False,
 ) -> list[Touch]:
     """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own)."""
     own = agent.cta if cta is None else cta
@@ -131,7 +132,7 @@ def touches_of(
         for address in addresses:
             rank = address >> CTA_SHIFT
             at = address & _AT
-            if at >> ARRAY_SHIFT == 0:
+            if context.untagged(at):
                 at = context.tagged(at)
             array = context.array(at)
             where = array, rank - 1 if rank else own
@@ -152,6 +153,7 @@ def touches_of(
                 slot=slot,
                 places=tuple(place for _, places, _ in pieces for place in places),
                 exact=all(exact for _, _, exact in pieces),
+                pipe=pipe,
             )
         )
     return made
@@ -160,15 +162,19 @@ def touches_of(
 def _somewhere(context: Context, root: int, own: int) -> Iterator[tuple[tuple[Array | None, int], Intervals]]:
     """All of the array that an address is derived from; where the text does not tell, of all arrays."""
     at, rank = root & _AT, root >> CTA_SHIFT
-    known = context.array(at) if at >> ARRAY_SHIFT else None
-    for array in (known,) if known is not None else (*context.kernel.arrays, None):
+    known = context.array(at) if at >> ARRAY_SHIFT or at & TENSOR else None
+    shared = [array for array in context.kernel.arrays if not array.base & TENSOR]
+    for array in (known,) if known is not None else (*shared, None):
         base, size = (0, None) if array is None else (array.base, array.bytes)
         for cta in range(context.ctas) if rank else (own,):
             yield (array, cta), ((base, base + (1 << 18 if size is None else size)),)
 
 
-def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask) -> None:
-    """Raises Fault where something that conflicts with a touch is not known to have happened before."""
+def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask, *, fenced: bool = True) -> None:
+    """Raises Fault where something that conflicts with a touch is not known to have happened before.
+
+    fenced: of tensor memory, whether that takes the fences of tcgen05.
+    """
     for barrier in context.under(touch):
         if state.phases[barrier.number].expected:
             raise over_barrier(context, state, agent, touch, barrier)
@@ -182,6 +188,14 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
         missing |= touch.across & own | touch.within & own & ~state.met[number]
     if missing:
         raise race(context, state, agent, touch, missing)
+    if touch.tensor:
+        unseen = touch.conflicts & state.live & ~state.fenced[number] if fenced else 0
+        while unseen:
+            bit = unseen & -unseen
+            unseen ^= bit
+            if context.touches[bit].agent != number:
+                raise unordered_tensor(context, state, agent, touch, bit)
+        return
     if touch.asynchronous:
         unseen = touch.conflicts & state.live & context.plain & ~state.proxied[number]
         if unseen:

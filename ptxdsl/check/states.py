@@ -84,12 +84,13 @@ class State:
     meetings: of named, CTA and cluster barriers. groups: of each agent, asynchronous work that it has not waited for,
     by mechanism: the open group, then the committed ones. fresh: of each agent, its own events since its threads last
     met; met: those of them that the lanes of each warp have met after. path: decisions taken, the latest first.
+    fenced: of each agent, what it knows by ``tcgen05.fence`` of tensor memory. tensor: allocations, by array and CTA.
     times: how often each event has happened, where somebody wants to know.
     """
 
     __slots__ = (
-        "environments", "facts", "fresh", "groups", "known", "live", "meetings", "met", "path", "phases", "places",
-        "proxied", "times", "waited",
+        "environments", "facts", "fenced", "fresh", "groups", "known", "live", "meetings", "met", "path", "phases",
+        "places", "proxied", "tensor", "times", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -106,6 +107,8 @@ class State:
         self.met: list[int] = []
         self.waited: list[dict[int, Any]] = []
         self.path: Any = None
+        self.fenced: list[int] = []
+        self.tensor: dict[tuple[int, int], int] = {}
         self.times: dict[int, int] | None = None
 
     def copy(self) -> State:
@@ -123,6 +126,8 @@ class State:
         new.met = self.met[:]
         new.waited = [dict(w) for w in self.waited]
         new.path = self.path
+        new.fenced = self.fenced[:]
+        new.tensor = dict(self.tensor)
         new.times = None if self.times is None else dict(self.times)
         return new
 
@@ -135,6 +140,8 @@ class State:
         keep = ~bits
         self.known = [k & keep for k in self.known]
         self.proxied = [k & keep for k in self.proxied]
+        if self.tensor:
+            self.fenced = [k & keep for k in self.fenced]
 
 
 class Normal:
@@ -196,6 +203,7 @@ class Normal:
             tuple([tuple(g.items()) for g in state.groups if g]),
             tuple(state.fresh),
             tuple(state.met),
+            (tuple(state.fenced), *state.tensor.items()) if state.tensor else (),
             frozenset(facts.absolute.items()) if facts.absolute else (),
             frozenset(self._facts(facts.moving, shifts)) if facts.moving else (),
         )

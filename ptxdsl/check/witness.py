@@ -14,7 +14,7 @@ from ptxdsl.check.facts import Bounds, Outcome, Terms
 from ptxdsl.check.values import Atom, Sum, Test, plain
 
 _FINITE = 1 << 61
-_TRIED = (1, 2, 3, 4, 5, 6, 8, 0, 16, 32, 64, 128, 1024, 4096, -1)
+_TRIED = (1, 2, 3, 4, 5, 6, 8, 0, 16, 32, 64, 128, 192, 256, 320, 512, 1024, 4096, -1)
 _MOST = 20_000  # combinations
 
 

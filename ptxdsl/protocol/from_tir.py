@@ -26,6 +26,7 @@ from ptxdsl.protocol.model import (
     Seq,
     leaves,
 )
+from ptxdsl.protocol.tensor_places import allocation
 from ptxdsl.protocol.tir_integers import Integers
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, needs, writes_global
 from ptxdsl.record import replace
@@ -69,7 +70,8 @@ class _Slice:
         self.integers = Integers(self.made, params, self.bases, frozenset())
         roots = {self.integers.root(pointer) for pointer in written}
         self.integers.written = frozenset(root for root in roots if isinstance(root, str))
-        self.operations = Operations(self.integers, self.arrays)
+        self.find_tensors()
+        self.operations = Operations(self.integers, self.arrays, self.casts())
         self.demand()
 
     def param_names(self) -> Iterator[str]:
@@ -135,6 +137,27 @@ class _Slice:
                 for op, base in self.bases.items():
                     if base == array.base:
                         self.bases[op] = base + start
+
+    def find_tensors(self) -> None:
+        """Variables of 4 bytes that nobody writes but ``tcgen05.alloc``."""
+        others: set[Op | str | None] = set()
+        for op in self.seeds:
+            if op.name == "tcgen05_alloc_row":
+                slot = self.integers.root(op.operands[0])
+                if isinstance(slot, Op) and slot.attrs.get("bytes") == 4:
+                    self.integers.tensors.setdefault(slot, len(self.integers.tensors))
+            elif op.name == "store" or writes_global(op):
+                others.add(self.integers.root(op.operands[0]))
+        for other in others:
+            if isinstance(other, Op):
+                self.integers.tensors.pop(other, None)
+        self.arrays += [allocation(number, slot.span) for slot, number in self.integers.tensors.items()]
+
+    def casts(self) -> bool:
+        return any(
+            op.name == "ptr.cast" and op.results[0].ty.name == "ptr.generic" and op.operands[0].ty.name == "ptr.shared"
+            for op in self.made.values()
+        )
 
     # --------------------------------------------------------------------------------------------------- the needs
 

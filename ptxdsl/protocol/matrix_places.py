@@ -90,6 +90,8 @@ def _joined(first: Expr, starts: list[int], width: int) -> list[Place]:
 
 def _fixed(descriptor: Expr) -> int | None:
     """The constant fields of a descriptor: what is put into it by ``or``."""
+    if descriptor.op == "const":
+        return int(descriptor.value) & ((1 << 64) - 1)
     pending, found = [descriptor], None
     while pending:
         expr = pending.pop()

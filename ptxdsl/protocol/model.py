@@ -229,7 +229,13 @@ def compute(op: str, operands: list[int], bits: int, operand_bits: int) -> int:
 # an address that matrix descriptors keep. Shared memory of another CTA is at ``mapa`` of such an address and a rank.
 ARRAY_SHIFT = 20
 CTA_SHIFT = 40
-TENSOR = 1 << 39  # the base of tensor memory
+TENSOR = 1 << 39  # of arrays in tensor memory (``tensor_places.py``); these have more bits for themselves
+TENSOR_SHIFT = 24
+
+
+def tensor_address(number: int) -> int:
+    """The 32-bit address that stands for what an allocation of tensor memory gives."""
+    return (number + 1) << TENSOR_SHIFT
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.protocol import model
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.matrix_places import operand_places
+from ptxdsl.protocol.matrix_places import copied_places, operand_places
 from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Branch, Expr, Node, Place, Return, Seq, Unmodelled, const
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
@@ -37,6 +37,8 @@ _QUERY_BYTES = 16  # of what clusterlaunchcontrol.try_cancel writes
 
 # The columns and the depth of a warpgroup's product.
 _SHAPE = re.compile(r"^wgmma\.mma_async\..*\.m64n(\d+)k(\d+)\.")
+
+_COPY_SHAPE = re.compile(r"^\d+x\d+b$")
 
 # Accesses by the operand that is the address (of all operands) and the bytes (None: as the type says).
 _READS = {"ldmatrix": (1, _MATRIX_ROW)}
@@ -238,7 +240,8 @@ class Operations:
             what = replace(what, space="shared")
         reads = what.kind is Kind.READ or (what.kind is Kind.ATOMIC and first != "st")
         writes = what.kind is Kind.WRITE or (what.kind is Kind.ATOMIC and first != "ld")
-        yield model.Op(what, item.opcode, span, writes=(place,) * writes, reads=(place,) * reads)
+        once = item.opcode.startswith("tcgen05.alloc")  # by the warp
+        yield model.Op(what, item.opcode, span, writes=(place,) * writes, reads=(place,) * reads, elected=once)
 
     def _copy(self, item: Instruction, what: Effect, span: Span) -> Node:
         """Asynchronous copies: cp.async, bulk and tensor copies, st.async, try_cancel."""
@@ -271,7 +274,7 @@ class Operations:
             size = None if width is None else const(width)
             writes = (self._place(operands[0], width),)
         else:  # tcgen05.cp and .shift: tensor memory
-            return model.Op(what, opcode, span, reads=(Place(None, None),) if "cp" in parts else ())
+            return model.Op(what, opcode, span, reads=self._copied(item) if "cp" in parts else ())
         if what.barrier is not None:
             barrier = self._place(operands[what.barrier], _BARRIER_BYTES)
         mask = None
@@ -279,6 +282,12 @@ class Operations:
             after = [o for o in operands[what.barrier + 1 :] if isinstance(o, Register | Immediate)]
             mask = self.values.read(after[0], 16) if after else None
         return model.Op(what, opcode, span, barrier=barrier, bytes=size, mask=mask, writes=writes, reads=reads)
+
+    def _copied(self, item: Instruction) -> tuple[Place, ...]:
+        """What ``tcgen05.cp`` reads of shared memory."""
+        source = next((self.values.read(o, 64) for o in sources(item) if self._is_descriptor(o)), None)
+        shape = next((part for part in item.parts if _COPY_SHAPE.match(part)), None)
+        return (Place(None, None),) if source is None or shape is None else copied_places(source, f".{shape}")
 
     def _matrix(self, item: Instruction, what: Effect, span: Span) -> Node:
         """wgmma and tcgen05.mma: what they read of shared memory, their descriptors say."""

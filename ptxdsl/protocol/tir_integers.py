@@ -42,6 +42,7 @@ class Integers:
         self.params = params
         self.bases = bases
         self.written = written
+        self.tensors: dict[Op, int] = {}  # variables in which the address of an allocation of tensor memory is noted
         self.variables: dict[Value, int] = {}
         self._known: dict[Value, Expr] = {}
         self._unknowns = 0
@@ -144,6 +145,8 @@ class Integers:
     def _load(self, op: Op, bits: int, depth: int) -> Expr:
         """From memory that the kernel does not write: the same address gives the same value everywhere."""
         root = self.root(op.operands[0])
+        if isinstance(root, Op) and root in self.tensors:
+            return const(model.tensor_address(self.tensors[root]), bits)
         if not isinstance(root, str) or root in self.written or op.attrs.get("volatile"):
             return self.unknown(bits)
         return model.load(root, self.of(op.operands[0], depth), bits)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.protocol import model
+from ptxdsl.protocol import model, tensor_places
 from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
 from ptxdsl.protocol.model import Array, Branch, Expr, Node, Pipeline, Place, Return, Seq, Unmodelled, apply, const
 from ptxdsl.protocol.tir_integers import Integers, plus
@@ -56,7 +56,6 @@ _WRITES: dict[str, _Touch] = {
     "stmatrix_x1": ((0, 16),),
     "stmatrix_x2": ((0, 16),),
     "stmatrix_x4": ((0, 16),),
-    "tcgen05_alloc_row": ((0, 4),),
 }
 # The operands that are descriptors of A and B.
 _DESCRIPTORS: dict[str, tuple[int | None, int]] = {
@@ -121,7 +120,7 @@ def is_protocol(op: Op) -> bool:
         return name == "exit_thread"
     if what.kind is Kind.ATOMIC:
         return str(op.attrs.get("space", "")) in ("", ".shared", ".shared::cta", ".shared::cluster")
-    return what.kind not in _ACCESSES or what.space in _SHARED
+    return what.kind not in _ACCESSES or what.space in _SHARED or what.space == "tensor"
 
 
 def writes_global(op: Op) -> bool:
@@ -158,6 +157,8 @@ def needs(op: Op) -> Sequence[Value]:
     if name in _DESCRIPTORS:
         wanted.update(_DESCRIPTORS[name])
     wanted.update(_PRODUCTS.get(name, (None,))[:2])
+    if name.startswith("tcgen05_"):
+        wanted.update(range(6) if name in _PRODUCTS else (0,))
     wanted |= {_TENSOR_COPIES.get(name), _ELECTS.get(name)}
     for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
         wanted.add(operand)
@@ -167,9 +168,11 @@ def needs(op: Op) -> Sequence[Value]:
 
 
 class Operations:
-    def __init__(self, integers: Integers, arrays: list[Array]) -> None:
+    def __init__(self, integers: Integers, arrays: list[Array], casts: bool) -> None:
+        """casts: whether addresses of shared memory become generic ones somewhere."""
         self.integers = integers
         self.arrays = arrays
+        self.casts = casts
         self.pipelines: list[Pipeline] = []
 
     def nodes(self, op: Op) -> list[Node]:
@@ -190,6 +193,8 @@ class Operations:
         what = ROWS[name].effect
         if what.kind is Kind.ATOMIC:
             return self._atomic(op, what)
+        if name == "tcgen05_alloc_row":
+            return self._allocate(op, what)
         made = self._row(op, what)
         if name not in _ELECTS:
             return [made]
@@ -198,10 +203,22 @@ class Operations:
             return [made] if chosen.value else []
         return [Branch(chosen, Seq((made,)), Seq(()), op.span)]
 
+    def _allocate(self, op: Op, what: Effect) -> list[Node]:
+        """The address is written where it is noted, and the memory that it is of taken."""
+        slot = self.integers.root(op.operands[0])
+        number = self.integers.tensors.get(slot) if isinstance(slot, Op) else None
+        if number is None:
+            return [Unmodelled(op.span, "what becomes of the address of tensor memory is not seen")]
+        noted = Place(self.integers.of(op.operands[0]), 4)
+        taken = model.Op(replace(what, space="tensor"), op.name, op.span, writes=tensor_places.whole(number))
+        return [model.Op(_WRITE, op.name, op.span, writes=(noted,), elected=True), taken]
+
     def _access(self, op: Op) -> list[Node]:
         pointer = op.operands[0]
         root = self.integers.root(pointer)
         if pointer.ty.name == "ptr.generic" and not isinstance(root, Op):
+            if root is None and self.casts:
+                return [Unmodelled(op.span, "what memory this generic pointer points to is not seen")]
             return []  # global memory, or as good as: what is not derived from a shared array is not of the protocol
         ty = op.results[0].ty if op.name == "load" else op.operands[1].ty
         place = Place(self.integers.of(pointer), ty.bytes)
@@ -259,9 +276,18 @@ class Operations:
             instruction = operands[said]
             assert isinstance(instruction, Const)
             of_kind = str(op.attrs["kind"]), int(op.attrs["cta_group"]), int(instruction.value)
-            return model.Op(what, name, op.span, reads=product_places(first, of(operands[b]), *of_kind))
+            reads, writes = tensor_places.product(name, [of(v) for v in operands[:6]], *of_kind)
+            reads += product_places(first, of(operands[b]), *of_kind)
+            return model.Op(what, name, op.span, count=const(of_kind[1]), reads=reads, writes=writes)
         if name in _TENSOR_COPIES:
-            return model.Op(what, name, op.span, reads=copied_places(of(operands[1]), str(op.attrs["shape"])))
+            group, shape = const(int(op.attrs["cta_group"])), str(op.attrs["shape"])
+            reads, writes = copied_places(of(operands[1]), shape), tensor_places.copied(of(operands[0]), shape)
+            return model.Op(what, name, op.span, count=group, reads=reads, writes=writes)
+        if name.startswith("tcgen05_"):
+            touches = tensor_places.row_places(name, [of(v) for v in operands[:1]], op.attrs)
+            if touches is not None:
+                group = const(int(op.attrs.get("cta_group", 1)))
+                return model.Op(what, name, op.span, count=group, reads=touches[0], writes=touches[1])
         touched = what.space in _SHARED and what.kind in _ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
             return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")

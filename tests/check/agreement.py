@@ -16,12 +16,13 @@ from typing import Any
 from zlib import crc32
 
 from ptxdsl import driver
+from ptxdsl.check.boxes import affine
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.imports import read_file
 from ptxdsl.options import Options
 from ptxdsl.protocol import from_ptx, from_tir
 from ptxdsl.protocol.execute import NOTHING, Accesses, Event, Thread, covers
-from ptxdsl.protocol.model import Kernel, Node, Op, Place, walk
+from ptxdsl.protocol.model import TENSOR, Kernel, Node, Op, Place, walk
 from ptxdsl.protocol.rewriting import mapped
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import replace
@@ -114,15 +115,22 @@ def by_source_names(kernel: Kernel) -> Kernel:
 
 
 def without_boxes(kernel: Kernel) -> Kernel:
-    """With tensor copies whose bytes are not known: PTX does not say them."""
+    """With tensor copies whose bytes are not known, and nothing of tensor memory: PTX does not say that."""
 
     def unsized(node: Node) -> Node | None:
+        if isinstance(node, Op) and node.what.space == "tensor":
+            writes, reads = (tuple(p for p in places if not in_tensor(p)) for places in (node.writes, node.reads))
+            return replace(node, writes=writes, reads=reads, count=None)
         if not isinstance(node, Op) or not node.name.startswith(("tensor_load", "tensor_store", "tensor_reduce")):
             return None
         writes, reads = (tuple(Place(p.address, None) for p in places) for places in (node.writes, node.reads))
         return replace(node, writes=writes, reads=reads)
 
     return replace(kernel, program=mapped(kernel.program, unsized))
+
+
+def in_tensor(place: Place) -> bool:
+    return place.address is not None and bool(affine(place.address, 1, {}) & TENSOR)
 
 
 class Recorder(Thread):

@@ -1,0 +1,94 @@
+"""Tensor memory as the model has it, and what instructions of tcgen05 touch of it.
+
+An allocation is an array of 32-bit columns for each group of 16 lanes: byte ``group << 20 | column`` of it, which is
+what an address of PTX (lane << 16 | column) has of the group's first lane. Its base stands for what ``tcgen05.alloc``
+gives; who reads the slot where that was noted has it.
+
+Source: PTX ISA, "Tensor Memory Addressing", "Data Movement Shape", "Instruction descriptor", "Scale Factor layouts".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ptxdsl.protocol.model import TENSOR, Array, Expr, Place, apply, const, tensor_address
+from ptxdsl.protocol.tir_integers import plus
+from ptxdsl.source import Span
+
+_GROUPS = 8  # of 16 lanes
+_GROUP_BITS = 20
+COLUMNS = 512
+_COPY = re.compile(r"^\.(\d+)x(\d+)b")
+_SHAPE = re.compile(r"^\.(\d+)x(\d+)b(x2)?\.x(\d+)")
+# Columns of a shape that is not repeated, by bits.
+_WIDTHS = {32: 1, 64: 2, 128: 4, 256: 8}
+_K_BYTES = 32  # of a product's A, a row
+
+
+def allocation(number: int, span: Span | None) -> Array:
+    return Array("tensor memory", TENSOR + tensor_address(number), _GROUPS << _GROUP_BITS, 4, span)
+
+
+def whole(number: int) -> tuple[Place, ...]:
+    """All of an allocation."""
+    return _places(const(tensor_address(number)), COLUMNS)
+
+
+def _places(address: Expr, columns: int, groups: int = _GROUPS) -> tuple[Place, ...]:
+    """Columns of so many groups of lanes from an address on."""
+    at = plus(apply("ext.u", address, bits=64), TENSOR)
+    return tuple(Place(plus(at, group << _GROUP_BITS), columns) for group in range(groups))
+
+
+def moved(address: Expr, shape: str, split: str) -> tuple[Place, ...]:
+    """What ``tcgen05.ld`` and ``.st`` of a shape as PTX writes it (``.32x32b.x4``) touch for one warp."""
+    found = _SHAPE.match(shape)
+    assert found is not None
+    lanes, bits, halves, times = int(found[1]), int(found[2]), found[3], int(found[4])
+    columns = _WIDTHS[bits] * times * (2 if "pack" in shape else 1)
+    if halves:
+        columns += max(int(split.strip(", ") or 0), columns)
+    return _places(address, columns, lanes // 16)
+
+
+def product(
+    name: str, operands: Sequence[Expr], kind: str, cta_group: int, instruction: int
+) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+    """What ``tcgen05.mma`` reads and writes of tensor memory in each CTA. operands: as ``intrinsics.py`` has them."""
+    scaled = kind.startswith("mx")
+    n = (instruction >> 17 & 63) * 8
+    m = (instruction >> 27 & 3) * 128 if scaled else (instruction >> 24 & 31) * 16
+    reads: tuple[Place, ...] = ()
+    if "_tensor" in name:
+        reads += _places(operands[1], _K_BYTES // 4)
+    if name.endswith("_scaled"):
+        reads += _places(operands[4], max(m // cta_group // 32, 1)) + _places(operands[5], -(-n // 32))
+    return reads, _places(operands[0], n)
+
+
+def copied(address: Expr, shape: str) -> tuple[Place, ...]:
+    """What ``tcgen05.cp`` writes."""
+    found = _COPY.match(shape)
+    assert found is not None
+    return _places(address, int(found[2]) // 32)
+
+
+def shifted(address: Expr) -> tuple[Place, ...]:
+    """What ``tcgen05.shift`` moves: 8 columns."""
+    return _places(address, 8)
+
+
+def row_places(
+    name: str, operands: Sequence[Expr], attrs: Mapping[str, object]
+) -> tuple[tuple[Place, ...], tuple[Place, ...]] | None:
+    """Reads and writes of tensor memory by a row of ``intrinsics.py``; None of another."""
+    if name == "tcgen05_load_row":
+        return moved(operands[0], str(attrs["shape"]), str(attrs.get("split", ""))), ()
+    if name == "tcgen05_store_row":
+        return (), moved(operands[0], str(attrs["shape"]), str(attrs.get("split", "")))
+    if name == "tcgen05_dealloc_row":
+        return (), _places(operands[0], COLUMNS)
+    if name == "tcgen05_shift_row":
+        return (), shifted(operands[0])
+    return None
