@@ -85,14 +85,14 @@ def wait(
             pause = min(2 * pause, _LONGEST_SLEEP)
         driver.forget(event)
     except DriverError as failure:
-        raise _failed(failure, what or str(plan), again) from None
+        raise failed(failure, what or str(plan), again) from None
 
 
 def _is_captured(plan: Plan, stream: int) -> bool:
     try:
         return plan.kernel.driver.is_capturing(stream)
     except DriverError as failure:
-        raise _failed(failure, "what was launched before", None) from None
+        raise failed(failure, "what was launched before") from None
 
 
 def _hangs(what: str, timeout: float, again: Simulate | None) -> DeviceError:
@@ -107,7 +107,8 @@ def _hangs(what: str, timeout: float, again: Simulate | None) -> DeviceError:
     )
 
 
-def _failed(failure: DriverError, what: str, again: Simulate | None) -> DeviceError:
+def failed(failure: DriverError, what: str, again: Simulate | None = None) -> DeviceError:
+    """The error E0916 of what ran, from the driver's result. again: how to replay it."""
     lost = "the CUDA context is lost and the process must be started anew. " if failure.lost_context else ""
     return DeviceError(
         Diagnostic("E0916", f"{what} failed: {failure.words}", help=lost + _offer(again)),

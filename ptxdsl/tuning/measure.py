@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import ceil
 from typing import Any
 
 from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.errors import DriverError, launch_error
 from ptxdsl.cuda.launch import LoadedKernel, Plan
-from ptxdsl.cuda.watch import wait
+from ptxdsl.cuda.watch import failed, wait
 from ptxdsl.program import device_arch
 from ptxdsl.tuning.space import Candidate
 
@@ -62,6 +63,8 @@ class OnDevice:
             runs = max(_FEWEST, min(self._repetitions, ceil(_LONGEST / max(first, 1.0)))) - 1
             return [first, *self._timed(kernel, plan, stream, packed, min(runs, self._repetitions - 1))]
         except DriverError as failure:
+            if failure.lost_context:
+                raise failed(failure, str(plan)) from None
             raise launch_error("E0912", f"{plan} cannot be measured: {failure.words}") from None
 
     def _timed(self, kernel: LoadedKernel, plan: Plan, stream: int, packed: Any, runs: int) -> list[float]:
@@ -79,15 +82,18 @@ class OnDevice:
             return [driver.microseconds(*pair) for pair in zip(marks[::2], marks[1::2], strict=True)]
         finally:
             for mark in marks:
-                driver.forget(mark)
+                with suppress(DriverError):  # the context is gone, and what was wrong is said already
+                    driver.forget(mark)
 
     def _wait(self, plan: Plan, stream: int, runs: int) -> None:
         wait(plan, stream, runs * self._timeout)
 
     def close(self) -> None:
-        if self._room:
-            self._driver.free(self._room)
-            self._room = 0
+        """Gives the memory back, unless it is gone with the context, or a kernel that hangs would be waited for."""
+        if self._room and not self._driver.hangs:
+            with suppress(DriverError):
+                self._driver.free(self._room)
+        self._room = 0
 
 
 class InSimulator:

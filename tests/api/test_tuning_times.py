@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import ptxdsl
+from ptxdsl.cuda.driver import CudaDriver
+from ptxdsl.cuda.errors import DriverError
 
 TEXT = """
 @kernel
@@ -78,6 +80,37 @@ def test_a_hang_ends_the_run_and_the_next_goes_on(tune, fake, tmp_path):
     tuned = tune(results=path)
     assert [t.code for t in tuned.trials] == ["E0915", None]
     assert tuned.best.configuration == {"width": 2}
+
+
+def test_memory_is_not_given_back_to_a_device_that_hangs(tune, fake, monkeypatch):
+    """It would be waited for as long as the kernel."""
+    real = CudaDriver.mark
+
+    def mark(driver, stream):  # of the timed launches
+        fake.endless = 1
+        return real(driver, stream)
+
+    monkeypatch.setattr(CudaDriver, "mark", mark)
+    with pytest.raises(ptxdsl.DeviceError, match="E0915"):
+        tune(timeout=0.02)
+    assert fake.frees == 0
+
+
+def test_a_fault_between_two_timed_launches_ends_the_run(tune, fake, tmp_path, monkeypatch):
+    """It shows when the cache is emptied; the configurations behind it have no rows."""
+    path, real = tmp_path / "results.jsonl", CudaDriver.fill
+
+    def fill(driver, *given):
+        real(driver, *given)
+        if fake.fills == 2:
+            fake.fails = 700
+            raise DriverError("cuMemsetD8Async", "CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    monkeypatch.setattr(CudaDriver, "fill", fill)
+    with pytest.raises(ptxdsl.DeviceError, match=r"E0916.*outside of any allocation"):
+        tune(results=path)
+    (row,) = map(json.loads, path.read_text().splitlines())
+    assert (row["code"], row["configuration"]) == ("E0916", {"width": 1})
 
 
 def test_a_fault_of_what_was_launched_before_is_no_row(tune, fake, tmp_path):

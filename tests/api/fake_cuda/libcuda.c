@@ -10,7 +10,8 @@
 /* What tests look at and set. */
 EXPORT struct {
     int launches, loads, unloads, devices, capture_mode, shared, large_clusters, endless, events;
-    int fails;         /* the CUresult of the next launches */
+    int fails;         /* the CUresult of the next launches, and of what waits for them or gives back */
+    int frees;
     unsigned grid[3], block[3], shared_bytes, attribute_count;
     int attribute_ids[4];
     void *stream;
@@ -177,6 +178,8 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult cuMemFree(CUdeviceptr address) {
+    if (fake.fails) return fake.fails;
+    fake.frees++;
     for (int i = 0; i < 64; i++)
         if (blocks[i].start == (void *)address) {
             free(blocks[i].start);
@@ -215,7 +218,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags) {
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) { return CUDA_SUCCESS; }
 CUresult cuEventQuery(CUevent event) { return fake.endless && fake.launches ? CUDA_ERROR_NOT_READY : fake.fails; }
-CUresult cuEventDestroy(CUevent event) { fake.events--; return CUDA_SUCCESS; }
+CUresult cuEventDestroy(CUevent event) { fake.events -= !fake.fails; return fake.fails; }
 #undef cuEventElapsedTime /* of newer headers, whose name for it older drivers lack */
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     *milliseconds = fake.milliseconds[fake.timed++ % 8];
