@@ -51,6 +51,8 @@ class Packer:
     spans: where the kernel's text declares each parameter, for the errors.
     """
 
+    wanted_arrays = "give a PyTorch, CuPy, JAX or Numba array"
+
     def __init__(self, signature: KernelSignature, spans: Mapping[str, Span]) -> None:
         self.signature = signature
         self.spans = spans
@@ -194,7 +196,7 @@ class Packer:
             raise self._error("E0904", path, f"cannot be used as a device array: {refused}") from None
         wanted = type_text(param)
         if array is None:
-            instead = "allocate an empty array" if value is None else "give a PyTorch, CuPy, JAX or Numba array"
+            instead = "allocate an empty array" if value is None else self.wanted_arrays
             raise self._error("E0904", path, f"is a {wanted}; got {_describe(value)}", instead)
         return array
 

@@ -110,9 +110,11 @@ def to_device(array: Any, dtype: str | None = None) -> DeviceArray:
     memory = array
     kind = type(array)
     if hasattr(kind, "__array_interface__") or hasattr(kind, "data_ptr"):
-        from ptxdsl.cuda.host_arguments import host_memory
+        from ptxdsl.cuda.host_arguments import host_memory, not_plain
 
         memory = host_memory(array)
+        if memory is not None and (wrong := not_plain(array)) is not None:
+            raise TypeError(f"{wrong[0]}: {wrong[1]}")
         dtype = dtype or (str(array.dtype).removeprefix("torch.") if memory is not None else None)
     try:
         image = _Image(memory)

@@ -20,6 +20,8 @@ STORAGE = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8
 class HostPacker(Packer):
     """``bind`` gives the simulator one value a parameter: an array, or the bytes of a scalar or tensor map."""
 
+    wanted_arrays = "give a NumPy array or a CPU tensor"
+
     def bind(self, arguments: Sequence[Any]) -> list[npt.NDArray[Any] | bytes | Any]:
         """Raises LaunchError with one diagnostic for every argument that is wrong."""
         return self.leaves(arguments)[0]
@@ -28,6 +30,8 @@ class HostPacker(Packer):
         self, param: PointerParam, path: str, value: Any, stream: Callable[[], int]
     ) -> tuple[ArrayView, npt.NDArray[Any]]:
         memory = host_memory(value)
+        if memory is not None and (wrong := not_plain(value)) is not None:
+            raise self._error("E0904", path, f"cannot be used as an array: {wrong[0]}", wrong[1])
         if memory is None:
             array = self._array(param, path, value, stream)
             where = f"is in device memory ({array.owner}, {array.dtype}), out of the simulator's reach"
@@ -55,11 +59,20 @@ class HostPacker(Packer):
 
 def host_memory(value: Any) -> npt.NDArray[Any] | None:
     """The array behind a NumPy array or a CPU tensor, sharing its memory; None for what is neither."""
-    if isinstance(value, np.ndarray) and value.ndim > 0:
+    if isinstance(value, np.ndarray):
         return value.view(STORAGE.get(value.dtype.name) or value.dtype)
     kind = type(value)
     if hasattr(kind, "data_ptr") and hasattr(kind, "is_contiguous") and value.device.type == "cpu":
         return _tensor_memory(value)
+    return None
+
+
+def not_plain(value: Any) -> tuple[str, str] | None:
+    """Why the bytes of an array of NumPy are not its elements, and what to do; None where they are."""
+    if isinstance(value, np.ma.MaskedArray):
+        return "it is a masked array", "fill it: a.filled(…)"
+    if isinstance(value, np.ndarray) and not value.dtype.isnative:
+        return f"its elements are big-endian ({value.dtype.str})", "convert it: a.astype(a.dtype.newbyteorder('='))"
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 from ptxdsl.cuda.driver import Device, Dim3, Function
@@ -28,7 +28,8 @@ def dimensions(value: Any, what: str) -> Dim3:
                 raise TypeError
             number = operator.index(item)
         except TypeError:
-            hint = f"write {what}=({int(item)}, …) or use //" if isinstance(item, float) else None
+            finite = isinstance(item, float) and isfinite(item)
+            hint = f"write {what}=({int(item)}, …) or use //" if finite else None
             raise _shape(f"{what}.{axis} must be an integer, got {type(item).__name__} {item!r}", hint) from None
         if number < 1:
             raise _shape(f"{what}.{axis} is {number}; it must be at least 1", _empty(what, number))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ptxdsl.cuda.arrays import ArrayView, view
 from ptxdsl.cuda.errors import launch_error
-from ptxdsl.cuda.host_arguments import STORAGE, host_memory
+from ptxdsl.cuda.host_arguments import STORAGE, host_memory, not_plain
 from ptxdsl.sim.copies import tensor_map
 from ptxdsl.sim.copies.tensor_description import ELEMENT_TYPES
 
@@ -49,6 +49,8 @@ class TensorMap(tensor_map.TensorMap):
         strides: Sequence[int] | None = None,
     ) -> None:
         memory = host_memory(array)
+        if memory is not None and (wrong := not_plain(array)) is not None:
+            raise launch_error("E0920", f"no tensor map can be made of this array: {wrong[0]}", help=wrong[1])
         found = None if memory is not None else _device_view(array)
         dtype = str(getattr(array, "dtype", None) if found is None else found.dtype).removeprefix("torch.")
         if data_type is None:

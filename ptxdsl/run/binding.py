@@ -43,7 +43,10 @@ def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
     problems: list[Diagnostic] = []
     for index, param in enumerate(subject.signature.params):
         if str(index) in left:
-            left[param.name] = left.pop(str(index))
+            spec = left.pop(str(index))
+            if left.setdefault(param.name, spec) is not spec:
+                what = f"--arg gives '{param.name}' twice, once by its position {index}"
+                problems += error("E1014", what, None).diagnostics
         try:
             bound.values.append(_value(param, param.name, left, bound))
         except CompileError as problem:

@@ -71,7 +71,7 @@ class Expectation:
         same = (found == expected) | ((found != found) & (expected != expected))
         with np.errstate(all="ignore"):
             wide = np.float64 if "f" in (found.dtype.kind, expected.dtype.kind) else object
-            difference = np.abs(found.astype(wide) - expected.astype(wide)).astype(np.float64)
+            difference = np.asarray(np.abs(found.astype(wide) - expected.astype(wide)), np.float64)
             size = np.abs(expected.astype(np.float64))
         good = same | (difference <= tolerance.absolute + tolerance.relative * size)
         difference[same] = 0
@@ -88,12 +88,12 @@ class Expectation:
         return Outcome(False, f"{self.text}: {differ}; {first}: {found[place]!s}, expected {expected[place]!s}")
 
     def _value(self, expression: ast.expr, names: Mapping[str, Any]) -> Any:
-        code = compile(ast.Expression(expression), "--expect", "eval")
         known = {"np": np, "math": math, "functools": functools, **names}
         try:
+            code = compile(ast.Expression(expression), "--expect", "eval")
             with np.errstate(all="ignore"):
                 return eval(code, known)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise _wrong(self.text, f"{type(problem).__name__}: {problem}") from None
 
 

@@ -84,8 +84,12 @@ def _integers(name: str, spec: ArraySpec, option: Mapping[str, float], random: n
 def _file(name: str, spec: ArraySpec) -> tuple[Array, str]:
     try:
         array = np.load(spec.path or "", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem).splitlines()[0]
+    except MemoryError:
+        raise _unreadable(name, spec, "this computer has no memory for it") from None
+    except Exception as problem:  # of a file that anybody has made; NumPy's parser of headers raises Python's own
+        reason = getattr(problem, "strerror", None) or str(problem).partition("\n")[0]
+        if "allow_pickle" in reason:
+            reason = "it has no numbers, or is no .npy file"
         raise _unreadable(name, spec, reason) from None
     if not isinstance(array, np.ndarray) or array.dtype.name not in _BY_STORAGE:
         raise _unreadable(name, spec, f"its elements are {getattr(array, 'dtype', type(array).__name__)}")

@@ -113,6 +113,9 @@ def simulate(
     program = code.program
     module, function = program.module, program.kernel
     shape = check_shape(module, function, program.symbols, grid, block, cluster, shared_bytes)
+    for what, given, kinds in (("schedule", schedule, str | Schedule), ("limits", limits, Limits)):
+        if given is not None and not isinstance(given, kinds):
+            raise TypeError(f"{what} cannot be {type(given).__name__} {given!r}")
     limits = limits or Limits()
     if program.symbols.variable_bytes > limits.memory:
         what = f"the variables that kernel '{function.name}' names have {program.symbols.variable_bytes:,} bytes"

@@ -220,6 +220,7 @@ print("numpy" in sys.modules, "llvmlite" in sys.modules)
         (array("f", [1]), "float31", "there is no dtype 'float31'"),
         (np.float32(1), None, "not float32"),
         (np.zeros(2, np.uint8), "bfloat16", "elements of uint8 are no bfloat16"),
+        (np.zeros(2, ">f4"), None, "its elements are big-endian"),
     ],
 )
 def test_what_is_no_array_of_the_host(fake, value, dtype, words):

@@ -31,6 +31,11 @@ def test_an_array_is_used_in_place():
     assert array.tolist() == [0, 3, 0, 0]
 
 
+def test_an_array_without_dimensions_has_one_element():
+    array = np.zeros((), np.float32)
+    assert bind(F32, array)[0].ctypes.data == array.ctypes.data
+
+
 def test_scalars_and_structs_are_laid_out_as_for_the_card():
     pair = StructParam("p", "Pair", (ScalarParam("x", "int32"), F32))
     array = np.zeros(1, np.float32)
@@ -68,6 +73,8 @@ def test_a_cpu_tensor_is_used_in_place():
         (3.5, "E0904", "got float 3.5"),
         ([1.0], "E0904", "got list"),
         (np.float32(1), "E0904", "got numpy.float32"),
+        (np.zeros(4, ">f4"), "E0904", "its elements are big-endian (>f4)"),
+        (np.ma.masked_equal(np.zeros(4, np.float32), 0), "E0904", "it is a masked array"),
     ],
 )
 def test_refusals(value, code, words):

@@ -107,6 +107,8 @@ def test_dimensions(value, expected):
         ((1, 1, 1, 1), "grid has 4 dimensions; 1 to 3 are possible"),
         ((), "grid has 0 dimensions; 1 to 3 are possible"),
         (2.5, "grid.x must be an integer, got float 2.5"),
+        (float("nan"), "grid.x must be an integer, got float nan"),
+        (float("inf"), "grid.x must be an integer, got float inf"),
         (True, "grid.x must be an integer, got bool True"),
         ("4", "grid.x must be an integer, got str '4'"),
     ],

@@ -65,6 +65,7 @@ Array = DeviceArray
         (lambda: TensorMap(Array(0x4000, "<c8", (16, 16)), (4, 4)), "has no element type of a tensor map"),
         (lambda: TensorMap(Array(0x4000, "<f4", (16, 16), (4, 64)), (4, 4)), "innermost dimension of a tensor map"),
         (lambda: TensorMap(Array(0x4000, ">f4", (16, 16)), (4, 4)), "its elements are big-endian (>f4)"),
+        (lambda: TensorMap(np.zeros((16, 16), ">f4"), (4, 4)), "its elements are big-endian (>f4)"),
         (lambda: TensorMap([1, 2], (4, 4)), "a tensor map is made on an array, got list"),
         (lambda: TensorMap(None, (4, 4)), "a tensor map is made on an array, got NoneType"),
         (lambda: TensorMap(Array(0x4000, "<f4", (16, 16)), (4, 4), swizzle="256B"), "swizzle='256B' of a tensor map"),

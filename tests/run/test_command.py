@@ -195,6 +195,7 @@ def test_a_file_of_ptx(run, tmp_path, capsys):
         ((*SCALE, "--arg", "n=1.5"), "E0904", "argument 'n' of kernel 'scale_2' is an Int32"),
         ((*SCALE, "--arg", "n=3000000000"), "E0907", "does not fit Int32"),
         ((*SCALE, "--arg", "n=1", "--arg", "m=1"), "E1018", "has no parameter 'm'"),
+        ((*SCALE, "--arg", "n=1", "--arg", "1=2"), "E1014", "--arg gives 'n' twice, once by its position 1"),
         (("--kernel", "scale", "--arg", "x=5", "--arg", "n=1"), "E1018", "cannot be a number"),
         (("--kernel", "scale", "--arg", "x=zeros:f64:4", "--arg", "n=1"), "E0904", "got an array of float64"),
         (("--kernel", "scale", "--arg", "x=zeros:f32:4:box=4", "--arg", "n=1"), "E1018", "is no TensorMap"),

@@ -50,6 +50,13 @@ def test_an_expression_that_is_no_comparison_must_be_true():
     assert not judged("r > 1", {}, {"r": np.array([1, 2])}).holds
 
 
+@pytest.mark.parametrize(("text", "holds"), [("r.sum() == 3", True), ("r[0] == 2", False), ("n == 7", True)])
+def test_a_number_is_compared_as_an_array_is(text, holds):
+    outcome = judged(text, {}, {"r": np.array([1, 2]), "n": 7})
+    assert outcome.holds is holds
+    assert outcome.text.startswith(f"{text}: " + ("equal (1 elements)" if holds else "1 of 1 elements differ"))
+
+
 def test_empty_arrays_are_equal():
     assert judged("r == w", {"w": np.zeros(0)}, {"r": np.zeros(0)}).text == "r == w: equal (0 elements)"
 
@@ -63,6 +70,9 @@ def test_empty_arrays_are_equal():
         ("r == 'a'", "its sides are not numbers"),
         ("", "invalid syntax"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("(yield)", "SyntaxError: 'yield' outside function"),
+        ("exit()", "SystemExit"),
+        ("r == math.log(-1)", "ValueError: "),
         ("(" * 1000, "too many nested parentheses"),
     ],
 )

@@ -138,7 +138,11 @@ def test_files_that_are_no_arrays(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{}]))
     np.save(tmp_path / "complex.npy", np.zeros(2, complex))
     (tmp_path / "cut.npy").write_bytes((tmp_path / "complex.npy").read_bytes()[:-3])
-    for name in ("text", "objects", "complex", "cut"):
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%s,), }\n"
+    for name, shape in (("huge", b"9" * 14), ("open", b"(" * 5000)):
+        length = len(header % shape).to_bytes(2, "little")
+        (tmp_path / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\0" + length + header % shape)
+    for name in ("text", "objects", "complex", "cut", "huge", "open"):
         with pytest.raises(CompileError) as caught:
             array(str(tmp_path / f"{name}.npy"))
         assert caught.value.diagnostics[0].code == "E1015"

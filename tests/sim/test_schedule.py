@@ -108,6 +108,7 @@ def test_the_text_of_a_schedule_is_the_schedule(text: str) -> None:
         ("slow:", "none of the known ones"),
         ("slow:warps5-2", "there are no warps from 5 to 2"),
         ("slow:3", "it names no warp and no unit"),
+        ("slow:tmas", "it names no warp and no unit"),
         ("{", "recorded schedule is not valid: it cannot be read"),
         ('{"names":["a"],"turns":[[1,1]]}', "a number in it is out of range"),
         ('{"names":["a"],"turns":[[0,0]]}', "a number in it is out of range"),

@@ -22,6 +22,7 @@ from ptxdsl.record import dataclass
 DEFAULT_FUEL = 1024  # turns of loops a turn
 _MOST_FUEL = (1 << 31) - 1  # ``layout.WARP`` has 31 bits for it
 _MOST_PASSED_OVER = 1 << 11  # turns in a row without one for those that are slow
+UNITS = ("tma", "cp.async", "st.async", "wgmma", "tcgen05")  # of agents
 BAD_SCHEDULE = "E1103"
 SCHEDULE_MISMATCH = "E1195"
 
@@ -165,12 +166,12 @@ def _matcher(name: str) -> Callable[[Entity], bool]:
         return lambda entity: entity.name == name
     if re.fullmatch(r"cta\d+", name):
         return lambda entity: entity.name.startswith(name + ".")
-    if re.fullmatch(r"(?!warp|cta)[a-z][\w.]*", name):
+    if name in UNITS:
         return lambda entity: entity.unit == name
     raise _bad(
         f"slow:{name}",
         "it names no warp and no unit",
-        "write a warp (warp3, cta0.warp3, warps4-7) or a unit (tma, wgmma)",
+        f"write a warp (warp3, cta0.warp3, warps4-7), a CTA (cta0) or a unit ({', '.join(UNITS)})",
     )
 
 
