@@ -225,6 +225,7 @@ class CudaDriver:
         relaxed = c_int(cuda.CAPTURE_MODE_RELAXED)
         # Loading is refused while a stream of the thread is being captured, although it has no part in the graph.
         self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))
+        library = 0
         try:
             library = self._handle("cuLibraryLoadData", image, options, values, 2, None, None, 0)
             handle = self._handle("cuLibraryGetKernel", library, name.encode())
@@ -245,6 +246,8 @@ class CudaDriver:
             )
         except DriverError as failure:
             failure.log = log.value.decode(errors="replace").strip()
+            if library:
+                self._cu.status("cuLibraryUnload", library)
             raise
         finally:
             self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))

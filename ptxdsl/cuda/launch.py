@@ -185,8 +185,13 @@ class LoadedKernel:
             writer = write(self.packer, arguments, self.device.ordinal)
         except Exception:  # of a library's object that is like no other: the launch has been made, and stays so
             return
-        if writer is None or (key := tuple(writer.key)) in self._keys:
+        if writer is None:
             return
+        key = tuple(writer.key)
+        with self._lock:
+            if key in self._keys:
+                return
+            self._keys.add(key)
         ordinal, current_device = self.device.ordinal, self.driver.current_device
         quick = build(
             writer,
@@ -200,7 +205,6 @@ class LoadedKernel:
             often=self._to_machine_code,
         )
         with self._lock:
-            self._keys.add(key)
             self.quick.append(quick)
             self.natives.describe(arguments, library_of(arguments))
             self._add_natives()

@@ -136,6 +136,7 @@ def test_what_the_compiler_of_the_driver_says(fake, driver):
     )
     with pytest.raises(DriverError, match="CUDA_ERROR_NOT_FOUND"):
         own.load(b".visible .entry other\0", "kernel")
+    assert fake.loads == fake.unloads == 1
     assert fake.capture_mode == 0  # as it was
 
 
