@@ -34,7 +34,7 @@ def test_a_reader_that_goes_away_is_no_error(good: str) -> None:
 
 
 def test_it_compiles_without_cuda(good: str) -> None:
-    """Where cuda-python has no wheel: any import of it fails."""
+    """Any import of another library's CUDA fails."""
     hide = """
 import sys
 class Hidden:
