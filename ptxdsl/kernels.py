@@ -29,9 +29,9 @@ _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
 @dataclass(frozen=True)
 class Config:
     """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 64,
-    128 or 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below one
-    another that share loads of B. order: rows of tiles (of a cluster) that are worked on together. depth: of a stage in
-    128 bytes of K; more than one is for a single block and operands whose K is contiguous."""
+    128, 192 or 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below
+    one another that share loads of B. order: rows of tiles (of a cluster) that are worked on together. depth: of a
+    stage in 128 bytes of K; more than one is for a single block and operands whose K is contiguous."""
 
     groups: int = 2
     columns: int = 256
@@ -52,11 +52,15 @@ class Config:
 
 
 _L2_BYTES_A_CYCLE = 8300
-_LONG = 100_000  # cycles
+_UNALIGNED_BYTES_A_CYCLE = 26_000  # in the time that rows across lines of L2 cost beside that of the products
+_LONG = 60_000  # cycles
 _CONFIGS = (
+    Config(cluster=2, order=8),
     Config(),
+    Config(columns=192, stages=4, c_stages=3, cluster=2, order=8),
     Config(columns=128, stages=6, c_stages=2),
-    Config(groups=1, columns=128, stages=8, c_stages=2, cluster=2, order=8),
+    Config(columns=128, stages=6, c_stages=2, cluster=2, order=8),
+    Config(groups=1, columns=128, stages=6, c_stages=2, cluster=2, order=8),
     Config(groups=1, columns=128, stages=8, c_stages=2),
     Config(groups=1, columns=64, stages=12, c_stages=1),
 )
@@ -78,11 +82,17 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
     area = config.groups * config.columns  # of a tile, 64 elements each
     loaded = _ROW * (config.rows + config.columns // config.cluster)
     alone = 1.35 if config.groups == 1 else 1.0  # one warpgroup leaves gaps between its products
-    step = max(2 * area * alone, loaded * at_once * config.cluster / _L2_BYTES_A_CYCLE)
+    read = loaded * at_once * config.cluster
+    if row_bytes % _ROW:
+        step = 2 * area * alone + 2 * read / _UNALIGNED_BYTES_A_CYCLE
+    else:
+        step = max(2 * area * alone, read / _L2_BYTES_A_CYCLE)
     tile = -(-row_bytes // _ROW) * step + 150 + 1.5 * area
     total = -(-clusters // at_once) * tile + 3.5 * area
-    # long products are at the limit of power, and what comes out of L2 costs more of it
-    return total * 1.14 if total > _LONG and loaded > 48 * 2 * area else total
+    if total > _LONG:  # at the limit of power, of which narrow tiles and what comes out of L2 cost more
+        total *= 1 + 0.05 * (256 / config.columns - 1)
+        total *= 1.1 if loaded > 48 * 2 * area else 1.0
+    return total
 
 
 def gemm(
@@ -197,7 +207,7 @@ class _Matrices:
         """Boxes of so many lines of 128 bytes (or of ``across`` elements)."""
         inner, outer = (self.rows, self.cols) if self.transposed else (self.cols, self.rows)
         return TensorMap(
-            self.array, (1, lines, across or _ROW // self.itemsize), swizzle="128B", l2_promotion="256B",
+            self.array, (1, lines, across or _ROW // self.itemsize), swizzle="128B", l2_promotion="128B",
             data_type=_MAP_TYPES[self.dtype], shape=(self.batch, outer, inner), strides=self._strides,
         )  # fmt: skip
 

@@ -78,6 +78,7 @@ def test_what_has_no_product_is_refused(a, b, out, given, said):
     [
         ((512, 512), 64, 64),  # so that as many blocks as can be have work
         ((1024, 1024), 64, 128),
+        ((1536, 1536), 128, 192),
         ((2048, 2048), 128, 128),
         ((4096, 4096), 128, 256),
         ((16384, 16384), 128, 256),
