@@ -1,5 +1,6 @@
 """The kernels of tests/data/examples and the samples: each gets the verdict that its header says."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,15 @@ def test_faulty_examples_are_reported_as_their_headers_accept(path: Path) -> Non
     assert lines(found) & accepted.lines
 
 
-@pytest.mark.parametrize("path", PIPELINES, ids=lambda p: p.stem)
-def test_samples_are_proved(path: Path) -> None:
+KERNELS = [
+    (path, kernel)
+    for path in PIPELINES
+    for kernel in re.findall(r"^@kernel.*\n(?:@.*\n)*def (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("path", "kernel"), KERNELS, ids=[f"{path.stem}-{kernel}" for path, kernel in KERNELS])
+def test_samples_are_proved(path: Path, kernel: str) -> None:
     text = path.read_text(encoding="utf-8")
-    found = verdict(text, arch=arch_of(text))
+    found = verdict(text, arch=arch_of(text), kernel=kernel)
     assert (found.verdict, found.diagnostics) == ("proved", ())
