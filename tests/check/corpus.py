@@ -40,9 +40,6 @@ CLEAN = sorted((FOLDER / "clean").glob("*.pdsl"))
 FAULTY = sorted(p for p in (FOLDER / "faulty").glob("*.pdsl") if not p.stem.endswith("_fixed"))
 FIXED = sorted((FOLDER / "faulty").glob("*_fixed.pdsl"))
 EXAMPLES = sorted((ROOT / "tests" / "data" / "examples").glob("*_clean.pdsl"))
-SAMPLES = [
-    ROOT / "samples" / f"{stem}.pdsl" for stem in ("04_kernel_a", "05_kernel_b", "06_score_ring", "07_bulk_copy_ring")
-]
 
 LIMITS = Limits(steps=20_000_000, turns=400_000)
 _ARGUMENT = re.compile(r"(\w+): (\w+)(?:\[(.*?)\])? (?:(in|out)(?: map (\w+)(?: swizzle (\w+))?)?|in (\[.*\]))")
@@ -91,6 +88,11 @@ class Entry:
         """Every choice of the scalars, with the constants."""
         scalars = {a.name: a.values for a in self.arguments if a.size is None}
         return [{**constants, **case} for case in _choices(scalars, {**constants, "grid": self.grid})]
+
+    def extremes(self, constants: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Of the cases the first, one of the middle, and the last."""
+        cases = self.cases(constants)
+        return [cases[i] for i in sorted({0, len(cases) // 2, len(cases) - 1})]
 
     def small(self) -> dict[str, Any]:
         """The values of a run that is quick and yet goes round every ring: the largest up to 8."""
