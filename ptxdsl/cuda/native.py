@@ -1,7 +1,7 @@
 """Launches without the interpreter: two functions in machine code, made by LLVM when launches are seen to be frequent.
 
 A checked launch of arguments that have been accepted before (``fast.py``) and a prepared one become functions of
-Python's own kind (``native_code.py``): they look at the arguments by Python's C API, at tensors by DLPack's exchange
+Python's own kind (``native_launch.ll``): they look at the arguments by Python's C API, at tensors by DLPack's exchange
 functions, and call the driver. What they do not know they leave to the next slower way. Source: Python/C API, "Common
 Object Structures"; DLPack 1.3, dlpack.h, DLPackExchangeAPI.
 """
@@ -20,11 +20,20 @@ from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.arrays import is_tensor_map
 from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.library import LaunchConfig
-from ptxdsl.cuda.native_code import API, CHECKED, CODE, OBJECTS, PREPARED
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.cuda.streams import current_of, library_of
 from ptxdsl.record import dataclass
 from ptxdsl.signature import Param, PointerParam, ScalarParam, TensorMapParam
+
+CHECKED, PREPARED = "ptxdsl_checked", "ptxdsl_prepared"
+# What the code calls and looks at by name; the addresses are those of the running interpreter.
+API = (
+    "PyBytes_AsString", "PyBytes_Size", "PyTuple_Size", "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow",
+    "PyLong_AsUnsignedLongLong", "PyLong_AsDouble", "PyFloat_AsDouble", "PyLong_FromLongLong", "PyObject_GetAttr",
+    "PyObject_CallOneArg", "Py_DecRef", "Py_IncRef", "PyErr_Occurred", "PyErr_Clear", "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)  # fmt: skip
+OBJECTS = ("_Py_NoneStruct", "PyLong_Type")
 
 INTEGER, UNSIGNED, BOOL, REAL, TENSOR, BYTES = range(6)
 FIXED, FUNCTION, OBJECT = range(3)  # how the stream is got
@@ -188,7 +197,7 @@ class Functions:
 
         for name in (*API, *OBJECTS):
             llvm.add_symbol(name, ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name)))
-        self._code = compile_ir(CODE, 3, "launch")
+        self._code = compile_ir(_code(), 3, "launch")
         self.ring = (ctypes.c_int64 * (1 + RECENT))()
         self._methods = {
             name: _Method(name.encode(), self._code.address(name), flags, None)
@@ -207,6 +216,13 @@ class Functions:
         """Numbers of plans, the latest first."""
         made = self.ring[0]
         return [self.ring[1 + (made - 1 - i) % RECENT] for i in range(min(made, RECENT))]
+
+
+def _code() -> str:
+    from pathlib import Path
+
+    here = Path(__file__).parent
+    return "".join((here / f"native_{part}.ll").read_text(encoding="utf-8") for part in ("arguments", "launch"))
 
 
 @functools.cache

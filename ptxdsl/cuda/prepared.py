@@ -10,8 +10,7 @@ from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.fast import NOT_MINE, OFTEN
 from ptxdsl.cuda.launch import LoadedKernel, Plan, recent
 from ptxdsl.cuda.library import INVALID_CONTEXT
-from ptxdsl.cuda.native import FIXED, Stream, functions, stream_of
-from ptxdsl.cuda.native_code import PREPARED
+from ptxdsl.cuda.native import FIXED, PREPARED, Stream, functions, stream_of
 from ptxdsl.cuda.streams import library_of
 
 

@@ -16,8 +16,7 @@ from ptxdsl.cuda.configuration import Shape
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.fast import OFTEN
 from ptxdsl.cuda.launch import LoadedKernel
-from ptxdsl.cuda.native import Argument, Stream
-from ptxdsl.cuda.native_code import CHECKED, PREPARED
+from ptxdsl.cuda.native import CHECKED, PREPARED, Argument, Stream
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam, TensorMapParam
