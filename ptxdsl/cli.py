@@ -48,11 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone: nothing more to say, and Python must not complain at exit either.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.dup2(nowhere, sys.stderr.fileno())
+    except BrokenPipeError:  # of argparse's help
+        _silence(sys.stdout)
         return OK
     except Exception as problem:
         return _failed(problem, as_json)
@@ -139,9 +136,9 @@ def _compile(arguments: Arguments) -> int:
 
     output = arguments.output if arguments.output != "-" else None
     if output is not None:
-        from ptxdsl.output_files import check_output
+        from ptxdsl.output_files import check_outputs
 
-        check_output(output, arguments.file)
+        check_outputs([("-o", output)], [arguments.file])
     if arguments.emit == "cubin" and output is None and sys.stdout.isatty():
         raise _error("E1006", "a cubin is binary and not for a terminal", help="name a file with -o")
     name, data = _input(arguments.file)
@@ -199,7 +196,10 @@ def _run(arguments: Arguments) -> int:
 def _check(arguments: Arguments) -> int:
     from ptxdsl import driver
     from ptxdsl.imports import source_of
+    from ptxdsl.output_files import check_outputs
 
+    if arguments.sarif not in (None, "-"):
+        check_outputs([("--sarif", arguments.sarif)], [arguments.file])
     name, data = _input(arguments.file)
     source = source_of(data, name)
     constants = _constants(arguments.constants)
@@ -323,10 +323,15 @@ def _write(text: str | bytes) -> None:
             sys.stdout.flush()
             stream.write(data)
             stream.flush()
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError:  # what was found is still told, and the exit code is its
+        _silence(sys.stdout)
     except OSError as problem:
         raise _error("E1007", f"cannot write to standard output: {problem.strerror}") from None
+
+
+def _silence(stream: IO[str]) -> None:
+    """Its reader has gone: nothing more to say, and Python must not complain at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 # ------------------------------------------------------------------------------------------------------ diagnostics
@@ -347,12 +352,22 @@ def _report(
             document |= {"schema": JSON_SCHEMA_OF_CHECK, "verdicts": verdicts}
         if run is not None:
             document |= {"schema": JSON_SCHEMA_OF_RUN, "run": run}
-        print(json.dumps(document), file=sys.stderr)
-    elif diagnostics:
+        _tell(json.dumps(document))
+    elif diagnostics and sys.stderr is not None:
         color = _wants_color(sys.stderr)
-        texts = [d.render(color) for d in diagnostics]
-        print("\n\n".join(texts), file=sys.stderr)
+        _tell("\n\n".join(d.render(color) for d in diagnostics))
     return FOUND if any(d.severity == "error" for d in diagnostics) else OK
+
+
+def _tell(text: str) -> None:
+    """To standard error, where there is one; the exit code stands if it cannot be told."""
+    try:
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _silence(sys.stderr)
+    except OSError:
+        pass
 
 
 def _show_traceback(defect: BaseException | None) -> None:

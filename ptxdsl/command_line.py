@@ -61,7 +61,7 @@ class Arguments:
 
 def _ptx_version(text: str) -> tuple[int, int]:
     major, dot, minor = text.partition(".")
-    if not (dot and major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
+    if not (dot and _is_number(major) and _is_number(minor)):
         from argparse import ArgumentTypeError
 
         raise ArgumentTypeError(f"'{text}' is no PTX version: write it as 8.6")
@@ -70,12 +70,37 @@ def _ptx_version(text: str) -> tuple[int, int]:
 
 def _shape(text: str) -> tuple[int, int, int]:
     numbers = text.strip().strip("()").replace(",", "x").split("x")
-    if not (1 <= len(numbers) <= 3 and all(n.strip().isascii() and n.strip().isdigit() and int(n) for n in numbers)):
+    if not (1 <= len(numbers) <= 3 and all(_is_number(n.strip()) and int(n) for n in numbers)):
         from argparse import ArgumentTypeError
 
         raise ArgumentTypeError(f"'{text}' is no shape: write up to three numbers from 1 as 4 or 4x2x1")
     x, y, z = (*map(int, numbers), 1, 1)[:3]
     return x, y, z
+
+
+def _tolerance(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not found >= 0:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"'{text}' is no tolerance: write a number from 0 as 1e-5")
+    return found
+
+
+def _count(text: str) -> int:
+    if not (_is_number(text) and int(text)):
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"'{text}' is no number from 1")
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is digits that ``int`` takes: it refuses more than a few thousand."""
+    return text.isascii() and text.isdigit() and len(text) < 1000
 
 
 _FLAG = "store_true"
@@ -156,15 +181,15 @@ _RUN: dict[str, dict[str, Any]] = {
         "metavar": "S",
         "help": "the simulator's interleaving: round-robin, random:SEED, slow:NAME or a recorded schedule's file",
     },
-    "--steps": {"type": int, "metavar": "N", "help": "thread-instructions after which the simulator gives up"},
+    "--steps": {"type": _count, "metavar": "N", "help": "thread-instructions after which the simulator gives up"},
     "--save": {"action": "append", "metavar": "NAME=FILE", "help": "write an argument's array to a .npy file"},
     "--expect": {
         "action": "append",
         "metavar": "EXPR",
         "help": "a NumPy expression over the arguments that must hold, such as 'res == a + b'",
     },
-    "--rtol": {"type": float, "default": 0.0, "metavar": "T", "help": "relative tolerance of --expect (0: equal)"},
-    "--atol": {"type": float, "default": 0.0, "metavar": "T", "help": "absolute tolerance of --expect (0: equal)"},
+    "--rtol": {"type": _tolerance, "default": 0.0, "metavar": "T", "help": "relative tolerance of --expect (0: equal)"},
+    "--atol": {"type": _tolerance, "default": 0.0, "metavar": "T", "help": "absolute tolerance of --expect (0: equal)"},
     "--trace": {"metavar": "FILE", "help": "write the simulated run as Chrome trace events (opens in Perfetto)"},
     "--timeline": {"metavar": "FILE", "help": "write the simulated run as one self-contained HTML page"},
     "--races": {

@@ -8,22 +8,34 @@ from ptxdsl.diagnostics import error
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import IO, Any
 
 
-def check_output(path: str, read: str) -> None:
-    """Before anything is compiled: raises E1007 where ``path`` can be no file, E1012 where it is the file ``read``."""
-    if not path:
-        raise error("E1007", "-o names no file", None, help="name one, or leave -o out for standard output")
-    if path.endswith(("/", os.sep)) and not os.path.isdir(path):
-        raise error(
-            "E1007", f"cannot write '{path}': it is a folder's name", None, help=f"for example {path}kernel.ptx"
-        )
-    if read != "-" and os.path.exists(path) and os.path.exists(read) and os.path.samefile(path, read):
-        raise error(
-            "E1012", f"the output '{path}' is the file that is compiled", None, help="name another file with -o"
-        )
+def check_outputs(outputs: Iterable[tuple[str, str]], read: Iterable[str]) -> None:
+    """Before anything is made. outputs: options and the files that they name, read: files that are read.
+
+    Raises E1007 where an output can be no file, E1012 where it is one of those that are read or another output.
+    """
+    places: dict[str, str] = {}
+    for option, path in outputs:
+        if not path:
+            raise error("E1007", f"{option} names no file", None, help=f"name one, or leave {option} out")
+        if path.endswith(("/", os.sep)) and not os.path.isdir(path):
+            help = f"for example {path}kernel.ptx"
+            raise error("E1007", f"cannot write '{path}': it is a folder's name", None, help=help)
+        for file in read:
+            if is_same_file(path, file):
+                help = f"name another file with {option}"
+                raise error("E1012", f"the output '{path}' is the file that is read", None, help=help)
+        other = places.setdefault(os.path.realpath(path), option)
+        if other is not option and (os.path.isfile(path) or not os.path.exists(path)):
+            raise error("E1012", f"{other} and {option} both write '{path}'", None, help="name two files")
+
+
+def is_same_file(path: str, other: str) -> bool:
+    """Whether both name one file that is there, perhaps through links. ``-`` is none."""
+    return "-" not in (path, other) and os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def write_file(path: str, text: str | bytes) -> None:

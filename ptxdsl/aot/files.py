@@ -12,7 +12,7 @@ from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.kernel_cache import compile_kernel
 from ptxdsl.options import Options
-from ptxdsl.output_files import make_folder, write_file
+from ptxdsl.output_files import is_same_file, make_folder, write_file
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Source
 from ptxdsl.targets import target
@@ -38,7 +38,7 @@ def build_files(
     """Compiles for each target and writes each format. options: those of all targets.
 
     Raises CompileError: whatever a compilation raises, E1025 for a format there is not and for what has no signatures,
-    E1007 for a folder that cannot be written to.
+    E1007 for a folder that cannot be written to, E1012 where a file would take the source's place.
     """
     if os.path.splitext(source.name)[1] in (".ll", ".ptx"):
         help = "`ptxdsl compile` makes machine code of it"
@@ -50,11 +50,14 @@ def build_files(
     made = [compile_kernel(source, kernel, constants, replace(options, arch=arch)) for arch in _best_first(archs)]
     name = _name(made[0], source.name)
     contents = [item for form in dict.fromkeys(formats) for item in _FORMATS[form](name, made)]
+    paths = [os.path.join(folder, file) for file, _ in contents]
+    for path in paths:
+        if is_same_file(path, source.name):
+            help = "name another folder with -o, or the source .pdsl"
+            raise error("E1012", f"the output '{path}' is the file that is read", None, help=help)
     make_folder(folder)
-    paths = []
-    for file, data in contents:
-        paths.append(os.path.join(folder, file))
-        write_file(paths[-1], data)
+    for path, (_, data) in zip(paths, contents, strict=True):
+        write_file(path, data)
     warnings = dict.fromkeys(d for compiled in made for d in compiled.warnings)
     return Built(tuple(paths), tuple(warnings))
 

@@ -14,7 +14,7 @@ from ptxdsl.command_line import Arguments
 from ptxdsl.cuda.errors import LaunchError
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.options import Options
-from ptxdsl.output_files import write_by, write_file
+from ptxdsl.output_files import check_outputs, write_by, write_file
 from ptxdsl.record import dataclass, field
 from ptxdsl.run import specification
 from ptxdsl.run.binding import Bound, bind
@@ -61,6 +61,9 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     specs = specification.arguments(arguments.args or ())
     expectations = [Expectation(text) for text in arguments.expect or ()]
     saves = _saves(arguments.save or ())
+    outputs = [(f"--save {name}", path) for name, path in saves]
+    outputs += [(f"--{name}", path) for name in ("trace", "timeline") if (path := getattr(arguments, name)) is not None]
+    check_outputs(outputs, (arguments.file, arguments.schedule or "-"))
     gpu = _on_gpu(arguments)
     _exclusive(arguments)
     if gpu and (arguments.trace or arguments.timeline or arguments.races or arguments.explore or schedule):
@@ -78,7 +81,7 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
         )
         subject = compiled_subject(source, arguments.kernel, constants, options)
     bound = bind(subject, specs)
-    for name in saves:
+    for name, _ in saves:
         if name not in bound.arrays:
             raise error("E1018", f"--save {name}: no argument of that name is an array", None)
     shape = _shape(arguments, subject)
@@ -95,7 +98,7 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
         if witness is not None and witness.differs and arguments.steps is None:
             _compare(subject, bound, bind(subject, specs), shape, ran)
     _results(bound, before, expectations, arguments, ran)
-    for name, path in saves.items():
+    for name, path in saves:
         write_by(path, partial(np.save, arr=bound.arrays[name][0], allow_pickle=False))
     return ran
 
@@ -264,13 +267,13 @@ def _shape(arguments: Arguments, subject: Subject) -> Shape:
     return Shape(arguments.grid, block, arguments.cluster or subject.signature.cluster, smem or 0)
 
 
-def _saves(entries: Sequence[str]) -> dict[str, str]:
-    found = {}
+def _saves(entries: Sequence[str]) -> list[tuple[str, str]]:
+    found = []
     for entry in entries:
         name, equals, path = entry.partition("=")
         if not (name and equals and path.endswith(".npy")):
             raise error("E1013", f"--save {entry}: expected NAME=FILE.npy", None)
-        found[name] = path
+        found.append((name, path))
     return found
 
 

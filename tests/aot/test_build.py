@@ -169,6 +169,16 @@ def test_what_was_there_is_replaced(file, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["kernels.pdsl", "words.ptx"]
 
 
+@pytest.mark.parametrize("name", ["f.c", "f.h"])
+def test_the_source_is_never_replaced(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "@kernel\ndef f(n: Int32):\n    pass\n"
+    (tmp_path / name).write_text(text)
+    assert run("build", name) == 1
+    assert capsys.readouterr().err.startswith(f"error[E1012]: the output './{name}' is the file that is read\n")
+    assert (tmp_path / name).read_text() == text and os.listdir(tmp_path) == [name]
+
+
 def codes(call):
     with pytest.raises(ptxdsl.CompileError) as caught:
         call()

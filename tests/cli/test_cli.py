@@ -194,7 +194,7 @@ def test_what_cannot_be_done_is_a_diagnostic(
     [
         (("-D", "S=abc"), "unknown name `abc`", "write a constant expression: -D STAGES=3, -D CHECKED=True, "),
         (("-D", "S"), "-D S: expected NAME=VALUE", "the value is an expression such as 3, True or DType.float32"),
-        (("-o", ""), "-o names no file", "leave -o out for standard output"),
+        (("-o", ""), "-o names no file", "name one, or leave -o out"),
         (("-o", "no/"), "cannot write 'no/': it is a folder's name", "for example no/kernel.ptx"),
         (("--arch", "sm_70"), "unknown target 'sm_70'", "the oldest target is sm_80"),
     ],
@@ -212,7 +212,7 @@ def test_the_source_is_never_overwritten(run, good: str, tmp_path: Path) -> None
     link.symlink_to(good)
     for output in (good, str(link), os.path.join(tmp_path, ".", "good.pdsl")):
         result = run("compile", good, "-o", output)
-        assert result.code == 1 and result.err.startswith(f"error[E1012]: the output '{output}' is the file that is")
+        assert result.code == 1 and result.err.startswith(f"error[E1012]: the output '{output}' is the file")
         assert Path(good).read_text() == GOOD
 
 

@@ -33,6 +33,29 @@ def test_a_reader_that_goes_away_is_no_error(good: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+@pytest.mark.parametrize("streams", [(1,), (2,), (1, 2)])
+def test_a_missed_expectation_stays_one_whoever_reads(streams: tuple[int, ...], tmp_path: Path) -> None:
+    (tmp_path / "k.pdsl").write_text("@kernel\ndef k(p: Pointer[Int32, MutAnyOrigin]):\n    p[unsafe_offset=1] = 7\n")
+    code = (
+        f"import os, sys; r, w = os.pipe(); os.close(r); [os.dup2(w, s) for s in {streams}]\n"
+        "from ptxdsl.cli import main; sys.exit(main(['run', 'k.pdsl', '--target', 'sim', '--block', '1', '--arg', 'p=zeros:i32:1']))"
+    )
+    done = process("-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])})
+    assert done.returncode == 1
+    assert (b"E1120" in done.stderr) is (2 not in streams)
+    assert (b"fault" in done.stdout) is (1 not in streams)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_diagnostics_never_go_to_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "k.pdsl").write_text("x = 1\n")
+    command = f"'{sys.executable}' -m ptxdsl compile k.pdsl 2>&-"
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, env=environment, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
 def test_it_compiles_without_cuda(good: str) -> None:
     """Any import of another library's CUDA fails."""
     hide = """

@@ -224,6 +224,44 @@ def test_json_holds_the_diagnostics(run):
     assert found["start"] == {"line": 34, "column": 5}
 
 
-@pytest.mark.parametrize("arguments", [("--grid", "0"), ("--grid", "4x"), ("--block", "1x2x3x4"), ("--smem", "much")])
-def test_usage(run, arguments):
-    assert run(*arguments)[0] == 2
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--trace", "k.pdsl"), "the output 'k.pdsl' is the file that is read"),
+        (("--timeline", "./k.pdsl"), "the output './k.pdsl' is the file that is read"),
+        (("--schedule", "turns.json", "--trace", "turns.json"), "the output 'turns.json' is the file that is read"),
+        (("--trace", "out", "--timeline", "./out"), "--trace and --timeline both write './out'"),
+        (("--save", "x=x.npy", "--save", "n=x.npy"), "--save x and --save n both write 'x.npy'"),
+    ],
+)
+def test_outputs_never_take_the_place_of_what_is_read(run, tmp_path, arguments, words):
+    turns = '{"names": ["cta0.warp0"], "turns": []}'
+    (tmp_path / "turns.json").write_text(turns)
+    exit_code, out, err = run(*SCALE, "--arg", "n=1", *arguments)
+    assert (exit_code, out) == (1, "") and err.startswith(f"error[E1012]: {words}\n")
+    assert (tmp_path / "k.pdsl").read_text() == KERNELS and (tmp_path / "turns.json").read_text() == turns
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["k.pdsl", "turns.json"]
+
+
+def test_an_array_is_saved_as_often_as_asked_for(run, tmp_path):
+    assert run(*SCALE, "--arg", "n=90", "--save", "x=a.npy", "--save", "x=b.npy")[0] == 0
+    assert np.load(tmp_path / "a.npy").tolist() == np.load(tmp_path / "b.npy").tolist()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--grid", "0", "'0' is no shape"),
+        ("--grid", "4x", "'4x' is no shape"),
+        ("--grid", "9" * 5000, "is no shape"),
+        ("--block", "1x2x3x4", "is no shape"),
+        ("--smem", "much", "invalid int value"),
+        ("--steps", "0", "'0' is no number from 1"),
+        ("--steps", "-5", "'-5' is no number from 1"),
+        ("--rtol", "nan", "'nan' is no tolerance"),
+        ("--atol", "-1e-3", "'-1e-3' is no tolerance"),
+    ],
+)
+def test_usage(run, option, value, words):
+    code, out, err = run(f"{option}={value}")
+    assert (code, out) == (2, "") and words in err
