@@ -24,6 +24,7 @@ from ptxdsl.run.formats import FORMATS
 from ptxdsl.run.places import Shape, in_simulator
 from ptxdsl.run.witness import Dim3, Launch, Witness
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.sim.arguments import MAX_SHARED
 from ptxdsl.sim.limits import Limits
 from ptxdsl.sim.machine.schedule import Schedule, parse_schedule
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0  # for one finding
 _ELEMENTS = 1 << 16  # of an array that is made up
-_MOST_SHARED = 227 << 10  # bytes; what is not used costs nothing
 _NUMBERS = (4, 2, 1, 8, 16, 3, 64, 6)  # for scalars of which the proof says nothing
 _SLOW_UNITS = ("tma", "wgmma", "tcgen05", "cp.async", "st.async")
 _LIMITS = Limits(steps=5_000_000, turns=50_000)
@@ -77,9 +77,16 @@ def find(
     """
     signature = subject.signature
     cluster = signature.cluster or cluster
-    smem = _MOST_SHARED if signature.dynamic_shared else 0
+    smem = _most_dynamic(subject) if signature.dynamic_shared else 0
     shape = Shape(cluster or (1, 1, 1), signature.threads or block, cluster, smem)
     return _Search(subject, fault, shape, dict(given or {}), dict(constants or {}), monotonic() + seconds).found()
+
+
+def _most_dynamic(subject: Subject) -> int:
+    """Bytes of dynamic shared memory that a launch can have beside the static ones; what is not used costs nothing."""
+    capability = int(re.sub(r"\D", "", subject.compiled.options.arch))
+    limit: int = MAX_SHARED[max(known for known in MAX_SHARED if known <= capability)]
+    return limit - -(-subject.signature.shared_bytes // 1024) * 1024  # the dynamic ones may be aligned to that
 
 
 class _Search:

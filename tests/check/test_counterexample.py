@@ -5,7 +5,7 @@ import re
 
 import pytest
 from proofs import expected
-from traced import EXAMPLES, FAULTS
+from traced import EXAMPLES, FAULTS, ROOT
 
 from ptxdsl.cli import main
 
@@ -107,6 +107,16 @@ def test_tensor_maps_are_given(tmp_path, capsys):
     (witness,) = (tmp_path / "w").iterdir()
     code, out, _ = command(capsys, "run", path, "--schedule", witness)
     assert code == 1 and "deadlock" in out
+
+
+def test_as_much_dynamic_shared_memory_as_there_is(tmp_path, capsys):
+    path = ROOT / "tests" / "check" / "faulty" / "24_freed_too_early.pdsl"
+    maps = [f"{name}=ones:bf16:{rows}x64:box={rows}x64:swizzle=128B" for name, rows in (("a", 128), ("b", 64))]
+    given = ["--arg", maps[0], "--arg", maps[1], "--arch", "sm_100a"]
+    command(capsys, "check", path, "--witness", tmp_path, *given)
+    (witness,) = tmp_path.iterdir()
+    code, _, err = command(capsys, "run", path, "--schedule", witness)
+    assert code == 1 and f"error[{json.loads(witness.read_text())['shows'][:5]}]" in err
 
 
 def test_a_file_that_was_changed_is_told(tmp_path, capsys):
