@@ -7,7 +7,7 @@ epilogue for what becomes of the product, and a configuration by what was measur
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -66,9 +66,11 @@ _CONFIGS = (
 )
 
 
-def choose(m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> Config:
+def choose(
+    m: int, n: int, row_bytes: int, batches: int, multiprocessors: int, among: Sequence[Config] = _CONFIGS
+) -> Config:
     """The configuration that takes the least time by ``_cycles``, for matrices whose K has so many bytes."""
-    return min(_CONFIGS, key=lambda config: _cycles(config, m, n, row_bytes, batches, multiprocessors))
+    return min(among, key=lambda config: _cycles(config, m, n, row_bytes, batches, multiprocessors))
 
 
 def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> float:
@@ -151,15 +153,25 @@ class _Product:
             raise _wrong(f"operands of {left.dtype} must be contiguous along k")
         names, fields = _epilogue(scale, bias, activation, residual, result)
         b_of, numbers = _groups(groups, left)
-        if groups is not None and config is not None and config.rows * config.cluster > _GROUP_ROWS:
-            raise _wrong(f"with groups a cluster has at most {_GROUP_ROWS} rows, not {config.rows * config.cluster}")
-        count = _multiprocessors(a)
-        self.config = config = config or choose(m, n, k * left.itemsize, left.batch, count)
         depth = _ROW // left.itemsize
+        usable = [
+            some
+            for some in ((config,) if config else _CONFIGS)
+            if (groups is None or some.rows * some.cluster <= _GROUP_ROWS)
+            and (right.transposed or some.columns // some.cluster % depth == 0)
+        ]
+        if not usable:
+            raise _wrong(f"{config} is not for these matrices")
+        count = _multiprocessors(a)
+        config = choose(m, n, k * left.itemsize, left.batch, count, usable)
+        a_rows = config.rows
+        if m < a_rows and config.depth == 1 and not left.transposed:  # rows outside of A take as long to load as others
+            a_rows = max(8, 1 << (m - 1).bit_length())
         constants = {
             "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "B": b_of, "GROUPS": config.groups,
             "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
-            "ORDER": config.order, "DEPTH": config.depth, "A_MN": left.transposed, "B_MN": not right.transposed,
+            "ORDER": config.order, "DEPTH": config.depth, "A_ROWS": a_rows,
+            "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
         self.kernel = _kernel().specialize(**constants)
         clusters = min(config.clusters(m, n) * left.batch, count // config.cluster)
@@ -170,7 +182,7 @@ class _Product:
             + config.c_stages * config.groups * 64 * boxes * result.itemsize
         )
         self.arguments = (
-            left.map(depth if left.transposed else config.rows),
+            left.map(depth if left.transposed else a_rows),
             right.map(config.columns // config.cluster if right.transposed else depth),
             result.map(64, boxes),
             m, n, k, left.batch, fields, numbers,

@@ -28,6 +28,12 @@ def test_a_product_is_written_to_out(half):
     close(out, a.astype(float) @ b.astype(float))
 
 
+def test_few_rows(half):
+    a, b, out = half(3, 72), half(72, 136), np.full((3, 136), np.nan, np.float16)
+    gemm(a, b, out)
+    close(out, a.astype(float) @ b.astype(float))
+
+
 def test_transposes_are_taken_as_they_lie(half):
     a, b, out = half(40, 72).T, half(136, 40).T, np.full((72, 136), np.nan, np.float32)
     gemm(a, b, out, config=SMALL)
@@ -50,7 +56,7 @@ def test_batches(half):
 def test_groups_of_rows_have_their_own_b(half):
     a, b, out = half(5 * 64, 64), half(4, 64, 64), np.full((5 * 64, 64), np.nan, np.float16)
     numbers = np.array([2, 0, 3], np.int32)
-    gemm(a, b, out, groups=numbers, config=SMALL)
+    gemm(a, b, out, groups=numbers)
     close(out, np.concatenate([a[128 * i : 128 * i + 128].astype(float) @ b[g] for i, g in enumerate(numbers)]))
 
 
@@ -63,6 +69,7 @@ def test_groups_of_rows_have_their_own_b(half):
         ((8,), (16, 8), (8, 8), {}, "a has the shape"),
         ((8, 16), (16, 8), (8, 8), {"activation": "swish"}, "no activation 'swish'"),
         ((8, 16), (16, 8), (8, 8), {"groups": np.zeros(2, np.int32)}, "groups of int32 of the shape"),
+        ((8, 16), (16, 8), (8, 8), {"config": Config(columns=192, cluster=2)}, "is not for these matrices"),
         ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(4, np.float32)}, "a bias of the shape"),
     ],
 )
