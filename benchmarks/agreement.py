@@ -23,7 +23,7 @@ TESTS = HERE.parent / "tests"
 sys.path[:0] = [str(HERE), str(HERE.parent), *(str(TESTS / name) for name in ("card", "sim", "check"))]
 
 from confirmed import AGREES, DISAGREES, OPEN, Confirmation, confirm, confirm_entry  # noqa: E402
-from corpus import CLEAN, EXAMPLES, FAULTY, FIXED, SAMPLES, read  # noqa: E402
+from corpus import CLEAN, EXAMPLES, FAULTY, FIXED, ROOT, read  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
 from ptxdsl.check.explore import Bounds  # noqa: E402
@@ -32,6 +32,9 @@ from ptxdsl.diagnostics import CompileError  # noqa: E402
 if TYPE_CHECKING:
     from corpus import Entry
     from mutants import Mutant
+
+RINGS = ("04_kernel_a", "05_kernel_b", "06_score_ring", "07_bulk_copy_ring")
+SAMPLES = [ROOT / "samples" / f"{stem}.pdsl" for stem in RINGS]
 
 Named = Iterator[tuple[str, Callable[[], Iterator[Confirmation]]]]
 
