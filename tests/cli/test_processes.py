@@ -39,7 +39,8 @@ def test_a_missed_expectation_stays_one_whoever_reads(streams: tuple[int, ...], 
     (tmp_path / "k.pdsl").write_text("@kernel\ndef k(p: Pointer[Int32, MutAnyOrigin]):\n    p[unsafe_offset=1] = 7\n")
     code = (
         f"import os, sys; r, w = os.pipe(); os.close(r); [os.dup2(w, s) for s in {streams}]\n"
-        "from ptxdsl.cli import main; sys.exit(main(['run', 'k.pdsl', '--target', 'sim', '--block', '1', '--arg', 'p=zeros:i32:1']))"
+        "from ptxdsl.cli import main\n"
+        "sys.exit(main('run k.pdsl --target sim --block 1 --arg p=zeros:i32:1'.split()))"
     )
     done = process("-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])})
     assert done.returncode == 1
