@@ -58,7 +58,7 @@ def test_diagnostics_never_go_to_standard_output(tmp_path: Path) -> None:
 
 
 def test_it_compiles_without_cuda(good: str) -> None:
-    """Any import of another library's CUDA fails."""
+    """Where cuda-python has no wheel: any import of it fails."""
     hide = """
 import sys
 class Hidden:
