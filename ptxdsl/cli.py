@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import IO, Any, NoReturn
 
-    from ptxdsl.check.report import Verdict
     from ptxdsl.diagnostics import Diagnostic
     from ptxdsl.options import Options
     from ptxdsl.source import Source, Span
@@ -194,7 +193,8 @@ def _run(arguments: Arguments) -> int:
 
 
 def _check(arguments: Arguments) -> int:
-    from ptxdsl import driver
+    from ptxdsl.driver import Job
+    from ptxdsl.findings import findings
     from ptxdsl.imports import source_of
     from ptxdsl.output_files import check_outputs
 
@@ -203,15 +203,8 @@ def _check(arguments: Arguments) -> int:
     name, data = _input(arguments.file)
     source = source_of(data, name)
     constants = _constants(arguments.constants)
-    job = driver.Job(source, arguments.kernel, constants, _options(arguments, source))
-    found = list(driver.check(job))
-    verdicts: Sequence[Verdict] = ()
-    if not any(d.severity == "error" for d in found):
-        from ptxdsl.check.report import suppressed
-
-        again = driver.Job(source, arguments.kernel, constants, _options(arguments, source))
-        verdicts = driver.prove(again, arguments.block, arguments.cluster)
-        found += suppressed(d for verdict in verdicts for d in verdict.diagnostics)
+    job = Job(source, arguments.kernel, constants, _options(arguments, source))
+    found, verdicts = findings(job, arguments.block, arguments.cluster)
     if arguments.sarif is not None:
         from ptxdsl.check.sarif import sarif
         from ptxdsl.output_files import write_file

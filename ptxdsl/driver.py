@@ -23,7 +23,6 @@ from ptxdsl.source import Source, Span
 if TYPE_CHECKING:
     from ptxdsl import tir
     from ptxdsl.assemble import Assembled
-    from ptxdsl.check.report import Verdict
     from ptxdsl.emit_ptx import Emitted
     from ptxdsl.syntax import ast
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 # Where constants that were given beside the text stand.
 _CONSTANTS_NAME = "<command line>"
 _CONSTANT_HELP = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
-
-# A kernel's parameter that has no value.
-_NEEDS_VALUE = "E0408"
 
 # Characters of an internal error's own words: some print whole data structures.
 _SAID_LIMIT = 200
@@ -281,76 +277,6 @@ def compiled(job: Job) -> Compiled:
         warnings=tuple(job.sink.items),
         shared_names=shared_names(ptx.kernels),
     )
-
-
-def check(job: Job) -> tuple[Diagnostic, ...]:
-    """Checks everything in a text, reached by a kernel or not: what was found, in the order of the text."""
-    try:
-        if job.source.name.endswith(".ptx"):
-            from ptxdsl.ptx.reader import read
-
-            read(job.source.text, job.source.name)
-            return ()
-        from ptxdsl.elaborate import check_module
-
-        module = parse_once(job.source, job.sink)
-        # Checking a tree with holes would blame what is not there.
-        if not job.sink.items:
-            check_module(module, options=job.options, loader=job.loader, sink=job.sink)
-    except CompileError as problem:
-        job.sink.add(problem)
-    except Exception as defect:
-        raise CompileError((*job.sink.items, internal_error(defect))) from defect
-    return tuple(job.sink.items)
-
-
-def prove(
-    job: Job, block: tuple[int, int, int] | None = None, cluster: tuple[int, int, int] | None = None
-) -> list[Verdict]:
-    """The verdicts on the protocols of a text's kernels. block, cluster: shapes, where a kernel does not say its own.
-
-    Of a kernel with parameters that only a compilation gives, unless one was named, it says that nothing is proved.
-    Raises CompileError.
-    """
-    from ptxdsl.check.report import ptx_verdicts, unchecked, verdicts
-
-    if job.source.name.endswith(".ptx"):
-        from ptxdsl.ptx.reader import read
-
-        ptx = read(job.source.text, job.source.name)
-        if job.kernel is not None and job.kernel not in ptx.kernels:
-            known = ", ".join(ptx.kernels) or "none"
-            raise error(
-                "E1017", f"'{job.source.name}' has no kernel '{job.kernel}'", None, help=f"its kernels: {known}"
-            )
-        return ptx_verdicts(ptx, job.kernel, block, cluster)
-    try:
-        return verdicts(run(job, "tir"), block, cluster)
-    except CompileError as problem:
-        if job.kernel is not None or job.constants:
-            raise
-        names = _kernels(job)
-        if len(names) < 2:
-            return [unchecked(d) for d in problem.diagnostics if d.code == _NEEDS_VALUE]
-        found = []
-        for name in names:
-            try:
-                found += verdicts(run(replace(job, kernel=name, sink=DiagnosticSink()), "tir"), block, cluster)
-            except CompileError as other:
-                found += [unchecked(d) for d in other.diagnostics if d.code == _NEEDS_VALUE]
-        return found
-
-
-def _kernels(job: Job) -> list[str]:
-    """The names of the functions that the text marks as kernels."""
-    from ptxdsl.syntax import ast
-
-    module = parse_once(job.source, DiagnosticSink())
-    return [
-        item.name
-        for item in module.body
-        if isinstance(item, ast.FunctionDef) and any(d.name == "kernel" for d in item.decorators)
-    ]
 
 
 def inputs_digest(job: Job) -> str:

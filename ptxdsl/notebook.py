@@ -134,14 +134,13 @@ def _checked(source: Source, options: Options) -> Sequence[Diagnostic]:
 
     Raises CompileError for errors.
     """
-    from ptxdsl import driver
-    from ptxdsl.check.report import suppressed
+    from ptxdsl.driver import Job
+    from ptxdsl.findings import findings
 
-    found = driver.check(driver.Job(source, options=options))
-    if any(d.severity == "error" for d in found):
+    found, verdicts = findings(Job(source, options=options))
+    # of the text itself: a kernel whose protocol has a fault can still be run, and looked at
+    if not verdicts and any(d.severity == "error" for d in found):
         raise CompileError(found)
-    verdicts = driver.prove(driver.Job(source, options=options))
-    found = (*found, *suppressed(d for verdict in verdicts for d in verdict.diagnostics))
     return [d for d in found if d.severity != "note"]
 
 

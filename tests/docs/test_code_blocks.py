@@ -18,6 +18,7 @@ from ptxdsl import LaunchError, cli, driver
 from ptxdsl.assemble import find_tool
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.findings import check
 from ptxdsl.options import Options
 from ptxdsl.source import Source
 
@@ -56,7 +57,7 @@ def problems(block: Block) -> tuple[Diagnostic, ...]:
     job = driver.Job(source(block), options=Options(arch=block.marks.get("arch", "sm_90a")))
     try:
         if "declarations" in block.marks:
-            return driver.check(job)
+            return check(job)
         return driver.compiled(job).warnings
     except CompileError as problem:
         return problem.diagnostics

@@ -17,8 +17,9 @@ from cases import Case
 from ptxdsl.artifact import Compiled
 from ptxdsl.assemble import assemble, find_tool
 from ptxdsl.diagnostics import CompileError, Diagnostic
-from ptxdsl.driver import Job, check, compiled, show
+from ptxdsl.driver import Job, compiled, show
 from ptxdsl.explanations import EXPLANATIONS
+from ptxdsl.findings import check
 from ptxdsl.imports import source_of
 from ptxdsl.options import Options
 

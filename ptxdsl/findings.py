@@ -1,0 +1,103 @@
+"""What ``ptxdsl check`` finds in a text: faults of everything that is written there, and of its kernels' protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
+from ptxdsl.driver import Job, internal_error, run
+from ptxdsl.imports import Loader, parse_once
+from ptxdsl.record import replace
+
+if TYPE_CHECKING:
+    from ptxdsl.check.report import Verdict
+
+# A kernel's parameter that has no value.
+_NEEDS_VALUE = "E0408"
+
+
+def findings(
+    job: Job, block: tuple[int, int, int] | None = None, cluster: tuple[int, int, int] | None = None
+) -> tuple[list[Diagnostic], Sequence[Verdict]]:
+    """All that is to be said of a text, and the verdicts on its kernels' protocols, none where it has errors.
+
+    block, cluster: as for ``prove``. Raises CompileError.
+    """
+    found = list(check(job))
+    if any(d.severity == "error" for d in found):
+        return found, ()
+    from ptxdsl.check.report import suppressed
+
+    verdicts = prove(replace(job, loader=Loader(), sink=DiagnosticSink()), block, cluster)
+    return [*found, *suppressed(d for verdict in verdicts for d in verdict.diagnostics)], verdicts
+
+
+def check(job: Job) -> tuple[Diagnostic, ...]:
+    """Checks everything in a text, reached by a kernel or not: what was found, in the order of the text."""
+    try:
+        if job.source.name.endswith(".ptx"):
+            from ptxdsl.ptx.reader import read
+
+            read(job.source.text, job.source.name)
+            return ()
+        from ptxdsl.elaborate import check_module
+
+        module = parse_once(job.source, job.sink)
+        # Checking a tree with holes would blame what is not there.
+        if not job.sink.items:
+            check_module(module, options=job.options, loader=job.loader, sink=job.sink)
+    except CompileError as problem:
+        job.sink.add(problem)
+    except Exception as defect:
+        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+    return tuple(job.sink.items)
+
+
+def prove(
+    job: Job, block: tuple[int, int, int] | None = None, cluster: tuple[int, int, int] | None = None
+) -> list[Verdict]:
+    """The verdicts on the protocols of a text's kernels. block, cluster: shapes, where a kernel does not say its own.
+
+    Of a kernel with parameters that only a compilation gives, unless one was named, it says that nothing is proved.
+    Raises CompileError.
+    """
+    from ptxdsl.check.report import ptx_verdicts, unchecked, verdicts
+
+    if job.source.name.endswith(".ptx"):
+        from ptxdsl.ptx.reader import read
+
+        ptx = read(job.source.text, job.source.name)
+        if job.kernel is not None and job.kernel not in ptx.kernels:
+            known = ", ".join(ptx.kernels) or "none"
+            raise error(
+                "E1017", f"'{job.source.name}' has no kernel '{job.kernel}'", None, help=f"its kernels: {known}"
+            )
+        return ptx_verdicts(ptx, job.kernel, block, cluster)
+    try:
+        return verdicts(run(job, "tir"), block, cluster)
+    except CompileError as problem:
+        if job.kernel is not None or job.constants:
+            raise
+        names = _kernels(job)
+        if len(names) < 2:
+            return [unchecked(d) for d in problem.diagnostics if d.code == _NEEDS_VALUE]
+        found = []
+        for name in names:
+            try:
+                found += verdicts(run(replace(job, kernel=name, sink=DiagnosticSink()), "tir"), block, cluster)
+            except CompileError as other:
+                found += [unchecked(d) for d in other.diagnostics if d.code == _NEEDS_VALUE]
+        return found
+
+
+def _kernels(job: Job) -> list[str]:
+    """The names of the functions that the text marks as kernels."""
+    from ptxdsl.syntax import ast
+
+    module = parse_once(job.source, DiagnosticSink())
+    return [
+        item.name
+        for item in module.body
+        if isinstance(item, ast.FunctionDef) and any(d.name == "kernel" for d in item.decorators)
+    ]
