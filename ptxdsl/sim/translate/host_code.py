@@ -1,20 +1,28 @@
-"""LLVM IR text to callable host code, through llvmlite's MCJIT."""
+"""LLVM IR text to callable host code, through llvmlite's MCJIT.
+
+In llvmlite's library itself (``host_library.py``) where its version is known, by ``llvmlite.binding`` else.
+"""
 
 from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any
+from typing import Any, Protocol
 
 import llvmlite
-import llvmlite.binding as llvm
 
 from ptxdsl import cache
+from ptxdsl.sim.translate.host_library import library, link
 
 
-class HostCode:
+class HostCode(Protocol):
     """Compiled code, alive as long as this object is."""
 
+    def address(self, name: str) -> int:
+        """Host address of a function."""
+
+
+class _BindingCode:
     def __init__(self, engine: Any) -> None:
         self._engine = engine
 
@@ -23,8 +31,21 @@ class HostCode:
         return int(self._engine.get_function_address(name))
 
 
+def add_symbol(name: str, address: int) -> None:
+    """Lets all code that is compiled from now on call a function by a name. Of equal names the last one holds."""
+    direct = library()
+    if direct is not None:
+        direct.call.AddSymbol(name.encode(), address)
+        return
+    import llvmlite.binding as llvm
+
+    llvm.add_symbol(name, address)
+
+
 @functools.cache
 def _target() -> Any:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple()
@@ -32,6 +53,12 @@ def _target() -> Any:
 
 @functools.cache
 def _host() -> tuple[str, str]:
+    """The processor that code is for, and its features."""
+    direct = library()
+    if direct is not None:
+        return direct.cpu, direct.features
+    import llvmlite.binding as llvm
+
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
@@ -41,6 +68,11 @@ def compile_ir(text: str, optimise: int, keep: str | None = None) -> HostCode:
 
     Raises RuntimeError for text that is no LLVM IR, which is a bug of the translation.
     """
+    direct = library()
+    if direct is not None:
+        return link(direct, text, _host(), optimise, keep)
+    import llvmlite.binding as llvm  # where the library alone does not do
+
     target = _target()
     context = llvm.create_context()
     module = llvm.parse_assembly(text, context)
@@ -53,7 +85,7 @@ def compile_ir(text: str, optimise: int, keep: str | None = None) -> HostCode:
             lambda module, code: cache.store(keep, entry_key, code), lambda module: cache.load_own(keep, entry_key)
         )
     engine.finalize_object()
-    code = HostCode(engine)
+    code = _BindingCode(engine)
     # In this order, whatever the garbage collector does: an engine that outlives its context crashes.
     weakref.finalize(code, _close, engine, context)
     return code

@@ -1,13 +1,13 @@
 """Functions that compiled kernels call: compiled once a process, when a kernel first needs them.
 
-They are LLVM IR text in tables (``runtime_*.py``). A kernel's text calls them as ``@rt.name``; ``link`` puts the host
-address of the compiled function in its place.
+They are LLVM IR text in tables (``runtime_*.py``). A kernel's text calls them as ``@rt.name``: symbols of the process,
+so that the text, and the code made of it, is the same in each.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from threading import RLock
 
 from ptxdsl.sim.translate import (
@@ -18,7 +18,7 @@ from ptxdsl.sim.translate import (
     runtime_memory,
     runtime_pointers,
 )
-from ptxdsl.sim.translate.host_code import HostCode, compile_ir
+from ptxdsl.sim.translate.host_code import HostCode, add_symbol, compile_ir
 
 _NAME = re.compile(r"@rt\.(\w+)")
 _PLACE = re.compile(r"%to\d+")
@@ -33,25 +33,27 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
 )
 _INTRINSIC = re.compile(r"call ([^@()]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
 
-_addresses: dict[str, int] = {}
-_codes: list[HostCode] = []  # kept for ever: the addresses are in compiled kernels
+_known: set[str] = set()
+_codes: list[HostCode] = []  # kept for ever: compiled kernels call into them
 _lock = RLock()
 
 
 def link(text: str) -> str:
-    """The text with the addresses of the runtime's functions; compiles those that no kernel has wanted before."""
+    """Declarations of the runtime's functions that a text calls; compiles those that no kernel has wanted before."""
+    names = set(_NAME.findall(text))
     with _lock:
-        _compile(set(_NAME.findall(text)))
-        return _NAME.sub(_address, text)
+        _compile(names)
+    return _declared(names)
 
 
-def _address(match: re.Match[str]) -> str:
-    return f"inttoptr (i64 {_addresses[match[1]]} to ptr)"
+def _declared(names: Iterable[str]) -> str:
+    """A call says itself what it hands over, and what it gets."""
+    return "".join(f"declare void @rt.{name}()\n" for name in sorted(names))
 
 
 def _compile(names: set[str]) -> None:
     texts: dict[str, str] = {}
-    work = [name for name in names if name not in _addresses]
+    work = [name for name in names if name not in _known]
     while work:
         name = work.pop()
         if name in texts:
@@ -60,19 +62,17 @@ def _compile(names: set[str]) -> None:
         if found is None:
             raise KeyError(f"no runtime function {name}")
         texts[name] = found = _renumbered(found)
-        work.extend(used for used in _NAME.findall(found) if used not in _addresses)
+        work.extend(used for used in _NAME.findall(found) if used not in _known)
     if not texts:
         return
 
-    def place(match: re.Match[str]) -> str:
-        return _address(match) if match[1] in _addresses else match[0]
-
-    body = _NAME.sub(place, "\n".join(texts[name] for name in sorted(texts)))
-    first = not _addresses  # later ones hold addresses of this process
-    code = compile_ir(body + declarations(body), optimise=2, keep="simulator-runtime" if first else None)
+    body = "\n".join(texts[name] for name in sorted(texts))
+    others = set(_NAME.findall(body)) - texts.keys()
+    code = compile_ir(body + declarations(body) + _declared(others), 2, "simulator-runtime")
     _codes.append(code)
     for name in texts:
-        _addresses[name] = code.address(f"rt.{name}")
+        add_symbol(f"rt.{name}", code.address(f"rt.{name}"))
+    _known.update(texts)
 
 
 def _renumbered(text: str) -> str:

@@ -65,11 +65,13 @@ class WarpCode:
     def improve(self) -> None:
         """Compiles the program again, into code that is about twice as fast and does the same to the bit, and has
         ``run`` call that."""
-        better = compile_ir(self._text, 2)
+        better = compile_ir(self._text, 2, KEPT)
         self._codes.append(better)
         cell = ctypes.c_void_p.from_address(self._codes[0].address("current"))
         cell.value = better.address("kernel")
 
+
+KEPT = "simulator-code"  # a name in the user's cache: the same PTX again is not compiled again
 
 MEMORY_OPS: dict[str, Callable[[LaneEmitter, Instruction], None]] = {
     "ld": access.emit_ld,
@@ -108,8 +110,8 @@ def translate(program: Program, *, trace: bool = False, optimise: int = 0) -> Wa
     if frame.problems:
         raise CompileError(frame.problems)
     helpers = "".join(frame.e.definitions.values())
-    text = link(text) + declarations(helpers, frame.e.declared)
-    code = compile_ir(text, optimise)
+    text += link(text) + declarations(helpers, frame.e.declared)
+    code = compile_ir(text, optimise, KEPT)
     sites = [
         Site(instruction, k, k + 1) for k, block in enumerate(program.blocks) for instruction in block.instructions
     ]
