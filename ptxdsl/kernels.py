@@ -113,7 +113,7 @@ def gemm(
     launch does.
     """
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
-    product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, stream=stream)
+    product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, pdl=True, stream=stream)
 
 
 def prepare_gemm(
@@ -123,7 +123,7 @@ def prepare_gemm(
     """As ``gemm``, of arrays on a device, any number of times: a call of what it gives launches."""
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     arguments, grid, threads = product.arguments, product.grid, product.threads
-    return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, stream=stream)
+    return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=True, stream=stream)
 
 
 class _Product:

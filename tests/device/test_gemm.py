@@ -9,6 +9,7 @@ import pytest
 
 import ptxdsl
 from ptxdsl.kernels import Config, _kernel
+from ptxdsl.kernels import gemm as gemm_of_arrays
 
 # what a small integer is as an 8-bit float: the numbers from 0 on, the negative ones have the top bit set
 CODES = {
@@ -199,3 +200,22 @@ def test_large(shape, config, place, gemm):
     if place.name == "sim":
         pytest.skip("for a card")
     gemm(*shape, 132, config)
+
+
+@pytest.mark.parametrize("size", [1024, 2048])
+def test_launches_in_a_row_see_what_those_before_wrote(size, place):
+    """The next launch begins before the one in front has ended; as if the card had been idle, to the bit."""
+    if place.name == "sim":
+        pytest.skip("for a card")
+    torch = place.torch
+    a, b, first, second = (torch.randn(size, size, device="cuda").bfloat16() / size**0.5 for _ in range(4))
+
+    def chain(between):
+        x, y = first.clone(), second.clone()
+        for _ in range(20):
+            for right, out in ((a, y), (b, x)):
+                gemm_of_arrays(x if out is y else y, right, out)
+                between()
+        return x.clone()
+
+    assert torch.equal(chain(lambda: None), chain(torch.cuda.synchronize))
