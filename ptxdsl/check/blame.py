@@ -11,6 +11,8 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates
 from ptxdsl.check.threads import Mask, range_text
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.model import Op
 from ptxdsl.source import Span
 
 Notes = tuple[tuple[Span, str], ...]
@@ -29,7 +31,8 @@ def fault(
 
 
 def where_initialised(barrier: Barrier) -> list[tuple[Span | None, str]]:
-    return [(span, f"initialised here, with {_arrivals(count)}") for span, count in barrier.initialised[-1:]]
+    found = [(span, f"initialised here, with {_arrivals(count)}") for span, count in reversed(barrier.initialised)]
+    return [*found[:1], *((span, "and here before") for span, _ in found[1:2])]
 
 
 def _arrivals(count: int) -> str:
@@ -200,7 +203,8 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
         )
     waiters = [a for a in barrier.waiters if a != agent.number]
     kind = classes.WRONG_PARITY
-    if waiters and not any(gates(context, context.agents[w], agent) for w in waiters):
+    announces = isinstance(getattr(step, "op", None), Op) and step.op.kind is Kind.BAR_EXPECT  # type: ignore[attr-defined]
+    if waiters and not announces and not any(gates(context, context.agents[w], agent) for w in waiters):
         kind = classes.OVERWRITTEN
     return fault(
         state,
@@ -221,9 +225,12 @@ def runs_ahead(context: Context, state: State, barrier: Barrier, late: int) -> E
     held_back = any(gates(context, context.agents[waiter], context.agents[a]) for a in arriving)
     name = context.barrier_text(barrier)
     span = next((s.span for a in arriving for s in barrier.arrivals[a]), site.span)
+    kind = classes.WRONG_PARITY if held_back else classes.OVERWRITTEN
+    if shares(barrier) > state.phases[barrier.number].expected:
+        kind = classes.WRONG_COUNT
     return fault(
         state,
-        classes.WRONG_PARITY if held_back else classes.OVERWRITTEN,
+        kind,
         f"{name} may complete two phases before {context.agents[waiter].name} has seen the first",
         span,
         (site.span, "this wait may then be for the wrong phase"),

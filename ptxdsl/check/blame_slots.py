@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.check import classes
-from ptxdsl.check.blame import fault, where_initialised
+from ptxdsl.check.blame import fault, where_initialised, wrong_bytes
 from ptxdsl.check.context import Agent, Barrier, Context, Touch
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.program import Step
@@ -24,6 +24,11 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         inexact = touch if not touch.exact else other
         assert inexact.site.span is not None
         return Unproved(inexact.site.span, "which bytes of shared memory this touches depends on data")
+    for one in (touch, other):
+        surplus = _surplus(context, state, one)
+        if surplus is not None:
+            maker = context.agents[one.agent]
+            return wrong_bytes(context, state, maker, surplus, one.site, state.phases[surplus.number].bytes)
     kind, message, help = _race_kind(context, state, agent, touch, other)
     first, second = (other, touch)
     waits = [(step.span, "waits here") for step in waited_steps(context, state, agent)]
@@ -31,6 +36,17 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         state, kind, message, second.site.span, (first.site.span, f"{_does(first)} by {_name(context, first)}"),
         *waits, *release_notes(context, first), help=help,
     )  # fmt: skip
+
+
+def _surplus(context: Context, state: State, touch: Touch) -> Barrier | None:
+    """The barrier at which a copy has brought bytes that nobody announced, so that it was not waited for."""
+    if not touch.asynchronous or not touch.writes:
+        return None
+    for barrier in context.barriers:
+        outstanding = state.phases[barrier.number].bytes
+        if isinstance(outstanding, int) and outstanding < 0 and touch.agent in barrier.copied:
+            return barrier
+    return None
 
 
 def _name(context: Context, touch: Touch) -> str:
@@ -63,7 +79,8 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
     array = touch.array.name if touch.array is not None else "shared memory"
     writer, reader = (touch, other) if touch.writes else (other, touch)
     by = context.agents[other.agent]
-    if other.asynchronous and not other.writes and not state.known[other.agent] & other.bit:
+    ahead = _ahead(context, state, touch, writer, reader)
+    if other.asynchronous and not other.writes and not state.known[other.agent] & other.bit and ahead is not reader:
         return (
             classes.UNDRAINED,
             f"`{array}` is written again while the asynchronous read of it may still be under way",
@@ -102,6 +119,20 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
     return _bracket_kind(context, state, array, writer, reader, touch, other)
 
 
+def _ahead(context: Context, state: State, touch: Touch, writer: Touch, reader: Touch) -> Touch | None:
+    """Who has done it more often, this time included: a reader is ahead when he has done it as often."""
+    if state.times is None or reader.writes:
+        return None
+    turns = [int(one is touch) for one in (writer, reader)]
+    for bit, times in state.times.items():
+        other = context.touches[bit]
+        for i, one in enumerate((writer, reader)):
+            same = (other.agent, other.writes, other.cta) == (one.agent, one.writes, one.cta)
+            if same and other.array is one.array and other.intervals == one.intervals:
+                turns[i] += times
+    return writer if turns[0] > turns[1] else reader
+
+
 def _synchronises(agent: Agent) -> bool:
     return any(type(step).__name__ in ("Wait", "Arrive", "Commit", "Copy") for step in agent.steps)
 
@@ -120,10 +151,9 @@ def _bracket_kind(
         "readers release a stage after their last read, and the writer acquires it before it writes",
     )
     if not (touch.writes and other.writes):
-        if state.times is not None and not reader.free:
-            # The one who has done it more often is ahead, this time included.
-            turns = {one.bit: state.times.get(one.bit, 0) + (one is touch) for one in (writer, reader)}
-            return over if turns[writer.bit] > turns[reader.bit] else read
+        ahead = _ahead(context, state, touch, writer, reader)
+        if ahead is not None and not reader.free:
+            return over if ahead is writer else read
         if reader.given:
             return over
         if writer.given:

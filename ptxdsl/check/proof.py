@@ -21,6 +21,7 @@ here are their reachable markings with the tokens' histories.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from ptxdsl.check import classes, deadlock, endings
@@ -45,6 +46,7 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 20_000
 MAX_STEPS = 400_000
+MAX_FACTS = 200
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
 
@@ -79,7 +81,7 @@ def prove(
         without.races = False
         other = _searched(without)
         return other if other.verdict == FAULT else found
-    if kind in (classes.READ_BEFORE_FULL, classes.OVERWRITTEN):
+    if kind in (classes.READ_BEFORE_FULL, classes.OVERWRITTEN, classes.UNDRAINED):
         again = _Search(kernel, threads, max_states, max_steps)
         again.counts = True  # who is ahead
         return _searched(again)
@@ -187,10 +189,10 @@ class _Search:
 
     def run(self) -> None:
         context = self.context
-        pending = [self.first()]
+        pending = deque([self.first()])  # fewest decisions first: faults show with the smallest trip counts
         seen: set[Any] = set()
         while pending:
-            state = pending.pop()
+            state = pending.popleft()
             context.fit(state)
             try:
                 asked = self.advance(state)
@@ -209,9 +211,11 @@ class _Search:
                 continue
             seen.add(key)
             self.states += 1
+            if len(state.facts.moving) > MAX_FACTS:
+                raise Unproved(self.kernel.span, "a role runs ahead of the others without end")
             if self.states > self.max_states or self.steps > self.max_steps:
                 raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
-            for outcome in asked[3]:  # the last one is followed first: loops that end
+            for outcome in reversed(asked[3]):  # the last one first: loops that end
                 new = state.copy()
                 new.facts.add(outcome)
                 new.path = (state.path, outcome)
