@@ -10,8 +10,8 @@ before, and compared with float64 in 256 rows. Three measures, each the median o
 - called: each call alone, from Python, with the card idle before: what a caller waits for.
 
 Goals, judged for each measure: bfloat16 squares 1.15 in geometric mean and 1.02 in each, rectangles 1.05 and 0.95, 1.25
-of Triton; 8-bit floats 1.0. Exits 1 where launches in a row miss a goal or a result is wrong, 2 where there is no GPU or
-no PyTorch.
+of Triton; 8-bit floats 1.0. Exits 1 where launches in a row miss a goal or a result is wrong, 2 where there is no GPU
+or no PyTorch.
 """
 
 from __future__ import annotations
