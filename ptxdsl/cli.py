@@ -15,21 +15,15 @@ from ptxdsl.garbage import seldom
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import IO, Any, NoReturn
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import IO, NoReturn
 
-    from ptxdsl.diagnostics import Diagnostic
     from ptxdsl.options import Options
-    from ptxdsl.source import Source, Span
+    from ptxdsl.source import Source
 
 OK, FOUND, USAGE = 0, 1, 2
 # The shell's number for a process that ended by SIGINT.
 _INTERRUPTED = 130
-
-# The version of the form of ``--json``'s output.
-JSON_SCHEMA = 1
-JSON_SCHEMA_OF_CHECK = 2  # with verdicts
-JSON_SCHEMA_OF_RUN = 2  # with how it ended, and races
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:  # of argparse's help
-        _silence(sys.stdout)
+        from ptxdsl.command_diagnostics import silence
+
+        silence(sys.stdout)
         return OK
     except Exception as problem:
         return _failed(problem, as_json)
@@ -69,17 +65,18 @@ def command() -> NoReturn:
 
 
 def _failed(problem: Exception, as_json: bool) -> int:
+    from ptxdsl.command_diagnostics import report, show_traceback
     from ptxdsl.diagnostics import CompileError
 
     if isinstance(problem, CompileError):
-        code = _report(problem.diagnostics, as_json)
-        _show_traceback(problem.__cause__)
+        report(problem.diagnostics, as_json)
+        show_traceback(problem.__cause__)
     else:
         from ptxdsl.driver import internal_error
 
-        code = _report([internal_error(problem)], as_json)
-        _show_traceback(problem)
-    return code
+        report([internal_error(problem)], as_json)
+        show_traceback(problem)
+    return FOUND
 
 
 def _error(code: str, message: str, help: str | None = None) -> Exception:
@@ -160,7 +157,10 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
     source = source_of(data, name)
     job = driver.Job(source, arguments.kernel, _constants(arguments.constants), _options(arguments, source))
     text = driver.show(job, arguments.emit)
-    _report(job.sink.items, arguments.json)
+    if job.sink.items or arguments.json:
+        from ptxdsl.command_diagnostics import report
+
+        report(job.sink.items, arguments.json)
     if key is not None and isinstance(text, str) and not job.sink.items:
         ptx_cache.keep(key, job.loader.resolutions, text)
     return text
@@ -168,6 +168,7 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
 
 def _build(arguments: Arguments) -> int:
     from ptxdsl.aot.files import build_files
+    from ptxdsl.command_diagnostics import report
     from ptxdsl.imports import source_of
 
     name, data = _input(arguments.file)
@@ -178,21 +179,23 @@ def _build(arguments: Arguments) -> int:
     folder = arguments.output or "."
     built = build_files(source, folder, arguments.kernel, constants, options, archs, arguments.formats or ("c",))
     _write("".join(f"{path}\n" for path in built.paths))
-    return _report(built.warnings, arguments.json)
+    return FOUND if report(built.warnings, arguments.json) else OK
 
 
 def _run(arguments: Arguments) -> int:
+    from ptxdsl.command_diagnostics import report
     from ptxdsl.imports import source_of
     from ptxdsl.run.command import run
 
     name, data = _input(arguments.file)
     ran = run(arguments, source_of(data, name), _constants(arguments.constants))
     _write("".join(f"{line}\n" for line in ran.lines))
-    found = _report(ran.diagnostics, arguments.json, run={"good": ran.good, **ran.told})
-    return found if ran.good else FOUND
+    wrong = report(ran.diagnostics, arguments.json, run={"good": ran.good, **ran.told})
+    return FOUND if wrong or not ran.good else OK
 
 
 def _check(arguments: Arguments) -> int:
+    from ptxdsl.command_diagnostics import report
     from ptxdsl.driver import Job
     from ptxdsl.findings import findings
     from ptxdsl.imports import source_of
@@ -220,7 +223,7 @@ def _check(arguments: Arguments) -> int:
         if arguments.sarif is None and not arguments.json:
             _write("".join(f"{line}\n" for line in lines))
     told = [{**verdict.as_json(), "witnesses": written.get(verdict.kernel, [])} for verdict in verdicts]
-    return _report(found, arguments.json, told)
+    return FOUND if report(found, arguments.json, told) else OK
 
 
 def _explain(arguments: Arguments) -> int:
@@ -317,84 +320,8 @@ def _write(text: str | bytes) -> None:
             stream.write(data)
             stream.flush()
     except BrokenPipeError:  # what was found is still told, and the exit code is its
-        _silence(sys.stdout)
+        from ptxdsl.command_diagnostics import silence
+
+        silence(sys.stdout)
     except OSError as problem:
         raise _error("E1007", f"cannot write to standard output: {problem.strerror}") from None
-
-
-def _silence(stream: IO[str]) -> None:
-    """Its reader has gone: nothing more to say, and Python must not complain at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-# ------------------------------------------------------------------------------------------------------ diagnostics
-
-
-def _report(
-    diagnostics: Sequence[Diagnostic],
-    as_json: bool,
-    verdicts: Sequence[Mapping[str, Any]] | None = None,
-    run: Mapping[str, Any] | None = None,
-) -> int:
-    """Prints diagnostics to standard error; FOUND if there is an error among them."""
-    if as_json:
-        import json
-
-        document: dict[str, Any] = {"schema": JSON_SCHEMA, "diagnostics": [_as_json(d) for d in diagnostics]}
-        if verdicts is not None:
-            document |= {"schema": JSON_SCHEMA_OF_CHECK, "verdicts": verdicts}
-        if run is not None:
-            document |= {"schema": JSON_SCHEMA_OF_RUN, "run": run}
-        _tell(json.dumps(document))
-    elif diagnostics and sys.stderr is not None:
-        color = _wants_color(sys.stderr)
-        _tell("\n\n".join(d.render(color) for d in diagnostics))
-    return FOUND if any(d.severity == "error" for d in diagnostics) else OK
-
-
-def _tell(text: str) -> None:
-    """To standard error, where there is one; the exit code stands if it cannot be told."""
-    try:
-        if sys.stderr is not None:
-            print(text, file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        _silence(sys.stderr)
-    except OSError:
-        pass
-
-
-def _show_traceback(defect: BaseException | None) -> None:
-    """Where in the compiler an internal error came from, for those who asked for it."""
-    if defect is not None and os.environ.get("PTXDSL_DEBUG") == "1":
-        import traceback
-
-        traceback.print_exception(defect)
-
-
-def _wants_color(stream: Any) -> bool:
-    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    """The stable form: keys are added with a new schema number, never renamed."""
-    return {
-        "code": diagnostic.code,
-        "severity": diagnostic.severity,
-        "message": diagnostic.message,
-        **_place(diagnostic.span),
-        "notes": [{"message": label, **_place(span)} for span, label in diagnostic.notes],
-        "help": diagnostic.help,
-    }
-
-
-def _place(span: Span | None) -> dict[str, Any]:
-    """1-based lines and columns in characters; the end is exclusive."""
-    if span is None:
-        return {"file": None, "start": None, "end": None}
-    line, column = span.source.position(span.start)
-    end_line, end_column = span.source.position(span.end)
-    return {
-        "file": span.source.name,
-        "start": {"line": line, "column": column},
-        "end": {"line": end_line, "column": end_column},
-    }
