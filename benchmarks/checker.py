@@ -27,6 +27,7 @@ sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests" / "check"), str(ROOT / 
 import numpy as np  # noqa: E402
 from checker_peer import compare  # noqa: E402
 from corpus import CLEAN, EXAMPLES, FAULTY, FIXED, lines_of, read  # noqa: E402
+from corpus import PROVED as PROVABLE  # noqa: E402  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 from mutant_classes import equivalent  # noqa: E402
 from mutant_runs import Outcome, chosen, judge  # noqa: E402
@@ -36,7 +37,7 @@ from proofs import arch_of  # noqa: E402
 from ptxdsl import driver  # noqa: E402
 from ptxdsl.check import proved  # noqa: E402
 from ptxdsl.check.classes import CODES  # noqa: E402
-from ptxdsl.check.report import FAULT, PROVED, verdicts  # noqa: E402
+from ptxdsl.check.report import FAULT, PROVED, UNPROVED, verdicts  # noqa: E402
 from ptxdsl.check.trace import check_trace  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.source import Source  # noqa: E402
@@ -80,7 +81,7 @@ def corpus(table: Table) -> None:
         entry = read(path)
         for known in entry.choices():
             found = entry.proof(known)
-            if found.verdict != (PROVED if entry.verdict == "proved" else entry.verdict):
+            if found.verdict != (PROVED if entry.verdict == "proved" else UNPROVED):
                 table.false.update(found.kinds or ["no proof"])
                 table.remarks.append(f"{entry.name}: {found.verdict} {', '.join(found.kinds)}")
     faulty = [path.with_name(path.name.replace("_clean", "_faulty")) for path in EXAMPLES]
@@ -101,7 +102,7 @@ def corpus(table: Table) -> None:
 def all_mutants(table: Table) -> tuple[int, Counter[str]]:
     """How many there are, and by whom they are found."""
     by: Counter[str] = Counter()
-    for path in CLEAN:
+    for path in PROVABLE:
         entry = read(path)
         for mutant in chosen(mutants(entry.name, entry.text)):
             outcome = judge(entry, mutant)

@@ -3,8 +3,8 @@
 The header's lines, continued where they are indented:
 
 - ``launch: grid G, block B[, N bytes of dynamic shared memory]``; a cluster is said by ``@kernel(cluster=…)``
-- ``args: NAME: TYPE[SIZE] in|out; …``; scalars ``NAME: TYPE in [values]``; with ``map BOX [swizzle S]`` after in or out
-  the parameter is a ``TensorMap`` on the array, whose SIZE then has a number for each dimension
+- ``args: NAME: TYPE[SIZE] in|out|zeros; …`` (zeros: an input of zeros); scalars ``NAME: TYPE in [values]``; with
+  ``map BOX [swizzle S]`` behind, the parameter is a ``TensorMap`` on the array, which has a SIZE for each dimension
 - ``constants: NAME in [values]; …``: comptime parameters. Expressions may use all names before them, and ``grid``
 - ``result: res == EXPRESSION`` of the inputs, or ``none``
 - ``verdict: proved``, ``verdict: trace (reason)`` where only the trace check can speak, and has to find nothing, or
@@ -37,12 +37,13 @@ from ptxdsl.source import Source
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 CLEAN = sorted((FOLDER / "clean").glob("*.pdsl"))
+PROVED = [path for path in CLEAN if "\n# verdict: trace" not in path.read_text(encoding="utf-8")]
 FAULTY = sorted(p for p in (FOLDER / "faulty").glob("*.pdsl") if not p.stem.endswith("_fixed"))
 FIXED = sorted((FOLDER / "faulty").glob("*_fixed.pdsl"))
 EXAMPLES = sorted((ROOT / "tests" / "data" / "examples").glob("*_clean.pdsl"))
 
 LIMITS = Limits(steps=20_000_000, turns=400_000)
-_ARGUMENT = re.compile(r"(\w+): (\w+)(?:\[(.*?)\])? (?:(in|out)(?: map (\w+)(?: swizzle (\w+))?)?|in (\[.*\]))")
+_ARGUMENT = re.compile(r"(\w+): (\w+)(?:\[(.*?)\])? (?:(in|out|zeros)(?: map (\w+)(?: swizzle (\w+))?)?|in (\[.*\]))")
 _BITS = {"bfloat16": np.dtype(np.uint16)}
 
 
@@ -53,10 +54,20 @@ class Argument:
     name: str
     dtype: str
     size: str | None
-    output: bool
+    use: str  # in, out, zeros
     values: str
     box: tuple[int, ...] | None = None
     swizzle: str = "none"
+
+    @property
+    def output(self) -> bool:
+        return self.use == "out"
+
+    def made(self, shape: Any, rng: np.random.Generator) -> np.ndarray:
+        """Small integers; outputs have what no result is."""
+        if self.use == "in":
+            return rng.integers(-4, 5, shape)
+        return np.full(shape, 77 if self.output else 0)
 
 
 @dataclass(frozen=True)
@@ -113,7 +124,7 @@ class Entry:
                 given.append(names[argument.name])
                 continue
             shape = eval(f"({argument.size})", dict(names))
-            values = np.full(shape, 77) if argument.output else rng.integers(-4, 5, shape)
+            values = argument.made(shape, rng)
             array = _stored(values, argument.dtype)
             names[argument.name] = values.astype(np.float32) if argument.dtype in _BITS else array.copy()
             if argument.output:
@@ -220,7 +231,7 @@ def read(path: Path) -> Entry:
         assert match is not None, (path, entry)
         name, dtype, size, use, box, swizzle, values = match.groups()
         tile = tuple(map(int, box.split("x"))) if box else None
-        arguments.append(Argument(name, dtype, size, use == "out", values or "", tile, swizzle or "none"))
+        arguments.append(Argument(name, dtype, size, use or "in", values or "", tile, swizzle or "none"))
     result = (
         re.split(r"\s+\(inputs: ", told.get("result", "none"))[0].removeprefix("intended: ").removeprefix("res == ")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from corpus import CLEAN, read
+from corpus import PROVED, read
 from mutant_classes import ACCEPTED, EQUIVALENT, HARMLESS
 from mutant_runs import chosen, judge, spread
 from mutants import OPERATORS, Mutant, mutants
@@ -11,7 +11,7 @@ from open_misses import marked
 
 from ptxdsl.check.classes import CODES
 
-ENTRIES = {path.stem: read(path) for path in CLEAN}
+ENTRIES = {path.stem: read(path) for path in PROVED}
 ALL = [mutant for entry in ENTRIES.values() for mutant in mutants(entry.name, entry.text)]
 
 

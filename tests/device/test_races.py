@@ -70,6 +70,7 @@ class Runs:
         self.output = self.arrays[[a.name for a in entry.arguments].index(self.name)]
         expected = np.reshape(self.bound.expected, tuple(self.output.shape)).astype(np.float32)
         self.expected = torch.from_numpy(expected).cuda()
+        self.zeros = [v for a, v in zip(entry.arguments, self.arrays, strict=True) if a.use == "zeros"]
         self.arguments = [self.bound.made(a, v) for a, v in zip(entry.arguments, self.arrays, strict=True)]
 
     def _array(self, values: np.ndarray):
@@ -82,6 +83,8 @@ class Runs:
         found = 0
         for seed in range(seeds):
             self.output.fill_(77)
+            for array in self.zeros:
+                array.fill_(0)
             smem = self.entry.smem or None
             self.card.launch(
                 self.kernel, self.entry.grid, self.entry.block, *self.arguments, seed, smem=smem, config=self.config
