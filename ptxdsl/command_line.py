@@ -1,4 +1,4 @@
-"""The command's arguments: one table for ``compile``, read by argparse, and for a plain command without it.
+"""The command's arguments: a table for each subcommand, read by argparse, and for plain commands without it.
 
 argparse with its formatting and translation costs 10 ms of start-up, as long as a compilation that the cache answers.
 ``plain`` reads what has no abbreviation, no error and no help in it; all else is argparse's.
@@ -240,16 +240,18 @@ def by_argparse(argv: Sequence[str]) -> Arguments:
 
 
 def plain(argv: Sequence[str]) -> Arguments | None:
-    """The arguments of a ``compile`` command in which every option is spelled out; None where it is another."""
-    if not argv or argv[0] != "compile":
+    """The arguments of a ``compile`` or ``run`` command in which every option is spelled out; None where it is
+    another."""
+    table = {"compile": _COMPILE, "run": _RUN}.get(argv[0]) if argv else None
+    if table is None:
         return None
-    values: dict[str, Any] = {"command": "compile", "file": None}
-    for option, row in _COMPILE.items():
+    values: dict[str, Any] = {"command": argv[0], "file": None}
+    for option, row in table.items():
         values[_destination(option, row)] = False if row.get("action") == _FLAG else row.get("default")
     words = iter(argv[1:])
     for word in words:
         option, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        row = _COMPILE.get(option, {})
+        row = table.get(option, {})
         if not row:
             if values["file"] is not None or not word or (word.startswith("-") and word != "-"):
                 return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,7 +70,8 @@ def host_memory(value: Any) -> npt.NDArray[Any] | None:
 
 def not_plain(value: Any) -> tuple[str, str] | None:
     """Why the bytes of an array of NumPy are not its elements, and what to do; None where they are."""
-    if isinstance(value, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # imported by who makes such arrays
+    if masked is not None and isinstance(value, masked.MaskedArray):
         return "it is a masked array", "fill it: a.filled(…)"
     if isinstance(value, np.ndarray) and not value.dtype.isnative:
         return f"its elements are big-endian ({value.dtype.str})", "convert it: a.astype(a.dtype.newbyteorder('='))"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from ptxdsl.cuda.arguments import type_text
@@ -53,6 +52,8 @@ def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
             problems.extend(problem.diagnostics)
     known = [p.name for p in subject.signature.params]
     for name in left:
+        from difflib import get_close_matches  # for mistakes only
+
         close = get_close_matches(name, known, n=1)
         help = f"did you mean '{close[0]}'?" if close else f"its parameters: {', '.join(known) or 'none'}"
         what = f"--arg {name}: kernel '{subject.signature.name}' has no parameter '{name}'"

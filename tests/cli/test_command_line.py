@@ -17,6 +17,11 @@ WORDS = [
     "--emit=asm", "asm", "--arch", "--arch=sm_80", "sm_80", "--wait", "probe", "--wait=", "--lineinfo", "--lineinfo=1",
     "--ptx-version", "8.6", "8.x", "--no-contract", "--no-ring-unroll", "--json", "--no-cache", "--kernel", "-h", "-1",
 ]  # fmt: skip
+RUN_WORDS = [
+    *WORDS[:10], "--grid", "--grid=4x2", "4x2x1", "0", "4", "--block=64", "--smem", "--smem=x", "--arg", "--arg=x=-1",
+    "x=zeros:f32:3", "--expect", "res == a + b", "--rtol", "1e-5", "--rtol=-1", "nan", "--steps=7", "--target=sim",
+    "--schedule", "random:3", "--races", "--no-cache", "--save=x=y.npy", "--json", "--arch=sm_80", "--", "-h",
+]  # fmt: skip
 
 
 def by_argparse(argv: list[str]) -> Arguments | None:
@@ -28,11 +33,14 @@ def by_argparse(argv: list[str]) -> Arguments | None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.sampled_from(WORDS), max_size=6))
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=6).map(lambda words: ["compile", *words])
+    | st.lists(st.sampled_from(RUN_WORDS), max_size=6).map(lambda words: ["run", *words])
+)
 def test_what_is_read_is_what_argparse_reads(words: list[str]) -> None:
-    found = plain(["compile", *words])
+    found = plain(words)
     if found is not None:
-        theirs = by_argparse(["compile", *words])
+        theirs = by_argparse(words)
         assert theirs is not None and vars(found) == vars(theirs)
 
 
@@ -47,6 +55,12 @@ def test_what_is_read_is_what_argparse_reads(words: list[str]) -> None:
 )
 def test_plain_commands_need_no_argparse(line: str) -> None:
     assert plain(["compile", *line.split()]) is not None
+
+
+def test_a_plain_run_needs_no_argparse() -> None:
+    words = ["a.pdsl", "--grid", "4x2", "--arg", "x=zeros:f32:3", "--arg=n=-1", "--expect", "x == 0 * x", "--rtol=1e-3"]
+    found = plain(["run", *words])
+    assert found is not None and (found.grid, found.args, found.rtol) == ((4, 2, 1), ["x=zeros:f32:3", "n=-1"], 1e-3)
 
 
 def test_stage_names() -> None:
