@@ -12,7 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.cuda.driver import CudaDriver, current_driver
-from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
+from ptxdsl.cuda.errors import DeviceError, DriverError, LaunchError, launch_error
+from ptxdsl.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -58,6 +59,7 @@ class DeviceArray:
         import numpy as np
 
         image = np.empty(self.shape, self._typestr)
+        _guarded(self._driver.context, self.ordinal)  # of a thread that has none yet
         _guarded(self._driver.synchronise)
         if self.nbytes:
             _guarded(self._driver.copy_out, image.ctypes.data, self.address, self.nbytes)
@@ -67,6 +69,7 @@ class DeviceArray:
         with suppress(Exception):  # the context is gone, and the memory with it; or the interpreter is ending
             # In a fork the memory is the other process's; a driver that hangs would wait for ever.
             if self.address and self._driver.usable():
+                self._driver.context(self.ordinal)  # the last reference may go in a thread without one
                 self._driver.free(self.address)
 
     def __repr__(self) -> str:
@@ -146,5 +149,5 @@ def _guarded(call: Any, *arguments: Any) -> Any:
 def _lost(failure: DriverError) -> LaunchError:
     if failure.lost_context:
         help = "the kernel that ran before is at fault; the CUDA context is lost and the process must be started anew"
-        return launch_error("E0912", f"a kernel failed on the device: {failure.words}", help=help)
+        return DeviceError(Diagnostic("E0912", f"a kernel failed on the device: {failure.words}", help=help))
     return launch_error("E0912", f"the device cannot do this: {failure.words}")

@@ -162,6 +162,19 @@ def test_arrays_of_our_own(fake):
     assert driver.pointer_device(address) is None  # freed with the object
 
 
+def test_an_array_in_a_thread_without_a_context(fake):
+    """It can be read there, and its memory is given back where the last reference goes."""
+    held = [ptxdsl.to_device(np.arange(4, dtype=np.int32))]
+    address, read = held[0].address, []
+
+    for work in (lambda: read.extend(held[0].to_host()), held.pop):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert read == [0, 1, 2, 3]
+    assert cuda_driver.current_driver().pointer_device(address) is None
+
+
 def test_buffers(fake):
     for buffer, dtype, values in (
         (array("f", [1, 2]), "float32", [1, 2]),
@@ -193,6 +206,7 @@ def test_an_array_that_cannot_be_read(fake, monkeypatch, result, words):
     with pytest.raises(ptxdsl.LaunchError, match=words) as caught:
         array.to_host()
     assert caught.value.diagnostics[0].code == "E0912"
+    assert isinstance(caught.value, ptxdsl.DeviceError) == (result == "CUDA_ERROR_ILLEGAL_ADDRESS")
 
 
 def test_a_launch_of_buffers_does_without_numpy(built, tmp_path):

@@ -178,7 +178,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult cuMemFree(CUdeviceptr address) {
-    if (fake.fails) return fake.fails;
+    if (fake.fails || !current) return fake.fails ? fake.fails : CUDA_ERROR_INVALID_CONTEXT;
     fake.frees++;
     for (int i = 0; i < 64; i++)
         if (blocks[i].start == (void *)address) {
