@@ -31,6 +31,8 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
             return wrong_bytes(context, state, maker, surplus, one.site, state.phases[surplus.number].bytes)
     kind, message, help = _race_kind(context, state, agent, touch, other)
     first, second = (other, touch)
+    if kind == classes.STALE_STAGE and touch.stale is None:
+        first, second = second, first
     waits = [(step.span, "waits here") for step in waited_steps(context, state, agent)]
     return fault(
         state, kind, message, second.site.span, (first.site.span, f"{_does(first)} by {_name(context, first)}"),
