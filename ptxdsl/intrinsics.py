@@ -345,6 +345,30 @@ MEMORY: dict[str, Row] = {
         Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier"),
         "st.async",
     ),
+    # cluster launch control: the answer is 16 bytes, opaque
+    "try_cancel_row": asm(
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [$0], [$1];",
+        Effect(Kind.ASYNC_COPY, "shared", proxy="async", scope="cta", barrier=1, completes_on="mbarrier"),
+        "clusterlaunchcontrol",
+    ),
+    "try_cancel_multicast_row": asm(
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 "
+        "[$0], [$1];",
+        Effect(Kind.ASYNC_COPY, "cluster", proxy="async", scope="cluster", barrier=1, completes_on="mbarrier"),
+        "clusterlaunchcontrol.multicast",
+    ),
+    "query_cancel_row": asm(
+        "{.reg .b128 q; .reg .pred p; mov.b128 q, {$0, $1}; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 "
+        "p, q; selp.b32 $r0, 1, 0, p;}",
+        PURE,
+        "clusterlaunchcontrol",
+    ),
+    "query_first_cta_row": asm(
+        "{.reg .b128 q; mov.b128 q, {$0, $1}; clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 "
+        "{$r0, $r1, $r2, _}, q;}",
+        PURE,
+        "clusterlaunchcontrol",
+    ),
     # cp.async: 4, 8 or 16 bytes
     "cp_async_ca": asm("cp.async.ca.shared.global [$0], [$1], {bytes};", _CP_ASYNC, "cp.async"),
     "cp_async_cg": asm("cp.async.cg.shared.global [$0], [$1], 16;", _CP_ASYNC, "cp.async"),

@@ -160,6 +160,11 @@ FEATURES: dict[str, Feature] = {
     "f32x2": Feature(_at_least(100), (8, 6), "packed pairs of float32 (add.f32x2, fma.f32x2)"),
     "ld.v8": Feature(_at_least(100), (8, 8), "256-bit global loads and stores"),
     "clusterlaunchcontrol": Feature(_at_least(100), (8, 6), "clusterlaunchcontrol", plural=False),
+    "clusterlaunchcontrol.multicast": Feature(
+        frozenset(name for name in _at_least(100) if name[-1] in "af"),
+        (8, 6),
+        "answers of clusterlaunchcontrol to a whole cluster",
+    ),
     "max3": Feature(_at_least(100), (8, 8), "three-input float minimum and maximum"),
 }  # fmt: skip
 

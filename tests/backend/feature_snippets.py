@@ -51,6 +51,8 @@ SNIPPETS = {
     "ld.v8": "ld.global.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [g];",
     "clusterlaunchcontrol": "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128"
     " [s], [s];",
+    "clusterlaunchcontrol.multicast": "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+    ".multicast::cluster::all.b128 [s], [s];",
     "max3": "max.f32 %f1, %f2, %f3, %f4;",
 }
 

@@ -10,6 +10,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "bar": ("barriers.cta_barriers",),
     "barrier": ("barriers.cta_barriers",),
     "call": ("machine.printf",),
+    "clusterlaunchcontrol": ("copies.cluster_launch",),
     "cp": ("copies.bulk", "copies.cp_async", "copies.tma"),
     "fence.mbarrier_init": ("barriers.mbarrier_exit",),
     "fence.proxy": ("barriers.mbarrier_exit", "copies.proxy"),

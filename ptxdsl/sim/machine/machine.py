@@ -329,6 +329,20 @@ class Machine:
         while self.next_cluster < self.cluster_count and self._resident_warps < RESIDENT_WARPS:
             self.start_cluster()
 
+    def cancel_cluster(self) -> int | None:
+        """The next one, which then never begins; None where all have begun."""
+        if self.next_cluster == self.cluster_count:
+            return None
+        self.next_cluster += 1
+        return self.next_cluster - 1
+
+    def first_cta(self, cluster: int) -> tuple[int, int, int]:
+        """The coordinates in the grid of a cluster's first CTA."""
+        x, y, _ = (extent // shape for extent, shape in zip(self.grid, self.cluster_shape, strict=True))
+        at = cluster % x, cluster // x % y, cluster // (x * y)
+        first = tuple(place * shape for place, shape in zip(at, self.cluster_shape, strict=True))
+        return first[0], first[1], first[2]
+
     def start_cluster(self) -> None:
         """Begins the next one. Raises LimitReached where there is no memory for it."""
         if self._spare:
