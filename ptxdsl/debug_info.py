@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+
 from ptxdsl.llvm_types import quoted
 from ptxdsl.source import Source, Span
 
 # LLVM's column field has 16 bits; 0 means "no column".
 _MAX_COLUMN = 0xFFFF
+
+
+@functools.cache
+def file_key(name: str) -> str:
+    """A file's name in metadata: letters that come out of LLVM as they went in, whatever the file is called."""
+    if name.isascii() and name.isprintable() and not any(c in name for c in '"\\%'):
+        return name
+    from urllib.parse import quote
+
+    return quote(name, errors="surrogateescape")
 
 
 class DebugInfo:
@@ -26,7 +38,7 @@ class DebugInfo:
 
     def _file(self, source: Source) -> int:
         if source.name not in self._files:
-            self._files[source.name] = self._node(f'!DIFile(filename: "{quoted(source.name)}", directory: "")')
+            self._files[source.name] = self._node(f'!DIFile(filename: "{quoted(file_key(source.name))}", directory: "")')
         return self._files[source.name]
 
     def subprogram(self, name: str, span: Span) -> int:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ptxdsl.debug_info import file_key
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
 from ptxdsl.lower_llvm import PIPELINE_FEATURES, features
@@ -143,7 +144,8 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
         spans_of.append(current)
     leave_from_last_loops(out, spans_of)
     if options.lineinfo:
-        out += [f'\t.file\t{number} "{name}"' for number, name in files.items()]
+        names = {file_key(span.source.name): span.source.name for span in spans.values()}
+        out += [f'\t.file\t{number} "{_in_quotes(names.get(key, key))}"' for number, key in files.items()]
         spans_of += [None] * len(files)
     return Emitted("\n".join(out) + "\n", tuple(spans_of))
 
@@ -172,6 +174,12 @@ def leave_from_last_loops(lines: list[str], spans: list[Span | None]) -> None:
         position += 1
 
 
+def _in_quotes(name: str) -> str:
+    """As ptxas reads a string: octal escapes, and no way to write a quotation mark."""
+    data = name.replace('"', "'").encode("utf-8", "surrogateescape")
+    return "".join(chr(b) if 32 <= b < 127 and b != ord("\\") else f"\\{b:03o}" for b in data)
+
+
 def _spans(module: Module) -> dict[tuple[str, int, int], Span]:
     """Every place that a debug location can name. Column 0 stands for the first operation of a line."""
     spans: dict[tuple[str, int, int], Span] = {}
@@ -180,8 +188,9 @@ def _spans(module: Module) -> dict[tuple[str, int, int], Span]:
         spans_here = {id(span): span for span in (kernel.span, *(op.span for op in walk(kernel.body)))}
         for span in spans_here.values():
             line, column = span.source.position(span.start)
-            spans.setdefault((span.source.name, line, column), span)
-            spans.setdefault((span.source.name, line, 0), span)
+            key = file_key(span.source.name)
+            spans.setdefault((key, line, column), span)
+            spans.setdefault((key, line, 0), span)
     return spans
 
 
