@@ -15,7 +15,8 @@ from ptxdsl.protocol.matrix_places import copied_places, operand_places
 from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Branch, Expr, Node, Place, Return, Seq, Unmodelled, const
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
-from ptxdsl.protocol.ptx_values import Values, root_of
+from ptxdsl.protocol.ptx_registers import root_of
+from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Register, Vector
 from ptxdsl.ptx.opcodes import effect, sources
 from ptxdsl.record import replace

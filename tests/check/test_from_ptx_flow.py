@@ -1,0 +1,225 @@
+"""What the checker sees in PTX: roles, loops and rings."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from ptx_protocols import agree, protocol
+
+# ------------------------------------------------------------------------------------------------- control flow
+
+
+def test_roles():
+    body = """
+    mov.u32 %r0, %tid.x;
+    setp.lt.u32 %p0, %r0, 32;
+    @%p0 bra P;
+    mbarrier.arrive.shared.b64 _, [bars];
+    bra.uni E;
+    P: mbarrier.arrive.shared.b64 _, [bars+8];
+    E: bar.sync 0;
+    """
+    agree(
+        body,
+        """
+        if tid.x < 32:
+          bar-arrive [bars+8]
+        else:
+          bar-arrive [bars]
+        cta-sync
+        """,
+    )
+
+
+def test_predicates_in_the_place_of_branches():
+    body = """
+    mov.u32 %r0, %tid.x;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared.b64 [bars], 1;
+    @!%p0 exit;
+    mbarrier.arrive.shared.b64 _, [bars];
+    """
+    agree(body, "if tid.x == 0:\n  bar-init [bars] count=1\nif tid.x == 0:\n  bar-arrive [bars]")
+
+
+def test_an_early_exit():
+    body = """
+    ld.param.u32 %r1, [n];
+    bar.sync 0;
+    setp.eq.u32 %p0, %r1, 7;
+    @%p0 ret;
+    bar.sync 0;
+    """
+    agree(body, "cta-sync\nif n != 7:\n  cta-sync")
+
+
+def test_a_table_of_branches():
+    body = """
+    ld.param.u32 %r1, [n];
+    T: .branchtargets A, B, C;
+    brx.idx %r1, T;
+    A: bar.sync 1, 32; bra E;
+    B: bar.sync 2, 32; bra E;
+    C: bar.sync 3, 32;
+    E:
+    """
+    agree(
+        body,
+        """
+        if n == 0:
+          named-sync count=32 id=1
+        else:
+          if n == 1:
+            named-sync count=32 id=2
+          else:
+            named-sync count=32 id=3
+        """,
+    )
+
+
+COUNTING_DOWN = """
+ld.param.u32 %r1, [n];
+setp.lt.s32 %p0, %r1, 1;
+@%p0 bra E;
+mov.u32 %r2, 0;
+L: mbarrier.arrive.shared.b64 _, [bars];
+xor.b32 %r2, %r2, 1;
+add.s32 %r1, %r1, -1;
+setp.ne.s32 %p1, %r1, 0;
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bars+8], %r2; @!%p2 bra W;
+@%p1 bra L;
+E:
+"""
+
+RANGE = """
+v0 = 0
+loop L v3 in 0 ..< n:
+  bar-arrive [bars]
+  bar-wait [bars+8] parity=v0 ^ 1
+  v0 = v0 ^ 1
+"""
+
+
+def numbered(text):
+    """Variables and labels by the order in which they appear."""
+    import re
+
+    names: dict[str, str] = {}
+    return re.sub(r"\b[vL]\d*\b", lambda m: names.setdefault(m[0], f"{m[0][0]}{len(names)}"), text.strip())
+
+
+def test_a_loop_that_counts_down_is_a_range():
+    assert numbered(protocol(COUNTING_DOWN)) == numbered(RANGE)
+
+
+def test_a_loop_that_is_entered_without_a_condition_is_none():
+    body = COUNTING_DOWN.replace("@%p0 bra E;", "")
+    assert "..<" not in protocol(body) and "bar-arrive" in protocol(body)
+
+
+def test_a_persistent_loop():
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %nctaid.x;
+    setp.ge.u32 %p0, %r2, %r1;
+    @%p0 bra E;
+    L: bar.sync 0;
+    add.s32 %r2, %r2, %r3;
+    setp.lt.u32 %p0, %r2, %r1;
+    @%p0 bra L;
+    E:
+    """
+    expected = """
+    v0 = ctaid_x
+    loop L1:
+      if v0 >=u n:
+        leave L1
+      cta-sync
+      v0 = nctaid_x + v0
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+def unrolled(tail_address="bars+16"):
+    """A ring of three, as it comes out of the compiler."""
+    wait = "{.reg .pred q; W: mbarrier.try_wait.parity.shared::cta.b64 q, [%s], %%r3; @!q bra W;}"
+    copies = "\n".join(
+        f"{wait % f'bars+{24 + 8 * stage}'}\n"
+        f"st.shared.b32 [data+{128 * stage}], %r9;\n"
+        f"mbarrier.arrive.shared.b64 _, [bars+{8 * stage}];"
+        for stage in range(3)
+    )
+    return f"""
+    ld.param.u32 %r1, [n];
+    max.s32 %r2, %r1, 0;
+    mov.u32 %r3, 1;
+    setp.lt.s32 %p0, %r1, 3;
+    @%p0 bra T;
+    L:
+    {copies}
+    xor.b32 %r3, %r3, 1;
+    add.s32 %r2, %r2, -3;
+    setp.gt.u32 %p1, %r2, 2;
+    @%p1 bra L;
+    T: setp.eq.s32 %p2, %r2, 0;
+    @%p2 bra E;
+    {wait % "bars+24"}
+    st.shared.b32 [data], %r9;
+    mbarrier.arrive.shared.b64 _, [bars];
+    setp.eq.s32 %p2, %r2, 1;
+    @%p2 bra E;
+    {wait % "bars+32"}
+    st.shared.b32 [data+128], %r9;
+    mbarrier.arrive.shared.b64 _, [{tail_address}];
+    E:
+    """
+
+
+def test_an_unrolled_ring_is_rolled_up():
+    expected = """
+    v0 = 1
+    v1 = 0
+    loop L2 v3 in 0 ..< n:
+      bar-wait [bars+24 + 8*v1] parity=v0
+      write writes [data + 128*v1]:4
+      bar-arrive [bars + 8*v1]
+      v1 = select(v1 == 2, 0, v1 + 1), v0 = select(v1 == 2, v0 ^ 1, v0)
+    """
+    assert numbered(protocol(unrolled("bars+8"))) == numbered(dedent(expected))
+
+
+def test_a_ring_with_another_tail_stays_unrolled():
+    text = protocol(unrolled("bars+16"))
+    assert text.count("bar-wait") == 5 and text.count("bar-arrive [bars+16]") == 2
+
+
+def test_loops_without_protocol_are_left_out():
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+    mov.u32 %r4, 0;
+    L: add.s32 %r4, %r4, %r2;
+    add.s32 %r2, %r2, 1;
+    setp.lt.s32 %p1, %r2, %r1;
+    @%p1 bra L;
+    bar.sync 0;
+    """
+    agree(body, "cta-sync")
+
+
+def test_a_loop_that_makes_an_address_is_kept():
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+    mov.u32 %r4, 0;
+    L: xor.b32 %r4, %r4, %r2;
+    add.s32 %r2, %r2, 8;
+    setp.lt.s32 %p1, %r2, %r1;
+    @%p1 bra L;
+    and.b32 %r4, %r4, 8;
+    mov.b32 %r5, bars;
+    add.s32 %r5, %r5, %r4;
+    mbarrier.arrive.shared.b64 _, [%r5];
+    """
+    assert "loop" in protocol(body)
