@@ -38,7 +38,8 @@ class DebugInfo:
 
     def _file(self, source: Source) -> int:
         if source.name not in self._files:
-            self._files[source.name] = self._node(f'!DIFile(filename: "{quoted(file_key(source.name))}", directory: "")')
+            name = quoted(file_key(source.name))
+            self._files[source.name] = self._node(f'!DIFile(filename: "{name}", directory: "")')
         return self._files[source.name]
 
     def subprogram(self, name: str, span: Span) -> int:

@@ -18,6 +18,7 @@ from ptxdsl.ptx.reader_variables import declaration, declarators, variable
 # Possessive throughout (`*+`): no text makes the time more than linear.
 _WORD = re.compile(r"\s*+(?:\.([a-z]\w*+)|(@@DWARF[^\n]*+)|(;))", re.ASCII)
 _FILE = re.compile(r'\.file\s++(\d++)\s++"([^"\n]*+)"(?:\s*+,\s*+\d++\s*+,\s*+\d++)?', re.ASCII)
+_ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|(\\))")
 _SECTION = re.compile(r"\.section\s++[.\w]++\s*+(?:,[^{]*+)?\{[^{}]*+\}", re.ASCII)
 _VERSION = re.compile(r"\.version\s++(\d{1,4})\.(\d{1,4})", re.ASCII)
 _TARGET = re.compile(r"\.target\s++(\w++(?:\s*+,\s*+\w++)*+)", re.ASCII)
@@ -48,6 +49,14 @@ def read(text: str | bytes, name: str = "<ptx>") -> Module:
     return reader.module
 
 
+def _unescaped(name: str) -> str:
+    """A file's name as LLVM writes it: bytes that are not ASCII in octal, a backslash twice."""
+    if "\\" not in name:
+        return name
+    data = _ESCAPE.sub(lambda m: bytes([int(m[1], 8)]) if m[1] else m[2], name.encode("utf-8", "surrogateescape"))
+    return data.decode("utf-8", "surrogateescape")
+
+
 class _ModuleReader:
     def __init__(self, code: str, errors: Errors) -> None:
         self.code = code
@@ -55,7 +64,7 @@ class _ModuleReader:
         self.line = 1
         self.counted = 0
         self.module = Module((0, 0), "", 64, {}, {}, errors.source.text, errors.source.name)
-        files = dict(_FILE.findall(code)) if ".file" in code else {}
+        files = {number: _unescaped(name) for number, name in _FILE.findall(code)} if ".file" in code else {}
         self.body = BodyReader(code, errors, files, {})
         self.unknown: list[tuple[str, int, int]] = []
         self.aliases: list[tuple[str, str, int, int]] = []

@@ -288,7 +288,8 @@ def test_lineinfo_names_every_file_as_given() -> None:
 def test_whatever_a_file_is_called_its_lines_are_found(name: str, written: str, ptxas: object) -> None:
     other = Source(name, "def f():\n    pass\n")
     k = Build()
-    k.body.ops.append(Op("store", [k.pointer("out", I32), i32(2)], [], {"align": 4, "volatile": True}, Span(other, 9, 17)))
+    out = k.pointer("out", I32)
+    k.body.ops.append(Op("store", [out, i32(2)], [], {"align": 4, "volatile": True}, Span(other, 9, 17)))
     emitted = compile_tir(k.module(), lineinfo=True)
     place = next(n for n, line in enumerate(emitted.ptx.splitlines()) if re.search(r"st.*, 2;", line))
     assert emitted.line_map[place] == Span(other, 9, 17)

@@ -280,6 +280,16 @@ def test_source_locations() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [(r"j\303\274.cu", "j\u00fc.cu"), (r"C:\134k.cu", r"C:\k.cu"), (r"C:\\k.cu", r"C:\k.cu"), (r"a\k", r"a\k")],
+)
+def test_the_name_of_a_file_as_compilers_write_it(written: str, name: str) -> None:
+    text = f'{HEAD}.entry k() {{ .loc 1 7 3\n ret; }}\n.file 1 "{written}"\n'
+    (found,) = read(text).functions["k"].body
+    assert isinstance(found, Instruction) and found.location == Location(name, 7, 3)
+
+
 def test_what_has_no_meaning_for_execution_is_passed_over() -> None:
     text = """
         @@DWARF .section .debug_pubnames
