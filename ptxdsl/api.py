@@ -17,10 +17,10 @@ from ptxdsl.cuda.driver import Driver
 from ptxdsl.cuda.errors import launch_error
 from ptxdsl.kernel import Kernel
 from ptxdsl.options import Options, WaitForm
-from ptxdsl.program import Program, device_arch
+from ptxdsl.program import Program
 from ptxdsl.source import Source
 
-__all__ = ["Module", "build", "compile", "device_arch", "load", "loads"]
+__all__ = ["Module", "build", "compile", "load", "loads"]
 
 # Characters. A path that is longer than file systems let a name be, and names no file, is likely a program's text.
 _LONGEST_NAME = 255

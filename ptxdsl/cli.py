@@ -258,7 +258,7 @@ def _version(arguments: Arguments) -> int:
     from ptxdsl.version import __version__
 
     _write(f"ptxdsl {__version__}\npython {'.'.join(map(str, sys.version_info[:3]))}\n")
-    for package in ("lark", "llvmlite", "numpy", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm"):
+    for package in ("lark", "llvmlite", "numpy", "cuda-python", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm"):
         try:
             _write(f"{package} {version(package)}\n")
         except PackageNotFoundError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
@@ -13,7 +13,7 @@ from ptxdsl.source import Span
 
 if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
-    from ptxdsl.sim.limits import Limits
+    from ptxdsl.sim.limits import Limits, Progress
     from ptxdsl.sim.machine.schedule import Schedule
     from ptxdsl.sim.watch import Watch
 
@@ -31,9 +31,15 @@ def simulate_kernel(
     limits: Limits | None = None,
     trace: bool = False,
     record: bool = False,
+    progress: Callable[[Progress], None] | None = None,
     watch: Watch | None = None,
+    ptx_file: str | None = None,
 ) -> Report:
-    """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts."""
+    """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts.
+
+    progress: is called now and then, watch with all that happens. ptx_file: the name of the text where it is PTX
+    itself: lines in messages are then its own.
+    """
     from ptxdsl.cuda.host_arguments import HostPacker
     from ptxdsl.sim.launch import simulate
 
@@ -53,10 +59,12 @@ def simulate_kernel(
         names=signature.leaves,
         schedule=schedule,
         limits=limits,
-        line_map=compiled.line_map,
+        line_map=compiled.line_map if ptx_file is None else None,
+        text_name=ptx_file or "<ptx>",
         shared_names=compiled.shared_names,
         trace=trace,
         record=record,
+        progress=progress,
         watch=watch,
     )
 

@@ -12,7 +12,6 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, 
 from typing import Any
 
 SUCCESS = 0
-NOT_INITIALIZED = 3
 INVALID_CONTEXT = 201
 NOT_READY = 600
 

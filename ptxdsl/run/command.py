@@ -235,8 +235,8 @@ def _on_gpu(arguments: Arguments) -> bool:
 
 
 def _device_arch() -> str:
-    from ptxdsl.api import device_arch
     from ptxdsl.cuda.driver import current_driver
+    from ptxdsl.program import device_arch
 
     return device_arch(current_driver().context(None)[1])
 

@@ -13,7 +13,7 @@ from ptxdsl.record import dataclass
 from ptxdsl.run.binding import Bound, MapOf
 from ptxdsl.run.subject import Subject
 from ptxdsl.sim.copies.tensor_map import TensorMap
-from ptxdsl.sim.launch import Report, simulate
+from ptxdsl.sim.launch import Report
 from ptxdsl.sim.limits import Limits, Progress
 from ptxdsl.sim.machine.schedule import Schedule
 from ptxdsl.sim.watch import Watch
@@ -44,29 +44,14 @@ def in_simulator(
     record: bool = False,
 ) -> Report:
     """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
-    from ptxdsl.cuda.host_arguments import HostPacker
+    from ptxdsl.simulated import simulate_kernel
 
     values = [_map(value) if isinstance(value, MapOf) else value for value in bound.values]
-    arguments = HostPacker(subject.signature, subject.spans).bind(values)
-    return simulate(
-        subject.compiled.ptx,
-        subject.signature.name,
-        grid=shape.grid,
-        block=shape.block,
-        cluster=shape.cluster,
-        shared_bytes=shape.smem,
-        arguments=arguments,
-        names=subject.signature.leaves,
-        schedule=schedule,
-        limits=limits,
-        line_map=subject.compiled.line_map if subject.ptx_file is None else None,
-        text_name=subject.ptx_file or "<ptx>",
-        shared_names=subject.compiled.shared_names,
-        trace=trace,
-        progress=progress,
-        watch=watch,
-        record=record,
-    )
+    return simulate_kernel(
+        subject.compiled, subject.spans, values, grid=shape.grid, block=shape.block, cluster=shape.cluster,
+        smem=shape.smem, schedule=schedule, limits=limits, trace=trace, record=record, progress=progress, watch=watch,
+        ptx_file=subject.ptx_file,
+    )  # fmt: skip
 
 
 def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
