@@ -291,7 +291,10 @@ class Launcher:
         if runs_in_simulator(target, arguments, kernel._program.driver is not None):
             from ptxdsl.simulated import raise_unless_finished
 
-            report = kernel.simulate(*arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem)
+            arch = kernel._program.options.arch
+            report = kernel.simulate(
+                *arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem, arch=arch
+            )
             raise_unless_finished(report)
             return
         loaded = kernel.load(arguments)

@@ -1,4 +1,4 @@
-"""Kernels ready to be called: matrix products on Hopper's tensor cores.
+"""Kernels ready to be called: matrix products on the tensor cores of Hopper, and of Blackwell (``kernels_blackwell``).
 
 ``gemm`` launches ``samples/08_gemm_hopper.pdsl`` on its arguments: with tensor maps for arrays of either major, an
 epilogue for what becomes of the product, and a configuration by what was measured.
@@ -16,6 +16,8 @@ from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.tensor_map import TensorMap
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
+from ptxdsl.kernels_blackwell import choose as choose_blackwell
 from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
@@ -99,7 +101,7 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
 
 def gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-    residual: Any = None, groups: Any = None, config: Config | None = None, stream: Any = None,
+    residual: Any = None, groups: Any = None, config: Config | BlackwellConfig | None = None, stream: Any = None,
 ) -> None:  # fmt: skip
     """out = activation(scale * (a @ b) + bias) + residual, with sums in float32.
 
@@ -108,22 +110,22 @@ def gemm(
     (m, n) or (batch, m, n) by rows, of bfloat16, float16 or float32. scale: a number; bias: a row of n; activation:
     ``relu``, ``gelu`` or ``gelu_tanh``; residual: a matrix like out, by rows; n is even with these two, and residual
     is for no batch. groups: for every 128 rows of a, an int32 that says which matrix of b they are multiplied by; b may
-    then have any number of them. config: by default ``choose``'s. stream: by default the current one of a's library.
-    Arrays of NumPy are multiplied in the simulator. Raises LaunchError E0922 for what cannot be multiplied, and as a
-    launch does.
+    then have any number of them. config: by default ``choose``'s; with a BlackwellConfig, and on Blackwell without
+    any, that kernel is launched, which takes no groups. stream: by default the current one of a's library. Arrays of
+    NumPy are multiplied in the simulator. Raises LaunchError E0922 for what cannot be multiplied, and as a launch does.
     """
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
-    product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, pdl=True, stream=stream)
+    product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, pdl=product.pdl, stream=stream)
 
 
 def prepare_gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-    residual: Any = None, groups: Any = None, config: Config | None = None, stream: Any = None,
+    residual: Any = None, groups: Any = None, config: Config | BlackwellConfig | None = None, stream: Any = None,
 ) -> Callable[[], None]:  # fmt: skip
     """As ``gemm``, of arrays on a device, any number of times: a call of what it gives launches."""
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     arguments, grid, threads = product.arguments, product.grid, product.threads
-    return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=True, stream=stream)
+    return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=product.pdl, stream=stream)
 
 
 class _Product:
@@ -131,7 +133,7 @@ class _Product:
 
     def __init__(
         self, a: Any, b: Any, out: Any, scale: float | None, bias: Any, activation: str | None, residual: Any,
-        groups: Any, config: Config | None,
+        groups: Any, config: Config | BlackwellConfig | None,
     ) -> None:  # fmt: skip
         left, right, result = (
             _Matrices("a", a, _OPERANDS),
@@ -152,6 +154,18 @@ class _Product:
         if narrow and (left.transposed or not right.transposed):
             raise _wrong(f"operands of {left.dtype} must be contiguous along k")
         names, fields = _epilogue(scale, bias, activation, residual, result)
+        count = _multiprocessors(a)
+        self.pdl = True
+        if config is None and _on_blackwell(a):
+            config = choose_blackwell(m, n, left.batch, count)
+        if isinstance(config, BlackwellConfig):
+            if groups is not None:
+                raise _wrong("products on Blackwell have no groups", "multiply each group's rows by its matrix")
+            made = launch_of(left, right, result, names, fields, config, count)
+            self.kernel, self.grid, self.threads, self.smem = made.kernel, made.grid, made.threads, made.smem
+            self.arguments: tuple[Any, ...] = made.arguments
+            self.pdl = False  # the kernel does not wait for the one before
+            return
         b_of, numbers = _groups(groups, left)
         depth = _ROW // left.itemsize
         usable = [
@@ -162,7 +176,6 @@ class _Product:
         ]
         if not usable:
             raise _wrong(f"{config} is not for these matrices")
-        count = _multiprocessors(a)
         config = choose(m, n, k * left.itemsize, left.batch, count, usable)
         a_rows = config.rows
         if m < a_rows and config.depth == 1 and not left.transposed:  # rows outside of A take as long to load as others
@@ -285,6 +298,14 @@ def _multiprocessors(array: Any) -> int:
     from ptxdsl.cuda.driver import current_driver
 
     return current_driver().context(None)[1].multiprocessors
+
+
+def _on_blackwell(array: Any) -> bool:
+    if host_memory(array) is not None:
+        return False
+    from ptxdsl.cuda.driver import current_driver
+
+    return has_tensor_memory(current_driver().context(None)[1].capability)
 
 
 @cache

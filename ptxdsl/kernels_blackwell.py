@@ -1,0 +1,100 @@
+"""Matrix products on Blackwell's tensor cores, for ``kernels.gemm``: how they are cut up, and what is launched.
+
+The kernel is ``samples/10_gemm_blackwell.pdsl``. No card of Blackwell's was at hand: which configuration is taken
+follows from counting tiles, and is not measured.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from ptxdsl.kernel import Kernel
+from ptxdsl.record import dataclass
+
+_ROW = 128  # bytes of a row of a swizzle
+_ROWS = 128  # of a block's tile
+_THREADS = 256
+_STORED_ROWS = 32  # of a box of C, two for each of four warps
+
+
+@dataclass(frozen=True)
+class BlackwellConfig:
+    """How a product is cut up. ctas: 2 for pairs of blocks that multiply together, 1 for single ones, each of 128 rows
+    of a tile. columns: of a tile, a multiple of 64 up to 256. stages: of the ring of loads; K is taken in steps of so
+    many times 128 bytes. order: rows of tiles (of a pair) that are worked on together."""
+
+    ctas: int = 2
+    columns: int = 256
+    stages: int = 4
+    order: int = 16
+
+    def clusters(self, m: int, n: int) -> int:
+        """Tiles of one matrix."""
+        return -(-m // (_ROWS * self.ctas)) * -(-n // self.columns)
+
+    def smem(self, itemsize: int) -> int:
+        """Bytes of dynamic shared memory, for results of so many bytes."""
+        loads = self.stages * (_ROWS + self.columns // self.ctas) * _ROW
+        return loads + 8 * _STORED_ROWS * min(self.columns * itemsize, _ROW)
+
+
+# from large tiles to small ones, which many multiprocessors share
+_CONFIGS = (BlackwellConfig(), BlackwellConfig(columns=128, stages=6), BlackwellConfig(ctas=1, columns=64, stages=6))
+
+
+def choose(m: int, n: int, batches: int, multiprocessors: int) -> BlackwellConfig:
+    """The largest tiles of which there are enough for all multiprocessors, or the smallest."""
+    enough = (c for c in _CONFIGS if c.clusters(m, n) * batches * c.ctas >= multiprocessors)
+    return next(enough, _CONFIGS[-1])
+
+
+def has_tensor_memory(capability: tuple[int, int]) -> bool:
+    """Whether a device of this compute capability runs the kernel: those of data centres, and Thor."""
+    return capability[0] in (10, 11)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and what it is launched with."""
+
+    kernel: Kernel
+    grid: int
+    threads: int
+    smem: int
+    arguments: tuple[Any, ...]
+
+
+def launch_of(
+    left: Any, right: Any, result: Any, epilogue: str, fields: tuple[Any, ...], config: BlackwellConfig, count: int
+) -> Launch:
+    """The launch of left · right on so many multiprocessors; the matrices are those of ``kernels``."""
+    constants = {
+        "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": epilogue, "CTAS": config.ctas,
+        "BN": config.columns, "STAGES": config.stages, "ORDER": config.order,
+        "A_MN": left.transposed, "B_MN": not right.transposed,
+    }  # fmt: skip
+    depth = _ROW // left.itemsize
+    m, k, n = left.rows, left.cols, right.cols
+    clusters = min(config.clusters(m, n) * left.batch, max(count // config.ctas, 1))
+    arguments = (
+        left.map(depth if left.transposed else _ROWS),
+        right.map(config.columns // config.ctas if right.transposed else depth),
+        result.map(_STORED_ROWS, min(config.columns, _ROW // result.itemsize)),
+        m, n, k, left.batch, fields,
+    )  # fmt: skip
+    smem = config.smem(result.itemsize)
+    return Launch(_kernel().specialize(**constants), clusters * config.ctas, _THREADS, smem, arguments)
+
+
+@cache
+def _kernel() -> Kernel:
+    from ptxdsl.api import Module
+    from ptxdsl.imports import read_file
+    from ptxdsl.options import Options
+    from ptxdsl.resources import folder
+
+    path = os.path.join(folder("samples"), "10_gemm_blackwell.pdsl")
+    # proved where it is tested: no call waits for that again
+    return Module(read_file(path), Options("sm_100a", check="off"), path=path)["gemm"]
