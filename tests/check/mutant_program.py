@@ -98,7 +98,18 @@ class Program:
             return {j for j, code in enumerate(self.code) if BARRIER_USE.search(code) or self.named(j)}
         bases = {pipeline.bases for pipeline in named}
         ends = [pipeline for pipeline in self.pipelines if pipeline.bases in bases]
-        return {line for pipeline in ends for j in self.role(pipeline) for line in (j, *self.called(j))}
+        lines = {line for pipeline in ends for line in self.role(pipeline)}
+        lines |= {line for one in bases for line in self.unnamed(one)}
+        return lines | {line for j in lines for line in self.called(j)}
+
+    def unnamed(self, bases: str) -> set[int]:
+        """The lines of ends that are parts of something else: where they are made, and where that is named."""
+        made = [i for i, code in enumerate(self.code) if f"]({bases})" in code and not PIPELINE.match(code)]
+        found = set(made)
+        for i in made:
+            match = re.match(r"var (\w+) =", self.code[i])
+            found |= {j for j in self.suite(i) if match and re.search(rf"\b{match[1]}\b", self.code[j])}
+        return found
 
     def called(self, i: int) -> set[int]:
         """The lines of the file's functions that a line calls."""

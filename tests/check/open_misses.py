@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 OPEN: dict[str, str] = {
-    "07_surplus_bytes": "reported as a slot that is read before it is full",
-    "09_commit_mask": "reported as a slot that is overwritten",
     "12_fence_by_another_thread": "not found",
-    "21_loads_over_barriers": "reported as a slot that is overwritten",
     "24_freed_by_another_warp": "not found",
 }
 
