@@ -164,7 +164,8 @@ def checked(
 def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
     size, least = proved.block[0], other.block[0]
     why = f"with {size} threads it is proved, with {least} there is a fault ({', '.join(other.kinds)})"
-    reason = _reason(kernel.span, f"the size of the block is not known; {why}", f"say @kernel(threads={size})")
+    help = f"say .reqntid {size}, or --block {size}" if _is_ptx(kernel) else f"say @kernel(threads={size})"
+    reason = _reason(kernel.span, f"the size of the block is not known; {why}", help)
     return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,), (), kernel.cluster, proved.assumptions)
 
 
@@ -180,7 +181,28 @@ def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: 
     faults = [_diagnostic(finding) for finding in proof.findings]
     kinds = tuple(finding.kind for finding in proof.findings)
     shows_with = tuple(finding.witness for finding in proof.findings)
-    return Verdict(kernel.name, proof.verdict, shape, assumed, tuple(faults + reasons), kinds, shows_with=shows_with)
+    taken = (_block_text(kernel, shape),) if assumed else ()
+    return Verdict(
+        kernel.name,
+        proof.verdict,
+        shape,
+        assumed,
+        tuple(faults + reasons),
+        kinds,
+        kernel.cluster,
+        (*taken, *proof.assumptions),
+        shows_with,
+    )
+
+
+def _block_text(kernel: Kernel, block: Shape) -> str:
+    shape = "x".join(map(str, block)) if block[1:] != (1, 1) else str(block[0])
+    said = f".reqntid {shape.replace('x', ', ')}" if _is_ptx(kernel) else f"@kernel(threads={shape})"
+    return f"for blocks of {shape} threads (not in the source: say {said})"
+
+
+def _is_ptx(kernel: Kernel) -> bool:
+    return kernel.span.source.name.endswith(".ptx")
 
 
 def _reason(span: Any, why: str, help: str | None = None) -> Diagnostic:
@@ -225,8 +247,9 @@ def _allowance(diagnostic: Diagnostic) -> str | None:
         if span is None or _MARK.strip() not in span.source.text:
             continue
         line = span.line
-        for text in (span.source.line(line), span.source.line(line - 1) if line > 1 else ""):
-            if _MARK not in text or (text is not span.source.line(line) and text.lstrip()[:1] != "#"):
+        above = span.source.line(line - 1) if line > 1 else ""
+        for text in (span.source.line(line), above if above.lstrip()[:1] == "#" else ""):
+            if _MARK not in text:
                 continue
             codes, _, reason = text.partition(_MARK)[2].partition(":")
             if diagnostic.code in [code.strip() for code in codes.split(",")]:

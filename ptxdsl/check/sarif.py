@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Span
@@ -47,7 +48,7 @@ def _location(span: Span, label: str | None = None) -> dict[str, Any]:
     line, column = span.source.position(span.start)
     end_line, end_column = span.source.position(span.end)
     region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
-    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": span.source.name}, "region": region}}
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(span.source.name)}, "region": region}}
     if label is not None:
         place["message"] = {"text": label}
     return place

@@ -1,0 +1,160 @@
+"""``ptxdsl check`` as a user meets it: PTX, allowed findings, JSON, SARIF, what is missing for a verdict."""
+
+import json
+
+import pytest
+from pipeline_kernels import copies, ring
+
+from ptxdsl.cli import main
+
+CLEAN = ring()
+FAULTY = ring(count="32 if i < 2 else 64")
+LINE = "            bars[unsafe_offset=i].init(Int32(32 if i < 2 else 64))\n"
+CODE = "E1202"  # of FAULTY: 32 arrive
+
+
+@pytest.fixture
+def check(tmp_path, capsys, monkeypatch):
+    """Runs the command on a text: its exit code, what it says on both streams."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text, *options, name="kernel.pdsl"):
+        (tmp_path / name).write_text(text)
+        capsys.readouterr()
+        code = main(["check", name, *options])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def ptx_of(tmp_path, text, *options):
+    (tmp_path / "source.pdsl").write_text(text)
+    assert main(["compile", "source.pdsl", "--check=off", "-o", "kernel.ptx", *options]) == 0
+    return (tmp_path / "kernel.ptx").read_text()
+
+
+def test_verdicts_and_exit_codes(check):
+    assert check(CLEAN) == (0, "kernel 'kernel': proved\n", "")
+    code, out, err = check(FAULTY)
+    assert (code, out) == (1, "kernel 'kernel': fault\n")
+    assert err.startswith(f"error[{CODE}]: wrong arrival count: ") and "kernel.pdsl:7:13" in err
+
+
+def test_a_block_that_nobody_promises(check):
+    text = CLEAN.replace("@kernel(threads=64)", "@kernel")
+    said = "proved, for blocks of 64 threads (not in the source: say @kernel(threads=64))"
+    assert check(text) == (0, f"kernel 'kernel': {said}\n", "")
+    assert check(text, "--block", "64") == (0, "kernel 'kernel': proved\n", "")
+
+
+def test_a_kernel_without_values_of_its_parameters(check):
+    text = CLEAN.replace("def kernel(", "def kernel[N: Int](")
+    code, out, err = check(text)
+    assert (code, out) == (0, "kernel 'kernel': not provable here\n")
+    assert "note[W1290]" in err and "needs a value for its parameter `N`" in err and "-D N=" in err
+    assert check(text, "-D", "N=3")[1].endswith(": proved\n")
+
+
+def test_ptx(check, tmp_path):
+    assert check(ptx_of(tmp_path, CLEAN), name="kernel.ptx") == (0, "kernel 'kernel': proved\n", "")
+    code, out, err = check(ptx_of(tmp_path, FAULTY), name="kernel.ptx")
+    assert (code, out) == (1, "kernel 'kernel': fault\n") and f"error[{CODE}]" in err and "--> kernel.ptx:" in err
+
+
+def test_ptx_that_says_its_lines(check, tmp_path):
+    code, _, err = check(ptx_of(tmp_path, FAULTY, "--lineinfo"), name="kernel.ptx")
+    assert code == 1 and "--> source.pdsl:7:" in err and "the PTX instruction" in err
+
+
+def test_what_is_no_ptx(check):
+    code, out, err = check(".version 8.6\n.target sm_90a\n.address_size 64\nrubbish;\n", name="kernel.ptx")
+    assert (code, out) == (1, "") and "kernel.ptx:4:1" in err
+    text = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
+    assert check(text, "--kernel", "other", name="kernel.ptx")[0] == 1
+
+
+@pytest.mark.parametrize("comment", ["# check: allow E1202: so meant\n", "# check: allow E1201, E1202: so meant\n"])
+def test_a_finding_is_allowed(check, comment):
+    above, behind = f"            {comment}{LINE}", f"{LINE[:-1]}  {comment}"
+    for text in (FAULTY.replace(LINE, above), FAULTY.replace(LINE, behind)):
+        assert check(text) == (0, "kernel 'kernel': fault\n", "")
+
+
+def test_a_finding_is_allowed_without_a_reason_or_for_another(check):
+    code, _, err = check(FAULTY.replace(LINE, f"{LINE[:-1]}  # check: allow E1202\n"))
+    assert code == 0 and "warning[W1291]" in err and "error" not in err
+    code, _, err = check(FAULTY.replace(LINE, f"{LINE[:-1]}  # check: allow E1201: another\n"))
+    assert code == 1 and f"error[{CODE}]" in err
+
+
+def test_json(check):
+    document = json.loads(check(FAULTY, "--json")[2])
+    assert document["schema"] == 2
+    (found,) = document["diagnostics"]
+    assert (found["code"], found["severity"], found["start"]) == (CODE, "error", {"line": 7, "column": 13})
+    assert document["verdicts"] == [
+        {
+            "kernel": "kernel", "verdict": "fault", "kinds": ["wrong arrival count"], "block": [64, 1, 1],
+            "cluster": None, "assumed": False, "assumptions": [], "witnesses": [],
+        }
+    ]  # fmt: skip
+
+
+# What the schema of SARIF 2.1.0 requires of the objects that are written, by the path to them.
+REQUIRED = {
+    (): {"version", "runs"},
+    ("runs",): {"tool"},
+    ("runs", "tool"): {"driver"},
+    ("runs", "tool", "driver"): {"name"},
+    ("runs", "tool", "driver", "rules"): {"id"},
+    ("runs", "results"): {"message"},
+    ("runs", "results", "message"): {"text"},
+}
+LEVELS = {"none", "note", "warning", "error"}
+
+
+def objects(value, path=()):
+    """All objects of a document with the names that lead to them."""
+    if isinstance(value, dict):
+        yield path, value
+        for name, inner in value.items():
+            yield from objects(inner, (*path, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from objects(inner, path)
+
+
+def test_sarif(check, tmp_path):
+    code, out, _ = check(FAULTY, "--sarif", "found.sarif", name="a kernel.pdsl")
+    assert (code, out) == (1, "")
+    document = json.loads((tmp_path / "found.sarif").read_text())
+    found = list(objects(document))
+    assert all(any(path == wanted for path, _ in found) for wanted in REQUIRED)
+    for path, value in found:
+        assert REQUIRED.get(path, set()) <= value.keys()
+        if "region" in value:
+            assert value["artifactLocation"] == {"uri": "a%20kernel.pdsl"}
+            region = value["region"]
+            assert 1 <= region["startLine"] <= region["endLine"] and region["startColumn"] >= 1
+    assert document["version"] == "2.1.0"
+    (run,) = document["runs"]
+    (result,) = run["results"]
+    assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]} and result["level"] in LEVELS
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
+    assert all("message" in place for place in result["relatedLocations"]) and result["relatedLocations"]
+
+
+def test_sarif_of_what_is_proved(check):
+    code, out, err = check(CLEAN, "--sarif", "-")
+    assert (code, err, json.loads(out)["runs"][0]["results"]) == (0, "", [])
+
+
+def test_a_compilation_warns_or_refuses(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.pdsl").write_text(copies(announced=144))
+    said = {}
+    for how in ("warn", "error", "off"):
+        capsys.readouterr()
+        code = main(["compile", "kernel.pdsl", f"--check={how}", "--no-cache"])
+        said[how] = code, capsys.readouterr().err.partition(":")[0]
+    assert said == {"warn": (0, "warning[E1204]"), "error": (1, "error[E1204]"), "off": (0, "")}
