@@ -131,8 +131,9 @@ def confirm_entry(entry: Entry, text: str | None = None, bounds: Bounds = BOUNDS
         found = Confirmation(name, verdict.verdict, verdict.kinds)
         scalars = [argument.name for argument in entry.arguments if argument.size is None]
         most = TRIPS if verdict.verdict != FAULT else 2 * TRIPS  # several blocks may share them
-        cases = [case for case in entry.cases(constants) if all(case[scalar] <= most for scalar in scalars)]
-        for names in cases or [entry.small()]:
+        every = sorted(entry.cases(constants), key=lambda case: sum(case[scalar] for scalar in scalars))
+        cases = [case for case in every if all(case[scalar] <= most for scalar in scalars)]
+        for names in cases if len(cases) > 1 or not scalars else every[:6]:  # numbers that are no trip counts
             found.seen.append(_explored_entry(entry, names, text, bounds))
             if found.as_told:
                 break
@@ -177,6 +178,9 @@ def _small(made: Watched, constants: dict[str, Any]) -> Iterator[dict[str, Any]]
         for case in made.cases(constants)
         if all(value <= TRIPS for name, value in case.items() if isinstance(value, int) and name not in constants)
     ]
+    if not cases:  # numbers that are no trip counts
+        numbers = [name for name in next(iter(made.cases(constants))) if name not in constants]
+        yield from sorted(made.cases(constants), key=lambda case: sum(case[name] for name in numbers))[:4]
     yield from cases
     if cases and "n" in cases[0] and len(cases[0]) == len(constants) + 1:
         for n in range(1, TRIPS + 1):
