@@ -9,7 +9,7 @@ of builtin_methods and pipeline_methods) → variadic → kernel_options → ker
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ptxdsl import tir
@@ -53,15 +53,7 @@ def elaborate(
         for decl in decls:
             with _reporting(sink, decl.node.name_span):
                 kernels.append(e.kernel(decl, constants))
-        names: dict[str, Span] = {}
-        for made in kernels:
-            if made.name in names:
-                sink.add(
-                    error(
-                        "E0227", f"two kernels have the PTX name `{made.name}`", made.span, (names[made.name], "here")
-                    )
-                )
-            names[made.name] = made.span
+        _check_names(kernels, sink)
         sink.raise_errors()
         give_back(library, options)
         result = tir.Module(kernels)
@@ -73,6 +65,7 @@ def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: 
     """Checks everything in a file that has no open compile-time parameters; findings go to the sink."""
     with _elaborator(options, loader, sink, Library()) as e:
         scope = e.module_scope(module)
+        kernels: list[tir.Kernel] = []
         for entity in list(scope.names.values()):
             if isinstance(entity, ImportedName):
                 with _reporting(sink, entity.item.span):
@@ -87,7 +80,8 @@ def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: 
                 for decl in entity.decls:
                     if decl.scope is scope and decl.name != "main":
                         with _reporting(sink, decl.node.name_span):
-                            _check_function(e, decl)
+                            kernels += _check_function(e, decl)
+        _check_names(kernels, sink)
 
 
 @contextmanager
@@ -102,13 +96,22 @@ def _reporting(sink: DiagnosticSink, span: Span) -> Iterator[None]:
         sink.add(error("E0406", "this is nested too deeply", span, help=help))
 
 
-def _check_function(e: Kernels, decl: FunctionDecl) -> None:
+def _check_function(e: Kernels, decl: FunctionDecl) -> list[tir.Kernel]:
+    """The kernel that it is, if it is one without open parameters."""
     e.check_decorators(decl.node.decorators)
-    if decl.decorator("kernel") is not None:
-        if all(p.default is not None for p in decl.node.params):
-            e.kernel(decl, {})
-    else:
+    if decl.decorator("kernel") is None:
         e.check_function(decl)
+        return []
+    return [e.kernel(decl, {})] if all(p.default is not None for p in decl.node.params) else []
+
+
+def _check_names(kernels: Iterable[tir.Kernel], sink: DiagnosticSink) -> None:
+    names: dict[str, Span] = {}
+    for made in kernels:
+        if made.name in names:
+            what = f"two kernels have the PTX name `{made.name}`"
+            sink.add(error("E0227", what, made.span, (names[made.name], "here")))
+        names[made.name] = made.span
 
 
 @contextmanager

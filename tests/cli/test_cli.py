@@ -305,6 +305,12 @@ def test_check_of_a_good_file_is_silent(run, good: str) -> None:
     assert run("check", good) == Result(0, "", "")
 
 
+def test_check_finds_kernels_of_one_name(run) -> None:
+    result = run("check", "-", stdin=b"@kernel\ndef f(n: Int32):\n    pass\n@kernel\ndef f(n: Int32):\n    pass\n")
+    assert result.code == 1
+    assert result.err.startswith("error[E0227]: two kernels have the PTX name `f`\n --> <stdin>:5:5\n")
+
+
 def test_json(run) -> None:
     result = run("compile", "-", "--json", stdin=BAD.encode())
     assert (result.code, result.out) == (1, "")
