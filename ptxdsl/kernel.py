@@ -13,7 +13,7 @@ from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import DriverError, LaunchError, forked, launch_error
 from ptxdsl.cuda.launch import LoadedKernel, Plan
 from ptxdsl.cuda.native import Native
-from ptxdsl.cuda.shape import dimensions
+from ptxdsl.cuda.shape import block_of, dimensions
 from ptxdsl.program import Program, device_arch
 from ptxdsl.source import Span
 
@@ -140,10 +140,7 @@ class Kernel:
         from ptxdsl.cuda.occupancy import occupancy
 
         loaded = self.load(())
-        if block is None:
-            block = loaded.signature.threads
-        if block is None:
-            raise launch_error("E0908", f"kernel '{self.name}' needs a block size", help="give block=…")
+        block = block_of(block, loaded.signature.threads, self.name)
         grid = loaded.signature.cluster or 1
         return occupancy(loaded, shape_of(grid if cluster is None else cluster, block, smem, cluster))
 

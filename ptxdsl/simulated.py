@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
-from ptxdsl.cuda.shape import dimensions
+from ptxdsl.cuda.shape import block_of, dimensions
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
@@ -44,15 +44,12 @@ def simulate_kernel(
     from ptxdsl.sim.launch import simulate
 
     signature = next(iter(compiled.signatures.values()))
-    block = signature.threads if block is None else block
-    if block is None:
-        raise launch_error("E0908", f"kernel '{signature.name}' needs a block size", help="give block=…")
     shape = cluster if cluster is not None else signature.cluster
     return simulate(
         compiled.ptx,
         signature.name,
         grid=dimensions(grid, "grid"),
-        block=dimensions(block, "block"),
+        block=dimensions(block_of(block, signature.threads, signature.name), "block"),
         cluster=None if shape is None else dimensions(shape, "cluster"),
         shared_bytes=smem or 0,
         arguments=HostPacker(signature, spans).bind(arguments),

@@ -18,6 +18,7 @@ from typing import Any
 
 from ptxdsl.cuda.arguments import type_text
 from ptxdsl.cuda.errors import launch_error
+from ptxdsl.cuda.shape import block_of
 from ptxdsl.kernel import Kernel
 from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam
 
@@ -60,9 +61,7 @@ def custom_op(
         raise TypeError(f"an operator is made of a kernel, not of {type(kernel).__name__}")
     _check_name(name)
     (signature,) = kernel.compile(arch).signatures.values()
-    block = signature.threads if block is None else block
-    if block is None:
-        raise launch_error("E0908", f"kernel '{signature.name}' needs a block size", help="give block=…")
+    block = block_of(block, signature.threads, signature.name)
     made = _functions(outputs or {}, signature)
     taken = [p for p in signature.params if p.name not in made]
     changed = [p.name for p in taken if isinstance(p, PointerParam) and p.mutable]

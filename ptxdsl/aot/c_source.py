@@ -46,7 +46,9 @@ class CSource:
         self._file = name
         self._images = images
         self._origin = re.sub(r"[^\w. -]", "_", origin)
-        self._module = names.of(f"{self.name}_module")
+        self._module, self._load_name, self._unload_name = (
+            names.of(f"{self.name}_{what}") for what in ("module", "load", "unload")
+        )
         self._structs = Structs(self.name, names)
         self._kernels = [
             _Kernel(
@@ -88,10 +90,10 @@ typedef struct {self._module} {{
 }} {self._module};
 
 {structs}/* Loads the code ({targets}) into the thread's current context: once for each context that launches it. */
-CUresult {name}_load({self._module} *module, ptxdsl_error *error);
+CUresult {self._load_name}({self._module} *module, ptxdsl_error *error);
 
 /* Gives it back. What was launched must have ended, and its context be current. Unloading twice does nothing. */
-CUresult {name}_unload({self._module} *module, ptxdsl_error *error);
+CUresult {self._unload_name}({self._module} *module, ptxdsl_error *error);
 
 {launches}
 #ifdef __cplusplus
@@ -122,9 +124,9 @@ static const rules kernels[] = {{
         return f"/* Kernels of {self._origin}, written by ptxdsl {__version__}: change them there. */\n"
 
     def _load(self) -> str:
-        name, count = self.name, len(self._kernels)
+        count = len(self._kernels)
         return f"""\
-CUresult {name}_load({self._module} *module, ptxdsl_error *error)
+CUresult {self._load_name}({self._module} *module, ptxdsl_error *error)
 {{
     CUresult result;
     int i;
@@ -141,11 +143,11 @@ CUresult {name}_load({self._module} *module, ptxdsl_error *error)
     return result;
 }}
 
-CUresult {name}_unload({self._module} *module, ptxdsl_error *error)
+CUresult {self._unload_name}({self._module} *module, ptxdsl_error *error)
 {{
     CUresult result = module->module == NULL ? CUDA_SUCCESS : cuModuleUnload(module->module);
     memset(module, 0, sizeof *module);
-    return result == CUDA_SUCCESS ? succeed(error) : refused(error, result, "{name} cannot be unloaded");
+    return result == CUDA_SUCCESS ? succeed(error) : refused(error, result, "{self.name} cannot be unloaded");
 }}
 """
 

@@ -265,7 +265,8 @@ def number_of(plan: Any) -> int:
 def latest() -> list[Any]:
     """The plans of the latest launches by machine code, the latest first."""
     found = functions() if functions.cache_info().currsize else None
-    return [] if found is None else [_plans[n] for n in found.latest() if n in _plans]
+    plans = [] if found is None else [_plans.get(number) for number in found.latest()]
+    return [plan for plan in plans if plan is not None]
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,17 @@ def dimensions(value: Any, what: str) -> Dim3:
     return x, y, z
 
 
+def block_of(given: Any, declared: Dim3 | None, name: str) -> Any:
+    """The block of a launch of kernel ``name``: as given, else what ``@kernel(threads=…)`` says.
+
+    Raises LaunchError E0908 where there is neither.
+    """
+    block = declared if given is None else given
+    if block is None:
+        raise _shape(f"kernel '{name}' needs a block size", "give block=…")
+    return block
+
+
 def check_shape(signature: KernelSignature, device: Device, function: Function, grid: Dim3, block: Dim3) -> None:
     """Raises LaunchError E0908 where the kernel or the device does not allow the launch."""
     name, threads = signature.name, prod(block)

@@ -55,6 +55,8 @@ class LocalProcesses(Executor):
         for worker in self._workers:
             worker.end(max(0.0, deadline - time.monotonic()))
         self._threads.shutdown(wait=wait)
+        for worker in self._workers:  # of a thread that was just starting one
+            worker.end(0)
 
 
 class _Worker:

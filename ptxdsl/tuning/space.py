@@ -9,6 +9,7 @@ from typing import Any
 
 from ptxdsl.cuda.configuration import Shape, shape_of
 from ptxdsl.cuda.errors import LaunchError, launch_error
+from ptxdsl.cuda.shape import block_of
 from ptxdsl.kernel import Kernel
 from ptxdsl.record import dataclass
 
@@ -27,11 +28,7 @@ class Candidate:
 
     def shape(self, block: Any) -> Shape:
         """The shape of the launch. block: what the kernel is declared for. Raises LaunchError."""
-        asked = dict(self.launch)
-        asked["block"] = block if asked["block"] is None else asked["block"]
-        if asked["block"] is None:
-            raise launch_error("E0908", f"kernel '{self.kernel.name}' needs a block size", help="give block=…")
-        return shape_of(**asked)
+        return shape_of(**{**self.launch, "block": block_of(self.launch["block"], block, self.kernel.name)})
 
 
 def configurations(space: Any, keep: Callable[[Configuration], Any] | None) -> list[Configuration]:

@@ -14,7 +14,7 @@ from ptxdsl.diagnostics import error
 
 TEXT = """
 @fieldwise_init
-struct Empty(TrivialRegisterPassable):
+struct load(TrivialRegisterPassable):
     pass
 
 @fieldwise_init
@@ -35,7 +35,7 @@ def scale[factor: Int](a: Pointer[Float32, MutAnyOrigin], n: Int32):
 @kernel(threads=(8, 4))
 def words(
     template: Pointer[Inner, MutAnyOrigin], module: UInt8, shape: Outer[DType.float16], again: Outer[DType.float16],
-    other: Outer[DType.int], nothing: Empty, a_b: Float64, linux: Pointer[BFloat16, ImmutAnyOrigin],
+    other: Outer[DType.int], nothing: load, a_b: Float64, linux: Pointer[BFloat16, ImmutAnyOrigin],
 ):
     pass
 """
@@ -115,14 +115,15 @@ def test_without_ptxas_the_ptx_is_embedded(file, tmp_path, monkeypatch):
 
 
 def test_names_and_types(file, tmp_path, c_compiler):
-    """Names that C has for itself, structs within structs, each written once, one without fields, and small floats."""
+    """Names that C has for itself, structs within structs, each written once, one without fields that is called as our
+    function is, and small floats."""
     ptxdsl.build(file, tmp_path, kernel="words")
     header = (tmp_path / "words.h").read_text()
     for struct_text in (
         "typedef struct words_Inner {\n    int8_t int_;\n    CUdeviceptr p; /* const double * */\n} words_Inner;",
         "    words_Inner inner;\n    uint16_t value; /* the bits of a float16 */\n}",
         "    words_Inner inner;\n    int64_t value;\n}",
-        "    char unused;\n}",
+        "    char unused;\n} words_load_;",
     ):
         assert header.count(struct_text) == 1
     prototype = header.partition("CUresult words_launch(\n")[2].partition("ptxdsl_error")[0]
