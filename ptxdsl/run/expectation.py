@@ -70,9 +70,10 @@ class Expectation:
             raise _wrong(self.text, "its sides are not numbers")
         same = (found == expected) | ((found != found) & (expected != expected))
         with np.errstate(all="ignore"):
-            wide = np.float64 if "f" in (found.dtype.kind, expected.dtype.kind) else object
+            kinds = found.dtype.kind + expected.dtype.kind
+            wide = np.complex128 if "c" in kinds else np.float64 if "f" in kinds else object
             difference = np.asarray(np.abs(found.astype(wide) - expected.astype(wide)), np.float64)
-            size = np.abs(expected.astype(np.float64))
+            size = np.asarray(np.abs(expected.astype(wide)), np.float64)
         good = same | (difference <= tolerance.absolute + tolerance.relative * size)
         difference[same] = 0
         largest = float(np.max(difference, initial=0.0))

@@ -44,6 +44,13 @@ def test_large_integers_are_compared_exactly():
     assert "largest error 1.84e+19" in text
 
 
+@pytest.mark.parametrize("text", ["r + 1j == r", "r == r + 1j", "r + 1j == r + 2j"])
+def test_imaginary_parts_count(text):
+    values = {"r": np.array([3.0, 4.0])}
+    assert not judged(text, values, values, absolute=0.5).holds
+    assert judged(text, values, values, absolute=1).holds
+
+
 def test_an_expression_that_is_no_comparison_must_be_true():
     assert judged("(r > 0).all()", {}, {"r": np.array([1, 2])}).holds
     assert judged("r.sum() == 3 and True", {}, {"r": np.array([1, 2])}).holds
