@@ -262,7 +262,7 @@ class Copy(OnBarrier):
                 barrier.copied.setdefault(agent.number, self.span)
             brings = 0
             for touch in found:
-                if not touch.writes or touch.cta == barrier.cta:
+                if not touch.writes or self.multicast is None or touch.cta == barrier.cta:
                     brings |= touch.bit
             phases.arrive(context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy)
         return self.number + 1
