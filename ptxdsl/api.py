@@ -16,7 +16,7 @@ from ptxdsl.constant_texts import constants as constant_texts
 from ptxdsl.cuda.driver import Driver
 from ptxdsl.cuda.errors import launch_error
 from ptxdsl.kernel import Kernel
-from ptxdsl.options import Options, WaitForm
+from ptxdsl.options import Options, WaitForm, checked
 from ptxdsl.program import Program
 from ptxdsl.source import Source
 
@@ -43,7 +43,7 @@ def load(
     """
     from ptxdsl.imports import read_file
 
-    options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
+    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll))
     place = _path(path)
     return Module(read_file(place), options, path=place)
 
@@ -66,7 +66,9 @@ def loads(
     from ptxdsl.embedded import UNNAMED, source_in
     from ptxdsl.imports import source_of
 
-    options = Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll)
+    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll))
+    if not isinstance(name, str | None):
+        raise TypeError(f"the name of a text is a str, not {type(name).__name__}")
     source = source_of(_text(text).encode("utf-8", "surrogatepass"), UNNAMED if name is None else name)
     return Module(source_in(source.text, sys._getframe(1)) if name is None else source, options)
 

@@ -24,3 +24,17 @@ class Options:
     lineinfo: bool = False
     ring_unroll: bool = True
     check: Literal["off", "warn", "error"] = "warn"
+
+
+def checked(options: Options) -> Options:
+    """Options that a caller has given from Python. Raises TypeError for a value that is none of its option's."""
+    version = options.ptx_version
+    pair = isinstance(version, tuple | list) and len(version) == 2 and all(type(part) is int for part in version)
+    if version is not None and not pair:
+        raise TypeError(f"ptx_version is two numbers such as (8, 6), or None; not {version!r}")
+    if options.wait not in ("try", "probe"):
+        raise TypeError(f"wait is 'try' or 'probe', not {options.wait!r}")
+    for name in ("contract", "lineinfo", "ring_unroll"):
+        if not isinstance(given := getattr(options, name), bool):
+            raise TypeError(f"{name} is True or False, not {given!r}")
+    return options

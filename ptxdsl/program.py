@@ -43,16 +43,22 @@ class Program:
         return {} if definition is None else {a.name: a.span for a in definition.args}
 
     def compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
-        """constants: expression texts. Raises CompileError."""
+        """constants: expression texts. Raises CompileError, and TypeError for names that are none."""
         from ptxdsl.kernel_cache import compile_kernel
 
-        return compile_kernel(self.source, kernel, constants, replace(self.options, arch=arch))
+        return compile_kernel(self.source, kernel, constants, self._options(kernel, arch))
 
     def known(self, kernel: str | None, constants: Constants, arch: str) -> Compiled | None:
         """What ``compile`` would find in the cache."""
         from ptxdsl.kernel_cache import known_kernel
 
-        return known_kernel(self.source, kernel, constants, replace(self.options, arch=arch))
+        return known_kernel(self.source, kernel, constants, self._options(kernel, arch))
+
+    def _options(self, kernel: str | None, arch: str) -> Options:
+        for what, given in (("a kernel", kernel or ""), ("a target", arch)):
+            if not isinstance(given, str):
+                raise TypeError(f"the name of {what} is a str, not {type(given).__name__}")
+        return replace(self.options, arch=arch)
 
 
 def device_arch(device: Device) -> str:

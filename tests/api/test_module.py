@@ -9,10 +9,12 @@ import pytest
 
 import ptxdsl
 from ptxdsl import CompileError, LaunchError
-from ptxdsl.api import Module, device_arch
+from ptxdsl.api import Module
+from ptxdsl.constant_texts import constants
 from ptxdsl.cuda import driver as cuda_driver
 from ptxdsl.cuda import library
 from ptxdsl.cuda.driver import Device
+from ptxdsl.program import device_arch
 from ptxdsl.source import Source
 
 TEXT = """
@@ -75,6 +77,50 @@ def test_what_is_no_text_and_no_path():
     for call in (ptxdsl.load, ptxdsl.compile):
         with pytest.raises(TypeError, match=r"the path of a program is a str or a path, not int$"):
             call(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ptxdsl.loads(TEXT, name=3), "the name of a text is a str, not int"),
+        (lambda: ptxdsl.loads(TEXT, wait="prob"), "wait is 'try' or 'probe', not 'prob'"),
+        (
+            lambda: ptxdsl.loads(TEXT, ptx_version="8.6"),
+            r"ptx_version is two numbers such as \(8, 6\), or None; not '8.6'",
+        ),
+        (lambda: ptxdsl.loads(TEXT, ptx_version=(8,)), "ptx_version is two numbers"),
+        (lambda: ptxdsl.loads(TEXT, lineinfo="no"), "lineinfo is True or False, not 'no'"),
+        (lambda: ptxdsl.compile(ptxdsl.loads(TEXT), arch=90), "the name of a target is a str, not int"),
+        (lambda: ptxdsl.compile(ptxdsl.loads(TEXT), arch=None), "the name of a target is a str, not NoneType"),
+        (lambda: ptxdsl.compile(ptxdsl.loads(TEXT), kernel=3), "the name of a kernel is a str, not int"),
+        (lambda: ptxdsl.compile(ptxdsl.loads(TEXT), constants=3), "constants are a dict of names and values, not 3"),
+    ],
+)
+def test_options_that_are_none(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.dtype("float16"), "DType.float16"),
+        (np.int8, "DType.int8"),
+        (np.bool_, "DType.bool"),
+        (np.float64(0.5), "0.5"),
+    ],
+)
+def test_values_of_numpy_as_expressions(value, text):
+    assert constants({"x": value}) == (("x", text),)
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), 10**5000, np.zeros(3), np.dtype(">f4"), np.float32("inf"), float, None]
+)
+def test_values_that_no_expression_stands_for(value):
+    with pytest.raises(LaunchError, match="parameter 'x' cannot be given as ") as caught:
+        constants({"x": value})
+    assert caught.value.diagnostics[0].code == "E0913"
 
 
 def test_a_kernel_is_named_by_a_text(module):
