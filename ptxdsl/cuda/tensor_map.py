@@ -64,7 +64,7 @@ class TensorMap(tensor_map.TensorMap):
             "element_strides": element_strides, "interleave": interleave, "swizzle": swizzle,
             "l2_promotion": l2_promotion, "fill": fill, "data_type": data_type, "shape": shape, "strides": strides,
         }  # fmt: skip
-        self._box = tuple(box)
+        self._box = box
         super().__init__(stand_in, box, **self._options)
         self.array = array if memory is None else memory
         self.data = None if found is None else self.encode(found.address)

@@ -5,15 +5,17 @@ import weakref
 
 import numpy as np
 import pytest
-from played_driver import DeviceArray
+from played_driver import H200, DeviceArray
 
 import ptxdsl
 from ptxdsl import LaunchError, TensorMap
+from ptxdsl.api import Module
 from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.host_arguments import HostPacker
 from ptxdsl.cuda.host_copies import Copies
 from ptxdsl.signature import KernelSignature, ScalarParam, TensorMapParam
 from ptxdsl.sim.copies.tensor_map_bytes import decode
+from ptxdsl.source import Source
 
 MAP = KernelSignature("k", (TensorMapParam("m"),))
 
@@ -66,6 +68,9 @@ Array = DeviceArray
         (lambda: TensorMap(Array(0x4000, "<f4", (16, 16), (4, 64)), (4, 4)), "innermost dimension of a tensor map"),
         (lambda: TensorMap(Array(0x4000, ">f4", (16, 16)), (4, 4)), "its elements are big-endian (>f4)"),
         (lambda: TensorMap(np.zeros((16, 16), ">f4"), (4, 4)), "its elements are big-endian (>f4)"),
+        (lambda: TensorMap(np.zeros((16, 16)), (4, 4.0)), "box=(4, 4.0) of a tensor map is no sequence of integers"),
+        (lambda: TensorMap(np.zeros((16, 16)), (4, 4), shape=(1e9, 4)), "shape=(1000000000.0, 4) of a tensor map is no"),
+        (lambda: TensorMap(np.zeros((16, 16)), (4, 4), "ab"), "element_strides='ab' of a tensor map is no sequence"),
         (lambda: TensorMap([1, 2], (4, 4)), "a tensor map is made on an array, got list"),
         (lambda: TensorMap(None, (4, 4)), "a tensor map is made on an array, got NoneType"),
         (lambda: TensorMap(Array(0x4000, "<f4", (16, 16)), (4, 4), swizzle="256B"), "swizzle='256B' of a tensor map"),
@@ -109,6 +114,29 @@ def test_a_map_of_the_other_place():
     assert HostPacker(MAP, {}).bind([host]) == [host]
     for packer in (Packer(MAP, {}).leaves, HostPacker(MAP, {}).bind):
         assert refusal(lambda: packer([3])) == ("E0904", "argument 'm' of kernel 'k' is a TensorMap; got int 3")  # noqa: B023
+
+
+TEXT = """
+@kernel
+def k(m: TensorMap, n: Int32):
+    pass
+"""
+
+
+def test_the_array_of_a_map_is_one_of_the_launch(driver, tensor):
+    """It lies on the kernel's device, whichever way a launch goes; a launch that is waited for copies it."""
+    module = Module(Source("k.pdsl", TEXT), driver=driver)
+    driver.memory = {0x4000: bytes(1024)}
+    here, there = (TensorMap(tensor(0x4000, shape=(16, 16), index=device), (4, 4)) for device in (0, 1))
+    for _ in range(2):
+        module.k[1, 32](here, 1)
+        assert refusal(lambda: module.k[1, 32](there, 1)) == (
+            "E0905", f"argument 'm' of kernel 'k' is on device 1, but the kernel would run on the current {H200}"
+        )  # fmt: skip
+    driver.launches, driver.endless = [], True
+    with pytest.raises(ptxdsl.DeviceError) as caught:
+        module.k[1, 32](here, 1, timeout=0.01)
+    assert caught.value.replay().finished
 
 
 def test_a_map_for_a_replay(driver):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,9 +61,10 @@ class TensorMap:
                 names = ", ".join(f"'{name}'" for name in known if name)
                 raise launch_error("E0920", f"{what}={value!r} of a tensor map is none of {names}")
         element = ELEMENT_TYPES[data_type] if data_type else _element_of(array.dtype)
-        shape = array.shape if shape is None else tuple(shape)
-        strides = array.strides if strides is None else tuple(strides)
-        steps = (1,) * len(shape) if element_strides is None else tuple(element_strides)
+        box = _integers("box", box)
+        shape = _integers("shape", array.shape if shape is None else shape)
+        strides = _integers("strides", array.strides if strides is None else strides)
+        steps = (1,) * len(shape) if element_strides is None else _integers("element_strides", element_strides)
         if not element.packed and shape and len(strides) == len(shape) and strides[-1] * 8 != element.bits:
             raise launch_error(
                 "E0920",
@@ -72,10 +74,10 @@ class TensorMap:
         self.description = Description(
             element.name,
             0,
-            tuple(map(int, reversed(shape))),
-            tuple(map(int, reversed(strides[:-1]))),
-            tuple(map(int, reversed(box))),
-            tuple(map(int, reversed(steps))),
+            shape[::-1],
+            strides[:-1][::-1],
+            box[::-1],
+            steps[::-1],
             interleave,
             swizzle,
             l2_promotion,
@@ -94,6 +96,13 @@ class TensorMap:
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             raise launch_error("E0920", f"a tensor map that the card does not take: {broken[0]}{more}")
+
+
+def _integers(what: str, values: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        raise launch_error("E0920", f"{what}={values!r} of a tensor map is no sequence of integers") from None
 
 
 def _element_of(dtype: np.dtype[Any]) -> ElementType:
