@@ -152,6 +152,9 @@ class Packer:
             arrays.append((path, array))
         elif isinstance(param, TensorMapParam):
             leaves.append(self._tensor_map(path, value))
+            mapped = self._mapped(value, stream)
+            if mapped is not None:
+                arrays.append((path, mapped))
         else:
             leaves.append(self._scalar(param, path, value))
 
@@ -255,6 +258,10 @@ class Packer:
         if len(data) != TENSOR_MAP_BYTES:
             raise self._error("E0904", path, f"is a TensorMap of {TENSOR_MAP_BYTES} bytes; got {len(data)} bytes")
         return data
+
+    def _mapped(self, value: Any, stream: Callable[[], int]) -> ArrayView | None:
+        """The array that a tensor map is on; None where it does not say."""
+        return view(value.array, stream) if is_tensor_map(value) else None
 
     def _scalar(self, param: ScalarParam, path: str, value: Any) -> bytes:
         form = SCALARS[param.dtype]

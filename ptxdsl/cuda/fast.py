@@ -26,11 +26,11 @@ NOT_MINE = -1  # what a quick launch gives for arguments that it is not for; els
 # (plan, stream, arguments) -> status
 Quick = Callable[[Any, Any, Sequence[Any]], int]
 
-# By library: what must hold of an array `{a}` besides its class and its dtype object, and where it lies.
+# By library, of an array `{a}`: the device that it is on, whether it is contiguous (empty: always), its address.
 LIBRARIES = {
-    "torch": ("{a}.get_device() != {ordinal} or not {a}.is_contiguous()", "{a}.data_ptr()"),
-    "cupy": ("{a}.data.device_id != {ordinal} or not {a}._c_contiguous", "{a}.data.ptr"),
-    "ptxdsl": ("{a}.ordinal != {ordinal}", "{a}.address"),
+    "torch": ("{a}.get_device()", "{a}.is_contiguous()", "{a}.data_ptr()"),
+    "cupy": ("{a}.data.device_id", "{a}._c_contiguous", "{a}.data.ptr"),
+    "ptxdsl": ("{a}.ordinal", "", "{a}.address"),
 }
 
 
@@ -106,7 +106,8 @@ def _tensor_map(writer: _Writer, name: str, value: Any) -> bool:
         return False
     # the current stream of this library may be the one that counts
     writer.key.append(array)
-    writer.refuse_if(f"{name}.array.__class__ is not {writer.name(array, 'C')}")
+    device = LIBRARIES[_library(array)][0].format(a=f"{name}.array")
+    writer.refuse_if(f"{name}.array.__class__ is not {writer.name(array, 'C')} or {device} != {writer.ordinal}")
     writer.values.append(f"{name}.data")
     return True
 
@@ -159,13 +160,13 @@ def _pointer(writer: _Writer, param: PointerParam, name: str, value: Any) -> boo
     library = _library(kind)
     if library not in LIBRARIES or param.dtype not in SCALARS or not hasattr(value, "dtype"):
         return False
-    condition, address = LIBRARIES[library]
+    device, contiguous, address = (text.format(a=name) for text in LIBRARIES[library])
     dtype = value.dtype
     writer.key.append(dtype)
-    test = condition.format(a=name, ordinal=writer.ordinal)
+    test = f"{device} != {writer.ordinal}{f' or not {contiguous}' if contiguous else ''}"
     writer.refuse_if(f"{name}.dtype is not {writer.name(dtype, 'D')} or {test}")
     place = f"p{len(writer.values)}"
-    writer.lines.append(f"{place} = {address.format(a=name)}")
+    writer.lines.append(f"{place} = {address}")
     writer.formats.append((8, "Q"))
     writer.values.append(place)
     writer.pointers.setdefault(param.align, []).append(place)

@@ -57,6 +57,9 @@ class HostPacker(Packer):
             raise self._error("E0905", path, where, "make it on a NumPy array, or launch with target='gpu'")
         return value
 
+    def _mapped(self, value: Any, stream: Callable[[], int]) -> None:
+        return None
+
 
 def host_memory(value: Any) -> npt.NDArray[Any] | None:
     """The array behind a NumPy array or a CPU tensor, sharing its memory; None for what is neither."""

@@ -298,8 +298,8 @@ class Natives:
         if self._driver.addresses is None:
             return
         others = [value for value in arguments if not is_tensor_map(value)]
-        if len(others) < len(arguments) and library_of(others) is None:
-            return  # it is for the tensor maps to say, and machine code does not see whose arrays they are on
+        if len(others) < len(arguments) and (library_of(others) is None or self._driver.devices > 1):
+            return  # machine code does not see whose arrays the tensor maps are on, nor on which device
         rows = [describe(p, v) for p, v in zip(self._packer.signature.params, arguments, strict=True)]
         found = tuple(row for row in rows if row is not None)
         if len(found) == len(rows) and (library is not None or all(row.kind != TENSOR for row in found)):

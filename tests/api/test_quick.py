@@ -159,6 +159,7 @@ def test_the_current_stream_is_asked_for_every_time(driver, tensor, monkeypatch)
 def test_the_current_stream_of_the_library_that_a_tensor_map_is_on(driver, tensor):
     """Of PyTorch's it is asked for; an array of the interface says its own, which only the general way reads."""
     kernel = loaded(driver, TensorMapParam("m"))
+    driver.owners[0x4000] = 0
     on_torch = TensorMap(tensor(0x4000, shape=(16, 16)), (4, 4))
     on_other = TensorMap(DeviceArray(0x4000, shape=(16, 16), stream=5), (4, 4))
     for _ in range(2):
