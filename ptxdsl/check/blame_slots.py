@@ -25,10 +25,10 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         assert inexact.site.span is not None
         return Unproved(inexact.site.span, "which bytes of shared memory this touches depends on data")
     for one in (touch, other):
-        surplus = _surplus(context, state, one)
-        if surplus is not None:
+        more = surplus(context, state, one)
+        if more is not None:
             maker = context.agents[one.agent]
-            return wrong_bytes(context, state, maker, surplus, one.site, state.phases[surplus.number].bytes)
+            return wrong_bytes(context, state, maker, more, one.site, state.phases[more.number].bytes)
     kind, message, help = _race_kind(context, state, agent, touch, other)
     first, second = (other, touch)
     if kind == classes.STALE_STAGE and touch.stale is None:
@@ -40,7 +40,7 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
     )  # fmt: skip
 
 
-def _surplus(context: Context, state: State, touch: Touch) -> Barrier | None:
+def surplus(context: Context, state: State, touch: Touch) -> Barrier | None:
     """The barrier at which a copy has brought bytes that nobody announced, so that it was not waited for."""
     if not touch.asynchronous or not touch.writes:
         return None
@@ -89,7 +89,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
             "wait for the group that reads the stage before it is released",
         )
     if (
-        other.asynchronous
+        (other.asynchronous or other.grouped)
         and other.agent == agent.number
         and not state.known[other.agent] & other.bit
         and any(other.bit & group for groups in state.groups[other.agent].values() for group in groups)
@@ -112,7 +112,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
             f"threads of {agent.name} use the same bytes of `{array}` with nothing between that orders them",
             "put `barrier()`, a named barrier of these warps or `syncwarp()` between the two",
         )
-    if not _synchronises(agent) or not _synchronises(by):
+    if not (touch.asynchronous or other.asynchronous or (_synchronises(agent) and _synchronises(by))):
         return (
             classes.DATA_RACE,
             f"`{array}` is {_does(other)} and {_does(touch)} by different warps with nothing between that orders them",

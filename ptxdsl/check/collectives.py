@@ -200,7 +200,8 @@ class WarpSync(Step):
             # What the agent's threads all know; of their own doings each warp knows its part alone.
             alone = whole_warps(agent.mask, context.every) == whole_warps(needed, context.every)
             known = state.known[me] & ~(0 if alone else state.fresh[me])
-            known &= ~context.hidden(state, agent, own) if self.orders else 0
+            # That they have come says of waits that these are over, whatever it says of memory.
+            known &= ~(context.hidden(state, agent, own) if self.orders else context.accesses)
             state.known[meeting.holder] |= known
             state.proxied[meeting.holder] |= state.proxied[me] & known
             waiting = (*waiting, (me, self.number))

@@ -86,7 +86,8 @@ class Touch:
     """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
 
     places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact: whether
-    the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. conflicts: bits of
+    the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped: by the
+    threads' own proxy, but later (cp.async). conflicts: bits of
     the touches that it must be ordered with. within, across: of such of the same agent, made by other threads of the
     same warp, of another warp. stale, given, free: ``brackets.describe``.
     """
@@ -106,6 +107,7 @@ class Touch:
     exact: bool = True
     tensor: bool = False
     pipe: bool = False
+    grouped: bool = False
     conflicts: int = 0
     within: int = 0
     across: int = 0
@@ -138,6 +140,7 @@ class Context:
         self.bits = 0
         self.plain = 0  # bits of touches by the generic proxy
         self.tensor = 0  # of those of tensor memory
+        self.accesses = 0  # of all
         self.masks: dict[int, Mask] = {}  # the threads that made an event
         self.touches: dict[int, Touch] = {}
         self._barriers: dict[tuple[int, int], Barrier] = {}
@@ -324,6 +327,7 @@ class Context:
         places: Places = (),
         exact: bool = True,
         pipe: bool = False,
+        grouped: bool = False,
     ) -> Touch:
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
         found = self._touches.get(key)
@@ -333,7 +337,8 @@ class Context:
         made = Touch(
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
-        made.pipe = pipe
+        made.pipe, made.grouped = pipe, grouped
+        self.accesses |= bit
         made.tensor = array is not None and bool(array.base & TENSOR)
         if made.tensor:
             self.tensor |= bit
@@ -361,7 +366,8 @@ class Context:
             if across:
                 a.across |= b.bit
                 b.across |= a.bit
-            return
+            if not a.grouped and not b.grouped:
+                return
         a.conflicts |= b.bit
         b.conflicts |= a.bit
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.barriers import Commit
-from ptxdsl.check.blame import fault
+from ptxdsl.check.blame import fault, wrong_bytes
+from ptxdsl.check.blame_slots import surplus
 from ptxdsl.check.context import Context, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tensor import kept
@@ -50,6 +51,10 @@ def check(context: Context, state: State) -> None:
 
 
 def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Exception:
+    more = surplus(context, state, touch)
+    if more is not None:
+        maker = context.agents[touch.agent]
+        return wrong_bytes(context, state, maker, more, touch.site, state.phases[more.number].bytes)
     does = ("copy into" if touch.writes else "asynchronous read of") if touch.asynchronous else "access to"
     if remote:
         message = f"the block may have ended when this {does} its shared memory comes from another one"

@@ -106,7 +106,7 @@ class Start(Step):
                 for parts, writes in self.parts:
                     found += touches_of(
                         self, parts, context, agent, env, writes=writes, mask=self.acting,
-                        asynchronous=self.asynchronous, cta=cta, pipe=self.pipe,
+                        asynchronous=self.asynchronous, cta=cta, pipe=self.pipe, grouped=not self.asynchronous,
                     )  # fmt: skip
         return found
 
@@ -166,4 +166,7 @@ class WaitGroup(Step):
         else:
             groups.pop(self.mechanism, None)
         state.known[agent.number] |= done
+        if done & context.plain:  # each thread has waited for its own copies
+            state.fresh[agent.number] |= done & context.plain
+            state.met[agent.number] &= ~done
         return self.number + 1

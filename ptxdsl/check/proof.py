@@ -80,7 +80,8 @@ def prove(
         without = _Search(kernel, threads, max_states, max_steps)
         without.races = False
         other = _searched(without)
-        return other if other.verdict == FAULT else found
+        first = other.findings[0].kind if other.verdict == FAULT else None
+        return other if first in (classes.DIVERGENT, classes.EARLY_USE) else found
     if kind in (classes.READ_BEFORE_FULL, classes.OVERWRITTEN, classes.UNDRAINED):
         again = _Search(kernel, threads, max_states, max_steps)
         again.counts = True  # who is ahead

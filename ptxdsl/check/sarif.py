@@ -48,7 +48,9 @@ def _location(span: Span, label: str | None = None) -> dict[str, Any]:
     line, column = span.source.position(span.start)
     end_line, end_column = span.source.position(span.end)
     region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
-    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(span.source.name)}, "region": region}}
+    place: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": quote(span.source.name)}, "region": region}
+    }
     if label is not None:
         place["message"] = {"text": label}
     return place

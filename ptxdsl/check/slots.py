@@ -114,6 +114,7 @@ def touches_of(
     asynchronous: bool = False,
     cta: int | None = None,
     pipe: bool = False,
+    grouped: bool = False,
 ) -> list[Touch]:
     """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own)."""
     own = agent.cta if cta is None else cta
@@ -154,6 +155,7 @@ def touches_of(
                 places=tuple(place for _, places, _ in pieces for place in places),
                 exact=all(exact for _, _, exact in pieces),
                 pipe=pipe,
+                grouped=grouped,
             )
         )
     return made
