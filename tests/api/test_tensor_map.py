@@ -69,7 +69,7 @@ Array = DeviceArray
         (lambda: TensorMap(Array(0x4000, ">f4", (16, 16)), (4, 4)), "its elements are big-endian (>f4)"),
         (lambda: TensorMap(np.zeros((16, 16), ">f4"), (4, 4)), "its elements are big-endian (>f4)"),
         (lambda: TensorMap(np.zeros((16, 16)), (4, 4.0)), "box=(4, 4.0) of a tensor map is no sequence of integers"),
-        (lambda: TensorMap(np.zeros((16, 16)), (4, 4), shape=(1e9, 4)), "shape=(1000000000.0, 4) of a tensor map is no"),
+        (lambda: TensorMap(np.zeros((16, 16)), (4, 4), shape=(1e9, 4)), "of a tensor map is no sequence of"),
         (lambda: TensorMap(np.zeros((16, 16)), (4, 4), "ab"), "element_strides='ab' of a tensor map is no sequence"),
         (lambda: TensorMap([1, 2], (4, 4)), "a tensor map is made on an array, got list"),
         (lambda: TensorMap(None, (4, 4)), "a tensor map is made on an array, got NoneType"),
