@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from ptxdsl.diagnostics import error
-
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import IO, Any
+
+    from ptxdsl.diagnostics import CompileError
 
 
 def check_outputs(outputs: Iterable[tuple[str, str]], read: Iterable[str]) -> None:
@@ -20,17 +20,17 @@ def check_outputs(outputs: Iterable[tuple[str, str]], read: Iterable[str]) -> No
     places: dict[str, str] = {}
     for option, path in outputs:
         if not path:
-            raise error("E1007", f"{option} names no file", None, help=f"name one, or leave {option} out")
+            raise _error("E1007", f"{option} names no file", help=f"name one, or leave {option} out")
         if path.endswith(("/", os.sep)) and not os.path.isdir(path):
             help = f"for example {path}kernel.ptx"
-            raise error("E1007", f"cannot write '{path}': it is a folder's name", None, help=help)
+            raise _error("E1007", f"cannot write '{path}': it is a folder's name", help=help)
         for file in read:
             if is_same_file(path, file):
                 help = f"name another file with {option}"
-                raise error("E1012", f"the output '{path}' is the file that is read", None, help=help)
+                raise _error("E1012", f"the output '{path}' is the file that is read", help=help)
         other = places.setdefault(os.path.realpath(path), option)
         if other is not option and (os.path.isfile(path) or not os.path.exists(path)):
-            raise error("E1012", f"{other} and {option} both write '{path}'", None, help="name two files")
+            raise _error("E1012", f"{other} and {option} both write '{path}'", help="name two files")
 
 
 def is_same_file(path: str, other: str) -> bool:
@@ -49,7 +49,7 @@ def write_by(path: str, write: Callable[[IO[bytes]], Any]) -> None:
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             if os.path.isdir(path):
-                raise error("E1007", f"cannot write '{path}': it is a folder", None)
+                raise _error("E1007", f"cannot write '{path}': it is a folder")
             with open(path, "wb") as device:  # /dev/null, a pipe: nothing to rename
                 write(device)
             return
@@ -66,7 +66,7 @@ def write_by(path: str, write: Callable[[IO[bytes]], Any]) -> None:
             if os.path.exists(temporary):
                 os.unlink(temporary)
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
-        raise error("E1007", f"cannot write '{path}': {getattr(problem, 'strerror', None) or problem}", None) from None
+        raise _error("E1007", f"cannot write '{path}': {getattr(problem, 'strerror', None) or problem}") from None
 
 
 def make_folder(path: str) -> None:
@@ -74,8 +74,12 @@ def make_folder(path: str) -> None:
     try:
         os.makedirs(path or ".", exist_ok=True)
     except FileExistsError:
-        raise error("E1007", f"cannot write to '{path}': it is no folder", None) from None
+        raise _error("E1007", f"cannot write to '{path}': it is no folder") from None
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
-        raise error(
-            "E1007", f"cannot make the folder '{path}': {getattr(problem, 'strerror', problem)}", None
-        ) from None
+        raise _error("E1007", f"cannot make the folder '{path}': {getattr(problem, 'strerror', problem)}") from None
+
+
+def _error(code: str, message: str, help: str | None = None) -> CompileError:
+    from ptxdsl.diagnostics import error  # for mistakes only: a command that the cache answers starts without it
+
+    return error(code, message, None, help=help)
