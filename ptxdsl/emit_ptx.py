@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ptxdsl.debug_info import file_key
@@ -115,23 +115,25 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
     out: list[str] = list(header)
     spans_of: list[Span | None] = [None] * len(header)
     current: Span | None = None
+    located: dict[str, tuple[bool, Span | None]] = {}  # by .loc line: whether it is one of a line, and whose
     for line in lines:
         # The looks for characters spare most lines the regular expressions.
         if line[:1] == "\t" and line[1:2] not in "./":
             out.append((_COMMENT.sub("", line) if "//" in line else line).rstrip())
             spans_of.append(current)
             continue
-        if ".file" in line and _FILE.match(line):
+        if not line or line.startswith(("\t//", "$L__tmp")):
             continue
-        loc = _LOC.match(line) if ".loc" in line else None
-        if loc:
-            number, row, column = map(int, loc.groups())
-            name = files.get(number, "")
-            if row:
-                current = spans.get((name, row, column)) or spans.get((name, row, 0)) or current
-            if options.lineinfo and row:
+        if ".loc" in line and (line in located or _LOC.match(line)):
+            if line not in located:
+                located[line] = _located(line, files, spans)
+            known, place = located[line]
+            current = place or current
+            if options.lineinfo and known:
                 out.append(line.rstrip())
                 spans_of.append(current)
+            continue
+        if ".file" in line and _FILE.match(line):
             continue
         if line.startswith((".visible", ".func", ".entry", "}")):
             current = None
@@ -150,6 +152,16 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
     return Emitted("\n".join(out) + "\n", tuple(spans_of))
 
 
+def _located(
+    line: str, files: Mapping[int, str], spans: Mapping[tuple[str, int, int], Span]
+) -> tuple[bool, Span | None]:
+    match = _LOC.match(line)
+    assert match is not None
+    number, row, column = map(int, match.groups())
+    name = files.get(number, "")
+    return row > 0, (spans.get((name, row, column)) or spans.get((name, row, 0))) if row else None
+
+
 _BRANCH_IF = re.compile(r"\t@(!?)(%p\d+) bra\s+(\$L__BB\w+);")
 
 
@@ -165,7 +177,7 @@ def leave_from_last_loops(lines: list[str], spans: list[Span | None]) -> None:
         line, following = lines[position], lines[position + 1]
         if line.startswith("$L__BB"):
             heads.add(line.rstrip(":"))
-        back = _BRANCH_IF.fullmatch(line)
+        back = _BRANCH_IF.fullmatch(line) if line.startswith("\t@") else None
         if back and back[3] in heads and following.startswith("$L__BB") and lines[position + 2] == "\tret;":
             negated = "" if back[1] else "!"
             lines[position] = f"\t@{negated}{back[2]} bra \t{following.rstrip(':')};"

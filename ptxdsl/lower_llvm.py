@@ -42,6 +42,7 @@ PIPELINE_FEATURES = {
     "pipe.commit_mma": "tcgen05",
 }
 CONVERSIONS = frozenset({"fcast", "itof.s", "itof.u", "ftoi.s", "ftoi.u"})
+_NEEDING = CONVERSIONS | PIPELINE_FEATURES.keys() | {name for name, row in ROWS.items() if row.feature is not None}
 
 
 def features(module: Module) -> dict[str, tuple[Span, str]]:
@@ -51,8 +52,7 @@ def features(module: Module) -> dict[str, tuple[Span, str]]:
         if kernel.signature.cluster:
             found.setdefault("cluster", (kernel.span, "a cluster"))
         for op in walk(kernel.body):
-            feature = _feature_of(op)
-            if feature is not None:
+            if op.name in _NEEDING and (feature := _feature_of(op)) is not None:
                 found.setdefault(feature, (op.span, str(op.attrs.get("method") or op.name)))
     return found
 

@@ -19,8 +19,9 @@ def shared_names(kernels: Iterable[Kernel]) -> dict[str, SharedName]:
     """By PTX symbol. A variable whose symbol had to be another one (its name was taken) is left out."""
     found: dict[str, SharedName] = {}
     for kernel in kernels:
-        made: dict[Value, Op] = {r: op for op in walk(kernel.body) for r in op.results}
-        roles = _roles(kernel, made)
+        ops = list(walk(kernel.body))
+        made: dict[Value, Op] = {r: op for op in ops for r in op.results}
+        roles = _roles([op for op in ops if op.name == "pipe.new"], made)
         taken: set[str] = set()
         for op in made.values():
             if op.name not in ("shared.alloc", "shared.dynamic"):
@@ -40,14 +41,12 @@ def shared_names(kernels: Iterable[Kernel]) -> dict[str, SharedName]:
     return found
 
 
-def _roles(kernel: Kernel, made: Mapping[Value, Op]) -> dict[Op, dict[int, str]]:
+def _roles(pipelines: Iterable[Op], made: Mapping[Value, Op]) -> dict[Op, dict[int, str]]:
     """By allocation and byte offset the names of the pipelines' mbarriers; with the pipelines' own names where an
     mbarrier has several roles or producers."""
     said: dict[tuple[Op, int], dict[str, list[str]]] = {}
     producers: dict[tuple[Op, int], set[str]] = {}
-    for op in walk(kernel.body):
-        if op.name != "pipe.new":
-            continue
+    for op in pipelines:
         subs = (op.attrs.get("full_subs", 1), op.attrs.get("empty_subs", 1))
         for side, base, count in zip(_SIDES, op.operands, subs, strict=True):
             place = _place(base, made)
