@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
+from ptxdsl.hints import Literal
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 

@@ -6,10 +6,10 @@ import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ptxdsl.debug_info import file_key
 from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
 from ptxdsl.lower_llvm import PIPELINE_FEATURES, features
 from ptxdsl.options import Options

@@ -10,8 +10,8 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
+from ptxdsl.hints import Any
 from ptxdsl.tir import Const, Ty, Value
 
 # The precision (with the hidden bit), least exponent of a normal number, and largest finite value of each format.

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 from _thread import RLock  # as threading has it, without the module around it
 from collections import OrderedDict
-from typing import Any
 
 from ptxdsl import cache, resources
 from ptxdsl.diagnostics import DiagnosticSink, error
 from ptxdsl.digest import digest
+from ptxdsl.hints import Any
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast

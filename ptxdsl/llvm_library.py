@@ -13,10 +13,11 @@ import functools
 import os
 from _thread import allocate_lock  # threading.Lock, without the module around it
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 import llvmlite
 from llvmlite.utils import get_library_name
+
+from ptxdsl.hints import Any, Protocol
 
 DIRECT = ("0.50.",)
 

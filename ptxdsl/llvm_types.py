@@ -7,8 +7,8 @@ import math
 import re
 import struct
 from fractions import Fraction
-from typing import Any
 
+from ptxdsl.hints import Any
 from ptxdsl.tir import Ty
 
 # Local pointers are generic for LLVM, which finds ``.local`` by itself; a parameter's address is taken generically.

@@ -7,8 +7,8 @@ the width or more gives 0 (or the sign). A constant operand takes the short form
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from ptxdsl.hints import Any
 from ptxdsl.llvm_builder import Builder
 from ptxdsl.llvm_types import constant, int_type, llvm_type, scalar_type
 from ptxdsl.tir import Const, Op, Ty, Value

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from ptxdsl.effects import Effect, Kind
+from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS, Row
 from ptxdsl.llvm_builder import Builder
 from ptxdsl.llvm_types import llvm_type

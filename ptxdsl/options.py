@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from ptxdsl.hints import Literal
 from ptxdsl.record import dataclass
 
 WaitForm = Literal["try", "probe"]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+
+from ptxdsl.hints import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "field", "field_names", "replace"]
 

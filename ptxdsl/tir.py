@@ -43,8 +43,8 @@ in the blocks nested there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ptxdsl.hints import Any
 from ptxdsl.source import Span
 from ptxdsl.tir import TERMINATORS, Block, Op, Ty, Value
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
+from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span

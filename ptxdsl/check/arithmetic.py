@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Test, Value, add, negated, scale, total
+from ptxdsl.hints import Any
 from ptxdsl.protocol.model import compute
 
 _SWAPPED = {"gt": "lt", "ge": "le"}

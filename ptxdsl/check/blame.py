@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxdsl.check import classes
 from ptxdsl.check.context import Agent, Barrier, Context
 from ptxdsl.check.findings import Fault, Finding, Unproved
@@ -12,6 +10,7 @@ from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates
 from ptxdsl.check.threads import Mask, range_text
 from ptxdsl.effects import Kind
+from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Op
 from ptxdsl.source import Span
 
@@ -153,6 +152,7 @@ def too_many(
         step.span,
         *where_initialised(barrier),
         *arrival_notes(barrier, step),
+        *other_sites(context, step),
         help=f"count every thread that arrives: init({shares(barrier)}), or let one lane arrive",
     )
 
@@ -182,6 +182,17 @@ def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tupl
     return notes[:3]
 
 
+def other_sites(context: Context, step: Step) -> list[tuple[Span | None, str]]:
+    """All places where somebody arrives at barriers of the same table."""
+    root = getattr(step, "root", None)
+    return [
+        (site.span, f"{a.name} arrive{'' if ' to ' in a.name else 's'} here")
+        for a in context.agents
+        for site in a.steps
+        if type(site).__name__ in ("Arrive", "Commit") and getattr(site, "root", None) == root and site is not step
+    ][:5]
+
+
 def wait_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span | None, str]]:
     return [(site.span, "waited for here") for site in barrier.waiters.values() if site is not but][:3]
 
@@ -199,6 +210,7 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
             step.span,
             *where_initialised(barrier),
             *arrival_notes(barrier, step),
+            *other_sites(context, step),
             help=f"init({share}), or fewer threads that arrive",
         )
     waiters = [a for a in barrier.waiters if a != agent.number]
@@ -213,6 +225,7 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
         step.span,
         *wait_notes(barrier),
         *where_initialised(barrier),
+        *other_sites(context, step),
         help="wait for the stage (acquire, wait) before each arrival, for its own phase",
     )
 
@@ -256,8 +269,8 @@ def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, 
 def wrong_bytes(
     context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, outstanding: Any
 ) -> Exception:
-    notes = [(span, "bytes announced here") for span in barrier.announced.values()]
-    notes += [(span, "copied here") for span in barrier.copied.values()]
+    notes = [(span, "bytes announced here") for _, span in barrier.announced]
+    notes += [(span, "copied here") for _, span in barrier.copied]
     name = context.barrier_text(barrier)
     if isinstance(outstanding, int):
         message = f"copies bring {-outstanding} bytes more to {name} than were announced"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.states import UNINITIALISED
 from ptxdsl.check.threads import WARP, Mask, members, range_text, whole_warps
 from ptxdsl.check.values import Symbols
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, Array, Kernel, Pipeline
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
@@ -67,8 +67,8 @@ class Barrier:
     place: tuple[Pipeline, str, int, int, int] | None = None
     shared: bool = False
     relied: int | None = None
-    announced: dict[int, Span] = field(default_factory=dict)
-    copied: dict[int, Span] = field(default_factory=dict)
+    announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines
+    copied: dict[tuple[int, Span], None] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)

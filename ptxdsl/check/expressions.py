@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.counters import Counters, Rates
 from ptxdsl.check.threads import Block, Mask, Row, members
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
+from ptxdsl.hints import Any
 from ptxdsl.protocol.model import ARITHMETIC, CTA_SHIFT, Expr, apply, wrap
 
 Environment = list[Any]

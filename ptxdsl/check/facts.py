@@ -13,9 +13,9 @@ then not reported as one (``witness.py``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ptxdsl.check.values import CHOICES, INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
+from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
 
 Terms = tuple[tuple[Atom, int], ...]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 

@@ -9,14 +9,13 @@ unless he alone makes up the phases; else his arrival may fall into the phase be
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxdsl.check import blame
 from ptxdsl.check.context import Agent, Barrier, Context
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
 from ptxdsl.check.values import add
+from ptxdsl.hints import Any
 
 
 def need_initialised(

@@ -7,8 +7,6 @@ the number of the next one; ``WAIT`` where it cannot go on yet, ``ASK`` where a 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import LARGE_TRIP
@@ -18,6 +16,7 @@ from ptxdsl.check.findings import Unproved
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, scale
+from ptxdsl.hints import Any, ClassVar
 from ptxdsl.protocol.model import Expr, uniform
 from ptxdsl.source import Span
 

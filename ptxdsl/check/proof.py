@@ -22,7 +22,6 @@ here are their reachable markings with the tokens' histories.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
@@ -38,6 +37,7 @@ from ptxdsl.check.threads import Block
 from ptxdsl.check.values import Symbols, Value, add, scale
 from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
+from ptxdsl.hints import Any
 from ptxdsl.protocol.model import ARRAY_SHIFT, Kernel, Op, walk
 from ptxdsl.record import dataclass, replace
 

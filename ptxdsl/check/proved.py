@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
 
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.model import Kernel
 from ptxdsl.record import field_names
 

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from ptxdsl.check.classes import CODES
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.model import Kernel, Op, Unmodelled, walk
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span

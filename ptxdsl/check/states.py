@@ -13,11 +13,11 @@ accesses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.facts import Bounds, Facts, Key, moving_groups
 from ptxdsl.check.values import INFINITE, Atom, Sum, Symbols, total
+from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from ptxdsl.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptxdsl.check.context import Agent, Context

@@ -14,8 +14,8 @@ recognised as alike (``states.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from ptxdsl.hints import Any
 from ptxdsl.protocol.model import compute
 
 INFINITE = 1 << 62

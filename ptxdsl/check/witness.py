@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 from ptxdsl.check.facts import Bounds, Outcome, Terms
 from ptxdsl.check.values import Atom, Sum, Test, plain
+from ptxdsl.hints import Any
 
 _FINITE = 1 << 61
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 0, 16, 32, 64, 128, 192, 256, 320, 512, 1024, 4096, -1)

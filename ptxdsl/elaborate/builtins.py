@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ptxdsl import tir, types
 from ptxdsl.effects import Effect, Kind
@@ -28,6 +27,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.memory import parts, with_parts
 from ptxdsl.elaborate.values import const, leaves, with_comptime
+from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
 from ptxdsl.types import DType, PointerType, SimdType, Type

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
@@ -13,6 +12,7 @@ from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.library import Library
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.fold import fold
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.options import Options
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast

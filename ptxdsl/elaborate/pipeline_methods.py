@@ -3,12 +3,11 @@ what they mean."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxdsl import tir
 from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
 from ptxdsl.elaborate.entities import Runtime, RValue, StructValue
+from ptxdsl.hints import Any
 from ptxdsl.role_pipeline import METHOD_ROLES, initial_state
 
 

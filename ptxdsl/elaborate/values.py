@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import is_
-from typing import Any
 
 from ptxdsl import tir, types
 from ptxdsl.elaborate.entities import (
@@ -20,6 +19,7 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     Uninit,
 )
+from ptxdsl.hints import Any
 from ptxdsl.types import SimdType, Type
 
 

@@ -21,9 +21,9 @@ happens, with the reason: a proof that meets it is none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ptxdsl.effects import Effect, Kind
+from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 

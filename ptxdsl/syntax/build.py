@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
+from ptxdsl.hints import Any, Literal
 from ptxdsl.record import replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast

@@ -7,9 +7,8 @@ parenthesised node's outer extent is kept beside it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.hints import Any
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.literals import decode_string

@@ -8,8 +8,8 @@ its stack can be cut back to a place where parsing goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from ptxdsl.hints import Any
 from ptxdsl.syntax.tables import ParseTables, RuleRow
 from ptxdsl.syntax.token import Token
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from _thread import allocate_lock
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.hints import Any
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build import Builder

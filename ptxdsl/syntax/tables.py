@@ -10,9 +10,9 @@ from __future__ import annotations
 import marshal
 import re
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
 
 from ptxdsl.digest import digest
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.resources import grammar_text
 
