@@ -296,12 +296,14 @@ _COMMANDS: dict[str, Callable[[Arguments], int]] = {
 
 def _input(path: str) -> tuple[str, bytes]:
     """The name and the bytes of a file or, for ``-``, of standard input. Raises E1001 to E1003."""
-    from ptxdsl.text_files import read_bytes
+    from ptxdsl.text_files import SIZE_LIMIT, read_bytes
 
     if path != "-":
         return path, read_bytes(path)
+    if sys.stdin is None:  # closed by who started the process
+        raise _error("E1003", "there is no standard input", help="name a file")
     try:
-        return "<stdin>", sys.stdin.buffer.read()
+        return "<stdin>", sys.stdin.buffer.read(SIZE_LIMIT + 1)
     except OSError as problem:
         raise _error("E1003", f"cannot read standard input: {problem.strerror}") from None
 

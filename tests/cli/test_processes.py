@@ -49,6 +49,18 @@ def test_a_missed_expectation_stays_one_whoever_reads(streams: tuple[int, ...], 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [("< /dev/zero", "'<stdin>' is longer than 16 MiB"), ("<&-", "there is no standard input")],
+)
+def test_a_standard_input_that_is_no_text(redirection: str, said: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    command = f"'{sys.executable}' -m ptxdsl check - {redirection}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 1 and done.stderr.startswith(f"error[E1003]: {said}\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
 def test_diagnostics_never_go_to_standard_output(tmp_path: Path) -> None:
     (tmp_path / "k.pdsl").write_text("x = 1\n")
     command = f"'{sys.executable}' -m ptxdsl compile k.pdsl 2>&-"

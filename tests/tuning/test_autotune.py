@@ -241,9 +241,9 @@ def test_results_are_of_the_imports_too(tmp_path):
     assert found == [3, 4]
 
 
-@pytest.mark.parametrize("name", ["", "nowhere/r.jsonl", "a\0b"])
+@pytest.mark.parametrize("name", ["", "nowhere/r.jsonl", "a\0b", "/dev/zero"])
 def test_results_files_that_cannot_be_used(kernel, tmp_path, name):
-    path = f"{tmp_path}/{name}"
+    path = str(tmp_path / name)
     with pytest.raises(ptxdsl.LaunchError, match="E0944"):
         tune(kernel, {"width": [1]}, results=path)
 
