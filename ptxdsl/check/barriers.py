@@ -158,7 +158,7 @@ class Arrive(OnBarrier):
             threads = mask.bit_count()
             total = announced if threads == 1 or announced == 0 else self.number_of(announced, "bytes") * threads
             if announced != 0 and self.span is not None:
-                barrier.announced.setdefault(agent.number, self.span)
+                barrier.announced[agent.number, self.span] = None
             if self.drops:
                 raise Unproved(self.op.span, "`arrive_drop` changes the count as it goes, which is not modelled")
             if not isinstance(total, (int, Sum)):
@@ -259,7 +259,7 @@ class Copy(OnBarrier):
             if not isinstance(total, (int, Sum)):
                 raise Unproved(self.op.span, "the number of bytes depends on data")
             if self.span is not None:
-                barrier.copied.setdefault(agent.number, self.span)
+                barrier.copied[agent.number, self.span] = None
             brings = 0
             for touch in found:
                 if not touch.writes or self.multicast is None or touch.cta == barrier.cta:

@@ -25,7 +25,7 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         assert inexact.site.span is not None
         return Unproved(inexact.site.span, "which bytes of shared memory this touches depends on data")
     for one in (touch, other):
-        more = surplus(context, state, one)
+        more = surplus(context, state, one, begun=True)
         if more is not None:
             maker = context.agents[one.agent]
             return wrong_bytes(context, state, maker, more, one.site, state.phases[more.number].bytes)
@@ -40,13 +40,17 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
     )  # fmt: skip
 
 
-def surplus(context: Context, state: State, touch: Touch) -> Barrier | None:
-    """The barrier at which a copy has brought bytes that nobody announced, so that it was not waited for."""
+def surplus(context: Context, state: State, touch: Touch, *, begun: bool = False) -> Barrier | None:
+    """The barrier at which a copy has brought bytes that nobody announced, so that it was not waited for.
+
+    begun: only after a phase is complete; before that the announcement may still come.
+    """
     if not touch.asynchronous or not touch.writes:
         return None
     for barrier in context.barriers:
-        outstanding = state.phases[barrier.number].bytes
-        if isinstance(outstanding, int) and outstanding < 0 and touch.agent in barrier.copied:
+        phase = state.phases[barrier.number]
+        here = any(a == touch.agent for a, _ in barrier.copied) and (phase.begun or not begun)
+        if here and isinstance(phase.bytes, int) and phase.bytes < 0:
             return barrier
     return None
 

@@ -205,8 +205,8 @@ def _count(context: Context, state: State, agent: Agent, barrier: Barrier, share
 def _bytes(context: Context, state: State, agent: Agent, barrier: Barrier) -> Exception:
     phase = state.phases[barrier.number]
     name = context.barrier_text(barrier)
-    notes: list[Note] = [(span, "bytes announced here") for span in barrier.announced.values()]
-    notes += [(span, "copied here") for span in barrier.copied.values()]
+    notes: list[Note] = [(span, "bytes announced here") for _, span in barrier.announced]
+    notes += [(span, "copied here") for _, span in barrier.copied]
     here = agent.steps[state.places[agent.number]].span
     span = notes[0][0] if notes else here
     missing = f"waits for {phase.bytes!r} bytes that no copy brings"
@@ -232,7 +232,7 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
     if isinstance(step, Meet):
         for other in context.agents:
             for site in other.steps:
-                if isinstance(site, Meet) and other.cta == agent.cta and len(notes) < 5:
+                if isinstance(site, Meet) and other.cta == agent.cta and len(notes) < 10:
                     notes.append((site.span, f"{other.name} comes to `{site.op.method or site.op.name}` here"))
     what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
     if isinstance(step, (Meet, WarpSync)):
