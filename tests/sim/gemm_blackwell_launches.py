@@ -9,10 +9,14 @@ from tcgen05_gemm import scale_blocks
 from tcgen05_matrices import random_codes, row_bytes
 
 import ptxdsl
+from ptxdsl.api import Module
+from ptxdsl.imports import read_file
+from ptxdsl.options import Options
 from ptxdsl.sim import numbers
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "10_gemm_blackwell.pdsl"
-KERNELS = ptxdsl.load(SAMPLE)
+# proved where the samples are
+KERNELS = Module(read_file(str(SAMPLE)), Options("sm_100a", check="off"))
 DTYPES = {
     "bf16": "bfloat16", "f16": "float16", "tf32": "float32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
     "s8": "int8", "u8": "uint8", "f32": "float32",
