@@ -10,11 +10,11 @@ from ptxdsl.constant_texts import constants as constant_texts
 from ptxdsl.cuda.arrays import device_of, leaves
 from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.driver import current_driver
-from ptxdsl.cuda.errors import DriverError, LaunchError, forked, launch_error
+from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.launch import LoadedKernel, Plan
 from ptxdsl.cuda.native import Native
 from ptxdsl.cuda.shape import block_of, dimensions
-from ptxdsl.program import Program, device_arch
+from ptxdsl.program import Program, device_arch, device_in_use
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
@@ -177,10 +177,7 @@ class Kernel:
         Raises CompileError, and LaunchError where there is no GPU or the driver refuses the code.
         """
         driver = self._program.driver or current_driver()
-        try:
-            _, device = driver.context(None if not arguments else _first_ordinal(arguments))
-        except DriverError as failure:
-            raise _no_context(failure) from None
+        device = device_in_use(driver, _first_ordinal(arguments))
         loaded = self._loaded.get(device.ordinal)
         if loaded is None:
             with self._program.lock:
@@ -334,12 +331,6 @@ def _plain(shape: Any) -> bool:
         ):
             return False
     return True
-
-
-def _no_context(failure: DriverError) -> LaunchError:
-    if failure.result == "CUDA_ERROR_NOT_INITIALIZED":
-        return forked()
-    return launch_error("E0912", f"there is no CUDA context to launch in: {failure.words}")
 
 
 def _rebuilt(module: Module, name: str, constants: Constants) -> Kernel:

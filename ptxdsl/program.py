@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.cuda.driver import Device, Driver
-from ptxdsl.cuda.errors import launch_error
+from ptxdsl.cuda.errors import DriverError, forked, launch_error
 from ptxdsl.options import Options
 from ptxdsl.record import replace
 from ptxdsl.source import Source, Span
@@ -59,6 +59,19 @@ class Program:
             if not isinstance(given, str):
                 raise TypeError(f"the name of {what} is a str, not {type(given).__name__}")
         return replace(self.options, arch=arch)
+
+
+def device_in_use(driver: Driver, ordinal: int | None = None) -> Device:
+    """The device of the thread's current context; in a thread without one, ``ordinal``'s (or 0's) is made current.
+
+    Raises LaunchError E0912 where that cannot be, E0914 in a fork of a process that has used CUDA.
+    """
+    try:
+        return driver.context(ordinal)[1]
+    except DriverError as failure:
+        if failure.result == "CUDA_ERROR_NOT_INITIALIZED":
+            raise forked() from None
+        raise launch_error("E0912", f"there is no CUDA context to launch in: {failure.words}") from None
 
 
 def device_arch(device: Device) -> str:

@@ -236,9 +236,9 @@ def _on_gpu(arguments: Arguments) -> bool:
 
 def _device_arch() -> str:
     from ptxdsl.cuda.driver import current_driver
-    from ptxdsl.program import device_arch
+    from ptxdsl.program import device_arch, device_in_use
 
-    return device_arch(current_driver().context(None)[1])
+    return device_arch(device_in_use(current_driver()))
 
 
 def _schedule(text: str | None) -> tuple[Schedule | None, Witness | None]:

@@ -59,9 +59,10 @@ def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
     from ptxdsl.cuda.device_array import DeviceArray
     from ptxdsl.cuda.driver import current_driver
     from ptxdsl.cuda.launch import LoadedKernel
+    from ptxdsl.program import device_in_use
 
     driver = current_driver()
-    device = driver.context(None)[1]
+    device = device_in_use(driver)
     copies = {name: DeviceArray(array, dtype) for name, (array, dtype) in bound.arrays.items()}
     by_array = {id(array): copies[name] for name, (array, _) in bound.arrays.items()}
     values = [_on_device(value, by_array) for value in bound.values]

@@ -15,6 +15,7 @@ from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
 from ptxdsl.cuda.watch import seconds
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.kernel import Kernel
+from ptxdsl.program import device_in_use
 from ptxdsl.record import dataclass, replace
 from ptxdsl.run.progress import Show, gauge, status_line
 from ptxdsl.simulated import runs_in_simulator
@@ -107,7 +108,7 @@ def autotune(
         place = InSimulator(arch)
     else:
         driver = kernel._program.driver or current_driver()
-        place = OnDevice(driver, driver.context(None)[1], stream, _count(repetitions), flush_l2, seconds(timeout))
+        place = OnDevice(driver, device_in_use(driver), stream, _count(repetitions), flush_l2, seconds(timeout))
     run = _Run(kernel, candidates, make, place, check, ResultsFile(None if results is None else os.fsdecode(results)))
     with status_line(sys.stderr) as show:
         return run.tuned(context(kernel, place.name, place.arch, arguments, problem), executor, show)

@@ -113,6 +113,16 @@ def test_a_fault_between_two_timed_launches_ends_the_run(tune, fake, tmp_path, m
     assert (row["code"], row["configuration"]) == ("E0916", {"width": 1})
 
 
+def test_a_device_that_another_process_has(tune, monkeypatch):
+    def refuses(driver, ordinal):
+        raise DriverError("cuDevicePrimaryCtxRetain", "CUDA_ERROR_DEVICE_UNAVAILABLE")
+
+    arguments = (ptxdsl.to_device(np.zeros(64, np.float32)),)
+    monkeypatch.setattr(CudaDriver, "context", refuses)
+    with pytest.raises(ptxdsl.LaunchError, match=r"E0912.*the device is busy, or used by another process alone"):
+        tune(arguments=arguments)
+
+
 def test_a_fault_of_what_was_launched_before_is_no_row(tune, fake, tmp_path):
     fake.fails = 700
     with pytest.raises(ptxdsl.LaunchError, match="what was launched before has failed"):
