@@ -40,6 +40,9 @@ class Trial:
 _FIELDS = ("time", "low", "high", "runs", "unit", "code", "message")
 
 
+_START = b'{"task": '  # of a line as it is written
+
+
 class ResultsFile:
     """path: None for no file. Raises LaunchError E0944 for one that cannot be read or written.
 
@@ -65,7 +68,10 @@ class ResultsFile:
         except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
             raise _trouble("read", path, problem) from None
         self._whole = not data or data.endswith(b"\n")
-        for number, line in enumerate(data.splitlines(), start=1):
+        lines = data.splitlines()
+        if any(map(bytes.strip, lines)) and not any(line.startswith(_START) for line in lines):
+            raise _trouble("written", path, OSError(0, "it has something else in it"))
+        for number, line in enumerate(lines, start=1):
             row = _parsed(line)
             if row is not None:
                 self._known[row["task"]] = row

@@ -248,6 +248,13 @@ def test_results_files_that_cannot_be_used(kernel, tmp_path, name):
         tune(kernel, {"width": [1]}, results=path)
 
 
+def test_a_file_of_something_else_is_left_as_it_is(kernel, tmp_path):
+    (tmp_path / "k.pdsl").write_text("@kernel\n")
+    with pytest.raises(ptxdsl.LaunchError, match=r"E0944.*k\.pdsl' cannot be written: it has something else in it"):
+        tune(kernel, {"width": [1]}, results=tmp_path / "k.pdsl")
+    assert (tmp_path / "k.pdsl").read_text() == "@kernel\n"
+
+
 def test_the_arguments_are_described(kernel, tmp_path):
     results = {"results": tmp_path / "r"}
     res = np.zeros(N, np.float32)
