@@ -58,6 +58,7 @@ _UNALIGNED_BYTES_A_CYCLE = 26_000  # in the time that rows across lines of L2 co
 _LONG = 60_000  # cycles
 _CONFIGS = (
     Config(cluster=2, order=8),
+    Config(cluster=2, order=8, stages=4, c_stages=2),
     Config(),
     Config(columns=192, stages=4, c_stages=3, cluster=2, order=8),
     Config(columns=128, stages=6, c_stages=2),
@@ -91,8 +92,12 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
         step = 2 * area * alone + 2 * read / _UNALIGNED_BYTES_A_CYCLE
     else:
         step = max(2 * area * alone, read / _L2_BYTES_A_CYCLE)
-    tile = -(-row_bytes // _ROW) * step + 150 + 1.5 * area
-    total = -(-clusters // at_once) * tile + 3.5 * area
+    waves = -(-clusters // at_once)
+    if waves == 1 and config.stages < 4:  # operands that few blocks share come from further away
+        step *= 1.02
+    # a ring that has room for a tile of C delays the products less, and then has more to write at the end
+    epilogue, last = (1.5, 3.5) if config.c_stages * 64 >= config.columns else (3.0, 2.0)
+    total = waves * (-(-row_bytes // _ROW) * step + 150 + epilogue * area) + last * area
     if total > _LONG:  # at the limit of power, of which narrow tiles and what comes out of L2 cost more
         total *= 1 + 0.05 * (256 / config.columns - 1)
         total *= 1.1 if loaded > 48 * 2 * area else 1.0

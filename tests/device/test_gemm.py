@@ -192,7 +192,7 @@ def test_epilogues(gemm, rng):
     [
         ((4096, 4096, 512), Config()),
         ((1000, 3000, 2008), Config(cluster=2)),
-        ((8192, 256, 4096), Config(columns=128, stages=6)),
+        ((8192, 256, 4096), Config(columns=128, stages=6, c_stages=2)),
     ],
     ids=str,
 )
