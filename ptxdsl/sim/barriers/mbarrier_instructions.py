@@ -18,9 +18,6 @@ from ptxdsl.sim.machine.cta import lane_numbers
 from ptxdsl.sim.machine.host import Group, Wait, WaitsFor, handles
 from ptxdsl.sim.machine.layout import LANES, RANK_SHIFT
 
-_YES = np.ones(LANES, np.bool_)
-_NO = np.zeros(LANES, np.bool_)
-
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -176,7 +173,7 @@ def wait(group: Group) -> Wait | None:
         if _complete(group, made, barrier, what):
             _saw(group, barrier)
             if result is not None:
-                group.write(result, _YES, "pred")
+                group.write(result, True, "pred")
             return None
         return _later(group, made, result, [(barrier, what)])
     pairs = [
@@ -249,7 +246,7 @@ def _later(group: Group, made: Form, result: Operand | None, pairs: list[tuple[B
 
     def give_up(group: Group) -> None:
         if result is not None:
-            group.write(result, _NO, "pred")
+            group.write(result, False, "pred")
 
     if made.blocking:
         return Wait(ready, describe, give_up=give_up)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +152,7 @@ class WarpGroup:
             return  # a register that nobody reads has no slot
         how, view = found
         if how == _PREDICATE:
-            values = np.multiply(values, -1, dtype=np.int32)
+            values = np.int32(-values) if values.__class__ is bool else np.multiply(values, -1, dtype=np.int32)
         elif how == _WIDE:
             values = np.asarray(values, np.uint64).reshape(-1, 2).T
         elif how == _DIRECT:
@@ -226,27 +226,36 @@ class WarpGroup:
 
     def common(self, operand: Operand, type: str) -> int | None:
         """The value that all active lanes have; None where they differ."""
-        if isinstance(operand, Immediate) and operand.kind == "int":
+        base: Operand | None = operand
+        kind, offset = type, 0
+        if isinstance(operand, Address):
+            base, kind, offset = operand.base, "address", operand.offset
+            if not isinstance(base, Register):
+                return (offset if base is None else offset + self.address_of(base)) & _MASK64
+        elif isinstance(operand, Immediate) and operand.kind == "int":
             return _masked(operand.value, type)
-        if self.mask == FULL:
-            base = operand.base if isinstance(operand, Address) else operand
-            if isinstance(base, Register):
-                kind = "address" if isinstance(operand, Address) else type
-                found = self.warp.storage.views.get((base.name, kind))
-                if found is not None and found[0] in (_DIRECT, _OTHER_WIDTH) and found[1].dtype.kind == "u":
-                    view = found[1]
-                    data: bytes = view.tobytes()
-                    size = len(data) // LANES
-                    first = data[:size]
-                    if data != first * LANES:
-                        return None
-                    value = int.from_bytes(first, "little")
-                    if base is operand:
-                        return value if found[0] == _DIRECT else _masked(value, type)
-                    return (value + operand.offset) & (_MASK32 if size == 4 else _MASK64)  # type: ignore[union-attr]
+        if self.mask == FULL and isinstance(base, Register):
+            read, size, mask = self.warp.storage.bits.get((base.name, kind)) or self._bits(base.name, kind)
+            if read is not None:
+                data = read()
+                first = data[:size]
+                return int.from_bytes(first, "little") + offset & mask if data == first * LANES else None
         values = self.values(operand, type)
         first_value = values[0]
         return first_value if values.count(first_value) == len(values) else None
+
+    def _bits(self, name: str, type: str) -> tuple[Callable[[], bytes] | None, int, int]:
+        """What reads a register's bytes in all lanes, how many a lane has, and which bits of the value count; the first
+        is None where the value is not simply these bytes."""
+        how, view = (self._address_slot(name) if type == "address" else self._slot(name, type)) or (None, None)
+        made: tuple[Callable[[], bytes] | None, int, int] = None, 0, 0
+        if view is not None and how in (_DIRECT, _OTHER_WIDTH) and view.dtype.kind == "u":
+            wanted = view.itemsize if type == "address" else np.dtype(DTYPES[type]).itemsize
+            made = view.tobytes, view.itemsize, (1 << 8 * min(wanted, view.itemsize)) - 1
+            if type != "address" and how == _OTHER_WIDTH and type[0] == "s":
+                made = None, 0, 0
+        self.warp.storage.bits[name, type] = made
+        return made
 
     def uniform(self, operand: Operand, type: str) -> int:
         value = self.common(operand, type)
@@ -295,6 +304,7 @@ class WarpGroup:
             self.warp.clock = time
 
 
+@lru_cache(4096)
 def _masked(value: int, type: str) -> int:
     dtype = np.dtype(DTYPES[type])
     value &= (1 << 8 * dtype.itemsize) - 1
