@@ -11,7 +11,7 @@ from __future__ import annotations
 import numbers
 import struct
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 from ptxdsl.cuda.arguments import TENSOR_MAP_BYTES, Packer
@@ -189,7 +189,7 @@ def build(
     offset, the driver's pointer); current: the caller's current stream of a device; record: is told of each launch.
 
     other_device: whether another device than the kernel's is current, None where there is but one. often: is called
-    from the time on when there have been many launches.
+    once, when there have been many launches.
     """
     pack = struct.Struct(_format(writer.packer.offsets, writer.formats)).pack_into
     lines = list(writer.lines)
@@ -197,7 +197,7 @@ def build(
         lines.insert(0, f"if other_device(): return {NOT_MINE}")
     current_text = f"current({writer.ordinal})" if current is not None else "0"
     lines.append(f"handle = {current_text} if stream is None else stream_handle(stream)")
-    lines.append("if next(ticks, True): often()")
+    lines.append("if next(ticks, False): often()")
     frame = "None"
     if writer.values:
         lines += ["try: frame = pop()", "except IndexError: frame = room()"]
@@ -220,8 +220,8 @@ def quick(plan, stream, arguments):
     rooms: list[tuple[bytearray, int, Any]] = []
     outside = {
         "launch": launch, "function": function, "room": room, "current": current, "stream_handle": stream_handle,
-        "record": record, "often": often, "ticks": repeat(False, OFTEN), "other_device": other_device, "pack": pack,
-        "pop": rooms.pop, "push": rooms.append, **writer.names,
+        "record": record, "often": often, "ticks": chain(repeat(False, OFTEN), [True]), "other_device": other_device,
+        "pack": pack, "pop": rooms.pop, "push": rooms.append, **writer.names,
     }  # fmt: skip
     # Parameters of an enclosing function are the quickest to read for the one inside.
     inner = "".join(f" {line}\n" for line in text.splitlines())

@@ -182,6 +182,15 @@ def test_classes_that_come_back_have_one_way_each(driver, tensor):
     assert len(many.quick) == 8  # no more than that
 
 
+def test_many_launches_are_told_of_once(driver, monkeypatch):
+    told = []
+    monkeypatch.setattr(LoadedKernel, "_to_machine_code", lambda self: told.append(self))
+    kernel = loaded(driver, scalar("int32"))
+    kernel.start(kernel.plan(ONE), 0, [1])
+    for launches in range(3 * fast.OFTEN):
+        assert quick(kernel, [1]) and len(told) == (launches >= fast.OFTEN)
+
+
 def test_arrays_of_other_libraries_go_the_general_way(driver):
     driver.owners[0x40] = 0
     kernel = loaded(driver, F32)
