@@ -48,9 +48,10 @@ class Case:
     """A file with values for its comptime parameters. integers: by name the values that are tried."""
 
     path: Path
-    constants: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[str, int | str] = field(default_factory=dict)
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     shape: tuple[int, int, int] = BLOCK
+    runs: int = MOST_RUNS
 
     @property
     def name(self) -> str:
@@ -165,7 +166,7 @@ def compare(case: Case, tir: Kernel, ptx: Kernel, signature: KernelSignature) ->
     of_tir: set[int] = set()
     of_ptx: set[int] = set()
     count = 0
-    tried = list(arguments(signature, case.integers))
+    tried = list(arguments(signature, case.integers, case.runs))
     if len(tried) == 1:
         tried *= len(GRIDS)
     for run, values in enumerate(tried):
@@ -184,14 +185,14 @@ def _idle(kernel: Kernel, done: set[int]) -> list[int]:
     return sorted(node.span.line for node in walk(kernel.program) if isinstance(node, Op) and id(node) not in done)
 
 
-def arguments(signature: KernelSignature, integers: Mapping[str, Iterable[int]]) -> Iterator[dict[str, int]]:
+def arguments(signature: KernelSignature, integers: Mapping[str, Iterable[int]], runs: int) -> Iterator[dict[str, int]]:
     """Values for the parameters, by ``#number``; pointers lie apart from each other."""
     choices: list[list[int]] = []
     for number, (leaf, param) in enumerate(zip(signature.leaves, _flat(signature.params), strict=True)):
         scalar = param.kind == "scalar"
         choices.append(list(integers.get(leaf, TRIPS)) if scalar else [(number + 1) << 33])
     together = list(itertools.product(*choices))
-    step = max(1, -(-len(together) // MOST_RUNS))
+    step = max(1, -(-len(together) // runs))
     while any(step > 1 and len(choice) > 1 and step % len(choice) == 0 for choice in choices):
         step += 1  # or the last parameters would always have the same value
     for values in together[::step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,11 +32,26 @@ INTEGERS = {
 
 CONSTANTS = {"07_bulk_copy_ring": {"RUN": 14}}
 
+# Other forms of a kernel, with fewer arguments.
+FORMS = {
+    "08_gemm_hopper": (
+        {"CLUSTER": 2, "B_MN": True, "BN": 128},
+        {"GROUPS": 1, "BN": 64, "A_MN": True, "STAGES": 3},
+        {"T": "DType.float8_e4m3fn", "C": "DType.float32", "BN": 128},
+    )
+}
+
 CASES = [
     case
     for folder, pattern in FOLDERS.items()
     for path in sorted((ROOT / folder).glob(pattern))
     for case in agreement.cases(path, INTEGERS.get(path.stem), CONSTANTS.get(path.stem))
+]
+CASES += [
+    dataclasses.replace(case, constants=form, runs=2)
+    for case in CASES
+    for form in FORMS.get(case.path.stem, ())
+    if not case.constants
 ]
 
 
