@@ -24,6 +24,7 @@ _OFFSET = (1 << RANK_SHIFT) - 1
 _GENERIC, _GLOBAL, _SHARED, _LOCAL, _CLUSTER = (
     SPACES[name] for name in ("generic", "global", "shared", "local", "cluster")
 )
+_MOST_PLANS = 1 << 12
 _SHARED_BYTES = 1 << 32  # of the window of generic addresses
 _GRANULES, _COLUMNS = 8, 512  # of tensor memory
 
@@ -55,6 +56,7 @@ class Spaces(Generic[T]):
         self.shared_cells: dict[Cta, T] = {}
         self.tensor_cells: dict[Cta, T] = {}
         self._codes: dict[int, int] = {}  # by site, what its records are alike in: kind, space and bytes
+        self._plans: dict[bytes, list[tuple[Array | None, int | None, int, int, int]]] = {}  # by the sites of a turn
 
     def shared(self, cta: Cta) -> T:
         cells = self.shared_cells.get(cta)
@@ -159,6 +161,17 @@ class Spaces(Generic[T]):
 
     def pieces(self, cta: Cta, records: Array) -> Iterator[Piece[T]]:
         """Of records of one warp, fences left out. Loads come first, then stores: a warp does not race with itself."""
+        key = records["site"].tobytes()
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = list(self._plan(records))
+        for places, site, kind, space, size in plan:
+            yield from self._alike(cta, records if places is None else records[places], site, kind, space, size)
+
+    def _plan(self, records: Array) -> Iterator[tuple[Array | None, int | None, int, int, int]]:
+        """Which records (None: all) are alike, of which site if it is one, with their kind, space and bytes."""
         sites = records["site"].tolist()
         alike: dict[int, list[int]] = {}
         for at, site in enumerate(sites):
@@ -172,10 +185,9 @@ class Spaces(Generic[T]):
             space, kind = code >> 16 & 0xFF, code >> 24
             if space == _LOCAL or kind >= FENCE:
                 continue
-            some = records if len(places) == len(sites) else records[places]
             first = sites[places[0]]
             site = first if all(sites[at] == first for at in places) else None
-            yield from self._alike(cta, some, site, kind, space, code & 0xFFFF)
+            yield (None if len(places) == len(sites) else np.array(places)), site, kind, space, code & 0xFFFF
 
     def _alike(
         self, cta: Cta, records: Array, site: int | None, kind: int, space: int, size: int
