@@ -101,13 +101,13 @@ def _tensor_map(writer: _Writer, name: str, value: Any) -> bool:
         writer.values.append(name)
         writer.refuse_if(f"len({name}) != {TENSOR_MAP_BYTES}")
         return True
-    array = type(value.array) if is_tensor_map(value) else None
-    if array is None or _library(array) not in LIBRARIES:
+    library = _library(value.array) if is_tensor_map(value) else None
+    if library is None:
         return False
-    # the current stream of this library may be the one that counts
-    writer.key.append(array)
-    device = LIBRARIES[_library(array)][0].format(a=f"{name}.array")
-    writer.refuse_if(f"{name}.array.__class__ is not {writer.name(array, 'C')} or {device} != {writer.ordinal}")
+    kind = type(value.array)  # the current stream of its library may be the one that counts
+    writer.key.append(kind)
+    device = LIBRARIES[library][0].format(a=f"{name}.array")
+    writer.refuse_if(f"{name}.array.__class__ is not {writer.name(kind, 'C')} or {device} != {writer.ordinal}")
     writer.values.append(f"{name}.data")
     return True
 
@@ -151,14 +151,16 @@ def _scalar(writer: _Writer, param: ScalarParam, name: str, value: Any) -> bool:
     return True
 
 
-def _library(kind: type) -> str:
-    return "torch" if hasattr(kind, "data_ptr") else kind.__module__.partition(".")[0]
+def _library(array: Any) -> str | None:
+    """Of LIBRARIES; None for an array of another, and for a donated one, whose launch waits."""
+    kind = type(array)
+    library = "torch" if hasattr(kind, "data_ptr") else kind.__module__.partition(".")[0]
+    return library if library in LIBRARIES and hasattr(array, "dtype") else None
 
 
 def _pointer(writer: _Writer, param: PointerParam, name: str, value: Any) -> bool:
-    kind = type(value)
-    library = _library(kind)
-    if library not in LIBRARIES or param.dtype not in SCALARS or not hasattr(value, "dtype"):
+    library = _library(value)
+    if library is None or param.dtype not in SCALARS:
         return False
     device, contiguous, address = (text.format(a=name) for text in LIBRARIES[library])
     dtype = value.dtype
