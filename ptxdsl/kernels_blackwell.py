@@ -34,10 +34,10 @@ class BlackwellConfig:
         """Tiles of one matrix."""
         return -(-m // (_ROWS * self.ctas)) * -(-n // self.columns)
 
-    def smem(self, itemsize: int) -> int:
-        """Bytes of dynamic shared memory, for results of so many bytes."""
-        loads = self.stages * (_ROWS + self.columns // self.ctas) * _ROW
-        return loads + 8 * _STORED_ROWS * min(self.columns * itemsize, _ROW)
+    @property
+    def smem(self) -> int:
+        """Bytes of dynamic shared memory: the ring of loads, and what is being stored."""
+        return self.stages * (_ROWS + self.columns // self.ctas) * _ROW + 8 * _STORED_ROWS * _ROW
 
 
 # from large tiles to small ones, which many multiprocessors share
@@ -81,11 +81,10 @@ def launch_of(
     arguments = (
         left.map(depth if left.transposed else _ROWS),
         right.map(config.columns // config.ctas if right.transposed else depth),
-        result.map(_STORED_ROWS, min(config.columns, _ROW // result.itemsize)),
+        result.map(_STORED_ROWS),
         m, n, k, left.batch, fields,
     )  # fmt: skip
-    smem = config.smem(result.itemsize)
-    return Launch(_kernel().specialize(**constants), clusters * config.ctas, _THREADS, smem, arguments)
+    return Launch(_kernel().specialize(**constants), clusters * config.ctas, _THREADS, config.smem, arguments)
 
 
 @cache
