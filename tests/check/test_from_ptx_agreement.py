@@ -48,7 +48,7 @@ CASES = [
     for case in agreement.cases(path, INTEGERS.get(path.stem), CONSTANTS.get(path.stem))
 ]
 CASES += [
-    dataclasses.replace(case, constants=form, runs=2)
+    dataclasses.replace(case, constants=form, runs=4)
     for case in CASES
     for form in FORMS.get(case.path.stem, ())
     if not case.constants
