@@ -63,7 +63,20 @@ class StructParam:
         return "struct"
 
 
-Param = ScalarParam | PointerParam | TensorMapParam | StructParam
+@dataclass(frozen=True)
+class BytesParam:
+    """A struct by value of which its size and alignment alone are known: one in PTX of another compiler."""
+
+    name: str
+    size: int
+    align: int
+
+    @property
+    def kind(self) -> str:
+        return "bytes"
+
+
+Param = ScalarParam | PointerParam | TensorMapParam | StructParam | BytesParam
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ def _declared(param: Param, name: str, structs: Structs) -> tuple[str, str]:
         return f"CUdeviceptr {name}", f"{'' if param.mutable else 'const '}{element} *{size}{aligned}"
     if isinstance(param, TensorMapParam):
         return f"const CUtensorMap *{name}", "at a multiple of 64 bytes, as C11 places it"
+    assert isinstance(param, ScalarParam)
     return f"{SCALARS[param.dtype]} {name}", f"the bits of a {param.dtype}" if param.dtype in AS_BITS else ""
 
 

@@ -16,7 +16,7 @@ from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
 from ptxdsl.record import dataclass
-from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.signature import BytesParam, KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 
 TENSOR_MAP_BYTES = 128
@@ -71,6 +71,8 @@ class Packer:
             size = align = SCALARS[param.dtype].size
         elif isinstance(param, TensorMapParam):
             size, align = TENSOR_MAP_BYTES, 64
+        elif isinstance(param, BytesParam):
+            size, align = param.size, param.align
         offset = -(-self.size // align) * align
         self.offsets.append(offset)
         self.size = offset + size
@@ -155,6 +157,10 @@ class Packer:
             mapped = self._mapped(value, stream)
             if mapped is not None:
                 arrays.append((path, mapped))
+        elif isinstance(param, BytesParam):
+            if not isinstance(value, bytes) or len(value) != param.size:
+                raise self._error("E0904", path, f"is {type_text(param)}; got {_describe(value)}")
+            leaves.append(value)
         else:
             leaves.append(self._scalar(param, path, value))
 
@@ -292,6 +298,8 @@ def type_text(param: Param) -> str:
         return TYPE_NAMES[param.dtype]
     if isinstance(param, PointerParam):
         return f"Pointer[{TYPE_NAMES.get(param.dtype, param.dtype)}]"
+    if isinstance(param, BytesParam):
+        return f"{param.size} bytes"
     return param.type if isinstance(param, StructParam) else "TensorMap"
 
 

@@ -13,7 +13,7 @@ from ptxdsl.run.formats import Array
 from ptxdsl.run.generate import generate
 from ptxdsl.run.specification import MAP_OPTIONS, BytesSpec, ScalarSpec, Spec
 from ptxdsl.run.subject import Subject
-from ptxdsl.signature import Param, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.signature import BytesParam, Param, ScalarParam, StructParam, TensorMapParam
 
 
 @dataclass
@@ -76,8 +76,8 @@ def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
         if not isinstance(spec, ScalarSpec):
             raise _kind(param, path, "an array")
         return _number(param, path, spec, bound)
-    if isinstance(spec, ScalarSpec):
-        raise _kind(param, path, "a number")
+    if isinstance(spec, ScalarSpec) or isinstance(param, BytesParam):
+        raise _kind(param, path, "a number" if isinstance(spec, ScalarSpec) else "an array")
     array, dtype = bound.arrays[path] = generate(path, spec)
     options = {name: value for name, value in spec.options.items() if name in MAP_OPTIONS}
     if isinstance(param, TensorMapParam):
@@ -107,12 +107,16 @@ def _bytes(param: Param, path: str, spec: BytesSpec) -> Any:
     """A parameter's raw bytes; of a scalar as the number that they are."""
     if isinstance(param, TensorMapParam):
         return spec.data
-    if isinstance(param, ScalarParam) and SCALARS[param.dtype].kind in ("int", "uint"):
-        form = SCALARS[param.dtype]
-        if len(spec.data) != form.size:
-            raise error("E1018", f"parameter '{path}' has {form.size} bytes, --arg gives {len(spec.data)}", None)
-        return int.from_bytes(spec.data, "little", signed=form.kind == "int")
-    raise _kind(param, path, "raw bytes")
+    kind = ""
+    if isinstance(param, BytesParam):
+        size = param.size
+    elif isinstance(param, ScalarParam) and SCALARS[param.dtype].kind in ("int", "uint"):
+        size, kind = SCALARS[param.dtype].size, SCALARS[param.dtype].kind
+    else:
+        raise _kind(param, path, "raw bytes")
+    if len(spec.data) != size:
+        raise error("E1018", f"parameter '{path}' has {size} bytes, --arg gives {len(spec.data)}", None)
+    return int.from_bytes(spec.data, "little", signed=kind == "int") if kind else spec.data
 
 
 def _kind(param: Param, path: str, given: str) -> CompileError:
@@ -122,6 +126,8 @@ def _kind(param: Param, path: str, given: str) -> CompileError:
 def _example(param: Param, path: str) -> str:
     if isinstance(param, ScalarParam):
         return f"for example --arg {path}={'True' if param.dtype == 'bool' else 1}"
+    if isinstance(param, BytesParam):
+        return f"for example --arg {path}=bytes:{'00' * min(param.size, 4)}…"
     if isinstance(param, TensorMapParam):
         return f"an array with a box: --arg {path}=randn:bf16:256x64:box=64x64:swizzle=128B"
     dtype = getattr(param, "dtype", "")

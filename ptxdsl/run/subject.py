@@ -13,7 +13,7 @@ from ptxdsl.options import Options
 from ptxdsl.ptx.module import Function, Variable
 from ptxdsl.record import dataclass, field
 from ptxdsl.run.specification import ArraySpec, BytesSpec, ScalarSpec, Spec
-from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam, TensorMapParam
+from ptxdsl.signature import BytesParam, KernelSignature, Param, PointerParam, ScalarParam, TensorMapParam
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 
@@ -107,10 +107,13 @@ def _dims(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:
 
 def _param(variable: Variable, name: str, spec: Spec | None) -> Param:
     size = variable.size or 8
-    if isinstance(spec, ArraySpec) and not spec.is_map:
+    if size == 8 and isinstance(spec, ArraySpec) and not spec.is_map:
         return PointerParam(name, spec.dtype or "", 1, 1, mutable=True)
-    if isinstance(spec, ArraySpec) or (isinstance(spec, BytesSpec) and len(spec.data) == 128 == size):
+    is_map = isinstance(spec, ArraySpec) and spec.is_map
+    if is_map or (isinstance(spec, BytesSpec) and len(spec.data) == 128 == size):
         return TensorMapParam(name)
+    if size not in (1, 2, 4, 8):
+        return BytesParam(name, size, variable.align)
     floating = variable.type.startswith("f") or (isinstance(spec, ScalarSpec) and isinstance(spec.value, float))
     kind = spec.dtype if isinstance(spec, ScalarSpec) and spec.dtype else f"{'float' if floating else 'uint'}{8 * size}"
     return ScalarParam(name, kind)

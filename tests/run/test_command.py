@@ -185,6 +185,32 @@ def test_a_file_of_ptx(run, tmp_path, capsys):
     assert run("--grid", "2", "--arg", "0=arange:f32:100", "--arg", "1=bytes:5a000000", file="k.ptx")[0] == 0
 
 
+def test_a_struct_of_another_compiler_is_given_as_its_bytes(run, tmp_path):
+    (tmp_path / "s.ptx").write_text("""
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 k_param_0, .param .align 4 .b8 k_param_1[12])
+{
+    .reg .b64 %rd<2>; .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [k_param_0];
+    ld.param.u32 %r1, [k_param_1+8];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+""")
+    given = ("--block", "1", "--arg", "0=zeros:u32:1")
+    good = run(*given, "--arg", f"1=bytes:{'00' * 8}07000000", "--expect", "arg0 == 7", file="s.ptx")
+    assert good[0] == 0, good
+    for spec, words in (
+        ("7", "cannot be a number"),
+        ("zeros:u8:12", "cannot be an array"),
+        ("bytes:07", "has 12 bytes"),
+    ):
+        code, _, err = run(*given, "--arg", f"1={spec}", file="s.ptx")
+        assert code == 1 and err.startswith("error[E1018]: parameter 'arg1") and words in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
