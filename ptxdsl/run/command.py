@@ -120,6 +120,8 @@ def _simulate(
     ran.diagnostics.extend(report.diagnostics)
     ran.good = report.status == "finished"
     ran.told["status"] = report.status
+    if report.output:
+        ran.lines.append(report.output.removesuffix("\n"))
     counts = report.statistics
     target = subject.compiled.options.arch
     ran.lines.append(

@@ -136,6 +136,15 @@ def test_a_fault_names_the_access(run):
     assert "k.pdsl:34:5" in err
 
 
+def test_what_a_kernel_prints_is_printed(run, tmp_path):
+    body = "    print('n is', n)\n    print('-', end='')\n"
+    (tmp_path / "p.pdsl").write_text(f"@kernel(threads=2)\ndef k(n: Int32):\n{body}")
+    code, out, err = run("--arg", "n=7", file="p.pdsl")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:-1] == ["n is 7", "n is 7", "--"]
+    assert out.splitlines()[-1].startswith("kernel 'k', ")
+
+
 def test_a_step_limit(run):
     code, out, err = run(*SCALE, "--arg", "n=100", "--steps", "10")
     assert code == 1
