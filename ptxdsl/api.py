@@ -109,6 +109,8 @@ def build(
 
     given = constant_texts(constants or {})
     if isinstance(source, Kernel):
+        if kernel not in (None, source.name):
+            raise TypeError(f"kernel={kernel!r} beside {source!r}: give one of them")
         chosen = source.specialize(**dict(given))
         source, kernel, given = chosen.module, chosen.name, chosen._constants
     module = source if isinstance(source, Module) else load(source)

@@ -13,7 +13,8 @@ from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.launch import LoadedKernel, Plan
 from ptxdsl.cuda.native import Native
-from ptxdsl.cuda.shape import block_of, dimensions
+from ptxdsl.cuda.shape import block_of, dimensions, seconds
+from ptxdsl.cuda.streams import stream_handle
 from ptxdsl.program import Program, device_arch, device_in_use
 from ptxdsl.source import Span
 
@@ -282,6 +283,10 @@ class Launcher:
         kernel = self.kernel
         *_, smem, cluster, cooperative, pdl, target, timeout = options
         shape = shape_of(self.grid, self.block, smem, cluster, cooperative, pdl)
+        # in the simulator too, which has no use for them: what runs there says the same on the card
+        limit = None if timeout is None else seconds(timeout)
+        if stream is not None:
+            stream_handle(stream)
         if runs_in_simulator(target, arguments, kernel._program.driver is not None):
             from ptxdsl.simulated import raise_unless_finished
 
@@ -293,10 +298,10 @@ class Launcher:
             return
         loaded = kernel.load(arguments)
         plan = loaded.plan(shape)
-        if timeout is not None:
-            from ptxdsl.cuda.watch import seconds, watched
+        if limit is not None:
+            from ptxdsl.cuda.watch import watched
 
-            watched(loaded, plan, stream, arguments, seconds(timeout))
+            watched(loaded, plan, stream, arguments, limit)
             return
         self._last = None if isinstance(cluster, list) else (options, plan)  # a list may be another one the next time
         loaded.start(plan, stream, arguments)

@@ -1,9 +1,10 @@
-"""Grid, block and shared memory of a launch, checked with a message that says which number is too large."""
+"""The numbers of a launch, checked with a message that says which is too large: grid, block, shared memory, time."""
 
 from __future__ import annotations
 
+import numbers
 import operator
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from typing import Any
 
 from ptxdsl.cuda.driver import Device, Dim3, Function
@@ -121,6 +122,14 @@ def shared_size(signature: KernelSignature, device: Device, function: Function, 
             f"a block: at most {max(device.max_shared - function.shared, 0)} can be given",
         )
     return size
+
+
+def seconds(timeout: Any) -> float:
+    """A time limit. Raises LaunchError E0915."""
+    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) or not 0 < float(timeout) < inf:
+        shown = f"{type(timeout).__name__} {timeout!r}"
+        raise launch_error("E0915", f"timeout is a positive number of seconds, got {shown}")
+    return float(timeout)
 
 
 def dims_text(dims: Dim3) -> str:

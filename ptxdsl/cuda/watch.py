@@ -6,8 +6,6 @@ gone; the copies are what the simulator runs the launch with again.
 
 from __future__ import annotations
 
-import math
-import numbers
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +25,6 @@ REPLAY_BYTES = 256 << 20  # of arrays that a watched launch copies
 _LONGEST_SLEEP = 0.01  # seconds between two looks
 
 Simulate = Callable[..., "Report"]
-
-
-def seconds(timeout: Any) -> float:
-    """A time limit. Raises LaunchError E0915."""
-    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) or not 0 < float(timeout) < math.inf:
-        shown = f"{type(timeout).__name__} {timeout!r}"
-        raise launch_error("E0915", f"timeout is a positive number of seconds, got {shown}")
-    return float(timeout)
 
 
 def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[Any], timeout: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ptxdsl.compiled import Compiled
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
-from ptxdsl.cuda.watch import seconds
+from ptxdsl.cuda.shape import seconds
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.kernel import Kernel
 from ptxdsl.program import device_in_use
@@ -99,6 +99,9 @@ def autotune(
     What is wrong with a configuration is in its row. Raises LaunchError: E0940 (the space), E0942 (none runs), E0944
     (the results file); DeviceError where the device is lost to a fault or hang: the same call with ``results`` goes on.
     """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"a kernel is tuned, not {type(kernel).__name__}")
+    limit, count = seconds(timeout), _count(repetitions)
     launch = {"grid": grid, "block": block, "smem": smem, "cluster": cluster, "cooperative": cooperative, "pdl": pdl}
     candidates = [candidate(kernel, chosen, launch) for chosen in configurations(space, keep)]
     make = arguments if callable(arguments) else lambda _: arguments
@@ -108,7 +111,7 @@ def autotune(
         place = InSimulator(arch)
     else:
         driver = kernel._program.driver or current_driver()
-        place = OnDevice(driver, device_in_use(driver), stream, _count(repetitions), flush_l2, seconds(timeout))
+        place = OnDevice(driver, device_in_use(driver), stream, count, flush_l2, limit)
     run = _Run(kernel, candidates, make, place, check, ResultsFile(None if results is None else os.fsdecode(results)))
     with status_line(sys.stderr) as show:
         return run.tuned(context(kernel, place.name, place.arch, arguments, problem), executor, show)

@@ -90,6 +90,15 @@ def test_without_a_gpu_arrays_of_the_host_are_simulated(monkeypatch, text, given
     assert not runs_in_simulator(None, given(x), has_driver=True)
 
 
+@pytest.mark.parametrize(("keyword", "code"), [({"timeout": -1}, "E0915"), ({"stream": "s"}, "E0910")])
+def test_what_only_the_card_looks_at_is_right_here_too(module, keyword, code):
+    x = np.ones(64, np.float32)
+    with pytest.raises(ptxdsl.LaunchError, match=code):
+        module.double[1, 64](x, 64, target="sim", **keyword)
+    assert (x == 1).all()
+    module.double[1, 64](x, 64, target="sim", timeout=1, stream=0)
+
+
 def test_a_deadlock_is_a_device_error_with_the_line(module):
     with pytest.raises(ptxdsl.DeviceError) as caught:
         module.hang[1, 32](np.ones(1, np.float32), target="sim")

@@ -124,6 +124,13 @@ def test_spaces_that_are_none(kernel, space, words):
         assert found.help == "did you mean 'width'?"
 
 
+def test_what_is_tuned_and_how_long_is_looked_at_first(kernel):
+    with pytest.raises(TypeError, match="a kernel is tuned, not Module"):
+        tune(kernel.module, {})
+    with pytest.raises(ptxdsl.LaunchError, match="E0915"):
+        tune(kernel, {}, timeout=0)
+
+
 def test_nothing_kept(kernel):
     with pytest.raises(ptxdsl.LaunchError, match="no configuration that `keep` keeps"):
         tune(kernel, {"width": [1]}, keep=lambda c: False)
