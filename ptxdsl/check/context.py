@@ -47,6 +47,7 @@ class Agent:
 class Barrier:
     """An mbarrier. init, last, before: bits of its initialisation and of its last two completions.
 
+    each: where it is detailed, by agent the bits of its arrival in this phase, the last one, the one before.
     waits: by agent, the bit of its last wait. uses: of all other operations on it. holder: of what those know who
     waited for the last completed phase; the next one is of those that have arrived in the current one. arrivals: sites
     that were seen to arrive, by agent, with how many arrivals they made.
@@ -67,6 +68,8 @@ class Barrier:
     place: tuple[Pipeline, str, int, int, int] | None = None
     shared: bool = False
     relied: int | None = None
+    detailed: bool = False
+    each: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines
     copied: dict[tuple[int, Span], None] = field(default_factory=dict)
 
@@ -116,12 +119,16 @@ class Touch:
     free: tuple[int, ...] = ()
 
 
-class NotAlone(Exception):
-    """Begins a proof again, with what has been learned: a barrier by its CTA and address."""
+class Again(Exception):
+    """Begins a proof again, with what has been learned of a barrier (by its CTA and address).
 
-    def __init__(self, barrier: tuple[int, int]) -> None:
+    shared: several arrive at it. Else: who knows of all its arrivals is to be followed one by one.
+    """
+
+    def __init__(self, barrier: Barrier, *, shared: bool) -> None:
         super().__init__()
-        self.barrier = barrier
+        self.barrier = barrier.cta, barrier.address
+        self.shared = shared
 
 
 class Context:
@@ -153,6 +160,7 @@ class Context:
         # Arrivals that a CTA's own threads do not see to: of other CTAs, of asynchronous work; by bit.
         self.incoming: dict[int, tuple[Barrier, Step]] = {}
         self.shared: set[tuple[int, int]] = set()  # barriers that are known to have arrivals of several
+        self.detailed: set[tuple[int, int]] = set()  # those of which each arrival is followed
         self.tracks_uses = False  # whether barriers are invalidated
         self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
         self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
@@ -187,6 +195,7 @@ class Context:
             found = Barrier(len(self.barriers), at, cta, self.bit(), self.bit(), self.bit(), self.holders)
             found.place = self._stage_of(at)
             found.shared = (cta, at) in self.shared
+            found.detailed = (cta, at) in self.detailed
             self.holders += 2
             self.barriers.append(found)
             self._barriers[cta, at] = found
@@ -199,10 +208,6 @@ class Context:
         if not found:
             return []
         return [b for b in found if _overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
-
-    def not_alone(self, barrier: Barrier) -> Exception:
-        """Others arrive at a barrier, though somebody was taken to make up its phases alone."""
-        return NotAlone((barrier.cta, barrier.address))
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""

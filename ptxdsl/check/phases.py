@@ -10,7 +10,7 @@ unless he alone makes up the phases; else his arrival may fall into the phase be
 from __future__ import annotations
 
 from ptxdsl.check import blame
-from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.context import Again, Agent, Barrier, Context
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
@@ -91,21 +91,25 @@ def arrive(
     others = phase.arrived & ~(1 << number)
     unclear = phase.unclear
     if (count or announce != 0 or complete != 0) and barrier.relied not in (None, number):
-        raise context.not_alone(barrier)
+        raise Again(barrier, shared=True)
     if announce != 0 or complete != 0:
         barrier.shared = True
     if count or announce != 0:
         sites = barrier.arrivals.setdefault(number, {})
         sites[step] = max(sites.get(step, 0), count)
-        if not phase.unclear and not known & barrier.last:
+        if not phase.unclear and not known & barrier.last and not _implied(barrier, known, 1):
             if barrier.arrivals.keys() == {number} and not barrier.shared:
                 barrier.relied = number  # he alone makes up the phases, as far as has been seen
+            elif len(barrier.arrivals) > 1 and not barrier.detailed:
+                raise Again(barrier, shared=False)
             else:  # It matters once somebody waits for it.
                 context.unclear[barrier.number] = blame.arrives_early(context, state, agent, barrier, step)
                 unclear = True
     if count > phase.pending:
         raise blame.too_many(context, state, agent, barrier, step, count, phase)
     holder = barrier.holder
+    if barrier.detailed and count:
+        known |= _arrived(context, state, barrier, number)
     given = known & ~context.plain if narrow and barrier.cta != agent.cta else known
     state.known[holder + 1] |= given | brings
     if context.proxies:
@@ -137,6 +141,21 @@ def arrive(
         raise blame.wrong_bytes(context, state, agent, barrier, step, outstanding)
 
 
+def _arrived(context: Context, state: State, barrier: Barrier, number: int) -> int:
+    """Notes the arrival of one agent; its bit."""
+    bits = barrier.each.get(number)
+    if bits is None:
+        bits = barrier.each[number] = context.bit(), context.bit(), context.bit()
+    state.forget(bits[0])
+    state.known[number] |= bits[0]
+    return bits[0]
+
+
+def _implied(barrier: Barrier, known: int, generation: int) -> bool:
+    """Whether a completion is known because all its arrivals are. generation: 1 of the last phase, 2 of that before."""
+    return bool(barrier.each) and all(known & bits[generation] for bits in barrier.each.values())
+
+
 def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
     """Notes that an agent has used a barrier, for who invalidates it, and for its CTA's end."""
     bit = context.use_bit(barrier, agent, step)
@@ -159,6 +178,12 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
     drop = ~(waits | last | before)
     state.known = [(k & drop) | before if k & last else k & drop for k in state.known]
     seen = state.proxied[holder + 1]
+    for now, then, earlier in barrier.each.values():
+        keep = ~(now | then | earlier)
+        state.known = [
+            k & keep | (then if k & now else 0) | (earlier if k & then else 0) if k & ~keep else k for k in state.known
+        ]
+        brought = brought & keep | (then if brought & now else 0) | (earlier if brought & then else 0)
     state.known[holder] = (brought & drop) | last | before
     state.proxied[holder] = seen
     state.known[holder + 1] = state.proxied[holder + 1] = 0
@@ -179,7 +204,9 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
         raise context.unclear[barrier.number]
     if phase.parity == parity & 1:
         return WAIT
-    if not state.known[number] & barrier.before:
+    if not state.known[number] & barrier.before and not _implied(barrier, state.known[number], 2):
+        if len(barrier.arrivals) > 1 and not barrier.detailed:
+            raise Again(barrier, shared=False)
         raise blame.looks_early(context, state, agent, barrier, step)
     holder = barrier.holder
     gained = state.known[holder]

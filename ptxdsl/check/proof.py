@@ -26,7 +26,7 @@ from collections import deque
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
 from ptxdsl.check.boxes import affine, box_sizes, guesses
-from ptxdsl.check.context import Agent, Context, NotAlone
+from ptxdsl.check.context import Again, Agent, Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Fault, Finding, Unproved
@@ -44,7 +44,7 @@ from ptxdsl.record import dataclass, replace
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 
 # States at decisions, and steps, after which a proof gives up.
-MAX_STATES = 20_000
+MAX_STATES = 4_000
 MAX_STEPS = 400_000
 MAX_FACTS = 200
 # Faults on paths for which launch parameters are looked for.
@@ -96,8 +96,8 @@ def _searched(search: _Search) -> Proof:
                 search.prepare()
                 search.run()
                 break
-            except NotAlone as found:
-                search.shared.add(found.barrier)
+            except Again as found:
+                (search.shared if found.shared else search.detailed).add(found.barrier)
                 search.doubtful = None
     except Unproved as reason:
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
@@ -138,6 +138,7 @@ class _Search:
         self.counts = False
         self.faults = 0
         self.shared: set[tuple[int, int]] = set()
+        self.detailed: set[tuple[int, int]] = set()
         self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
@@ -158,7 +159,7 @@ class _Search:
         context.boxes = box_sizes(kernel)
         context.mixed = _mixed(nodes)
         context.races = self.races
-        context.shared = self.shared
+        context.shared, context.detailed = self.shared, self.detailed
         masks = agents(kernel, block)
         program = Shape(kernel, block)
         for cta in range(ctas):
