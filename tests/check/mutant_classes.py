@@ -24,7 +24,7 @@ from ptxdsl.check.classes import (
 _BLOCKED = (MISSING_ARRIVE, CYCLIC_WAIT)
 # Two roles are no longer at the same stage: whichever of its consequences comes first.
 _APART = (*_BLOCKED, WRONG_PARITY, STALE_STAGE, READ_BEFORE_FULL, OVERWRITTEN, WRONG_COUNT, BYTE_MISMATCH)
-_APART = (*_APART, EXIT_IN_FLIGHT)  # copies of stages that nobody comes to
+_APART = (*_APART, EXIT_IN_FLIGHT, UNDRAINED)  # copies to stages that nobody comes to, or to one stage at once
 # A phase completes before all of its work is done.
 _EARLY = (WRONG_COUNT, WRONG_PARITY, READ_BEFORE_FULL, OVERWRITTEN)
 _SLOT = (STALE_STAGE, READ_BEFORE_FULL, OVERWRITTEN)
