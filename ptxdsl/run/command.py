@@ -249,7 +249,10 @@ def _schedule(text: str | None) -> tuple[Schedule | None, Witness | None]:
     if os.path.isfile(text):
         from ptxdsl.text_files import read_bytes
 
-        text = read_bytes(text).decode("utf-8", "replace")
+        path, text = text, read_bytes(text).decode("utf-8", "replace")
+        if not text.lstrip().startswith("{"):
+            help = "write round-robin, random:SEED, slow:NAME or the file of a recorded schedule"
+            raise error("E1103", f"the file '{path}' is no recorded schedule", None, help=help)
     schedule = parse_schedule(text)
     if schedule.recorded is None:
         return schedule, None

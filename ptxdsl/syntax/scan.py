@@ -118,6 +118,8 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
         )
     if re.match(_HIDDEN, char) or char == "\r":
         return start + 1, None
+    if char == "\\" and not text[start + 1 :].strip():
+        return len(text), Diagnostic("E0103", "'\\' continues no line here: the text ends", Span(source, start, start + 1))
     if char in _ADVICE:
         code, message, advice = _ADVICE[char]
         return start + 1, Diagnostic(code, message, Span(source, start, start + 1), help=advice)

@@ -157,6 +157,7 @@ LEXICAL = [
     ("x = ^“", "E0102", "typographic quotes do not make a string", "write"),
     ("x = a ^− b", "E0102", "this dash is not a minus sign", "write '-'"),
     ("x = ^☃", "E0102", "U+2603, snowman", None),
+    ("x = a ^\\", "E0103", "'\\' continues no line here: the text ends", None),
     ("x = a ^\\ b", "E0103", "'\\' continues a line only as its last character", "spaces too"),
     ("x = ^\x00", "E0102", "NUL byte (U+0000) in the text", "remove it"),
     ("# ^\x07", "E0102", "(U+0007) in the text", "remove it"),
