@@ -7,6 +7,7 @@ instances: always the same result, to the end, without a race. One with a fault 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,7 +143,9 @@ def confirm_entry(entry: Entry, text: str | None = None, bounds: Bounds = BOUNDS
         most = TRIPS if verdict.verdict != FAULT else 2 * TRIPS  # several blocks may share them
         every = sorted(entry.cases(constants), key=lambda case: sum(case[scalar] for scalar in scalars))
         cases = [case for case in every if all(case[scalar] <= most for scalar in scalars)]
-        told = [{**every[-1], **values_of(text)} for text in verdict.shows_with if text]
+        values = [values_of(text) for text in verdict.shows_with if text]
+        blocks = math.prod(_three(entry.grid))  # among which a number may be divided
+        told = [{**every[-1], **{n: v * each for n, v in some.items()}} for some in values for each in {1, blocks}]
         for names in (*told, *(cases if len(cases) > 1 or not scalars else every[:6])):  # else they are no trip counts
             found.seen.append(_explored_entry(entry, names, text, bounds))
             if found.as_told:
