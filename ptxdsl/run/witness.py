@@ -6,7 +6,6 @@ The file is a recorded schedule (``schedule.Recording``) with the launch that it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,6 +56,8 @@ class Witness:
     differs: bool = False
 
     def to_json(self) -> str:
+        import json  # recorded schedules alone
+
         schedule = json.loads(self.schedule.to_json())
         launch = {
             "kernel": self.launch.kernel,
@@ -74,6 +75,8 @@ class Witness:
 
 def read_witness(text: str, recording: Recording) -> Witness | None:
     """Of a recorded schedule's text, with its turns; None of a schedule alone. Raises E1103."""
+    import json
+
     data = json.loads(text)
     launch = data.get("launch")
     if launch is None:

@@ -9,7 +9,6 @@ Names: ``cta0.warp3``, ``cta0.tma#2`` (the third copy that CTA 0's TMA unit was 
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import deque
@@ -82,6 +81,8 @@ class Recording:
     fuel: int = DEFAULT_FUEL
 
     def to_json(self) -> str:
+        import json  # recorded schedules alone
+
         return json.dumps({"fuel": self.fuel, "names": self.names, "turns": self.turns}, separators=(",", ":"))
 
 
@@ -123,6 +124,8 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def _recording(text: str) -> Recording:
+    import json
+
     try:
         data = json.loads(text)
         names = tuple(str(name) for name in data["names"])
