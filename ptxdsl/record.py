@@ -12,6 +12,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from types import CodeType, FunctionType
 
+from ptxdsl import record_patterns
 from ptxdsl.hints import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "field", "field_names", "replace"]
@@ -160,6 +161,21 @@ _patterns: dict[str, CodeType] = {}
 
 
 def _compiled(pattern: str) -> CodeType:
+    name = _name(pattern)
+    found = getattr(record_patterns, name, None)
+    if found is None:
+        namespace: dict[str, Any] = {}
+        exec(source(pattern), namespace)
+        found = namespace[name]
+    code: CodeType = found.__code__
+    return code
+
+
+def _name(pattern: str) -> str:
+    return f"init_{pattern.replace('+', '_post')}"
+
+
+def source(pattern: str) -> str:
     """A constructor: for each field ``v``, ``f`` for one that is made where it is not given; ``+``: with post-init."""
     kinds = pattern.rstrip("+")
     body = [
@@ -169,10 +185,7 @@ def _compiled(pattern: str) -> CodeType:
     if pattern != kinds:
         body.append("self.__post_init__()")
     parameters = ", ".join(["self", *(f"v{n}" for n in range(len(kinds)))])
-    namespace: dict[str, Any] = {}
-    exec(f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), namespace)
-    code: CodeType = namespace["__init__"].__code__
-    return code
+    return f"def {_name(pattern)}({parameters}): {'; '.join(body) or 'pass'}\n"
 
 
 class _Fields:

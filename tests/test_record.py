@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from ptxdsl import record
+from ptxdsl import record, record_patterns
 
 
 def classes(module: Any) -> dict[str, type]:
@@ -45,7 +47,11 @@ def classes(module: Any) -> dict[str, type]:
         def __init__(self, text: str) -> None:
             self.x = int(text)
 
-    return {c.__name__: c for c in (Plain, Slots, Derived, Counted, Own)}
+    @dataclass
+    class Empty:
+        pass
+
+    return {c.__name__: c for c in (Plain, Slots, Derived, Counted, Own, Empty)}
 
 
 OURS, STANDARD = classes(record), {}
@@ -83,6 +89,7 @@ def setup_module() -> None:
         ("Counted", ({"a": 1, "b": 2}, 3), {}),
         ("Counted", (), {}),
         ("Own", ("7",), {}),
+        ("Empty", (), {}),
     ],
 )
 def test_as_the_standard_decorator(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
@@ -141,3 +148,11 @@ def test_the_first_object_may_be_of_a_subclass_with_a_constructor_of_its_own() -
 
     made = Derived("a")
     assert (made.number, made.text, Base().number) == (3, "a", 3)
+
+
+def test_constructors_that_are_written_out() -> None:
+    text = Path(record_patterns.__file__).read_text(encoding="utf-8")
+    patterns = re.findall(r"^def init_(\w+)\(", text, re.MULTILINE)
+    made = "".join(record.source(pattern.replace("_post", "+")) for pattern in patterns)
+    assert len(set(patterns)) == len(patterns) > 20
+    assert text.endswith(f"\n\n{made}")

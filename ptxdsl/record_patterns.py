@@ -1,0 +1,39 @@
+"""Constructors of the patterns that are most frequent among the records of a compilation (``record.py``).
+
+They are here to be compiled when this module is, and not in each process. Made by ``record.source``; a test compares.
+"""
+
+# ruff: noqa: E501, E702, F821
+# mypy: ignore-errors
+# fmt: off
+
+def init_v(self, v0): self.v0 = v0
+def init_ff(self, v0, v1): self.v0 = make0() if v0 is MISSING else v0; self.v1 = make1() if v1 is MISSING else v1
+def init_vv(self, v0, v1): self.v0 = v0; self.v1 = v1
+def init_ffv(self, v0, v1, v2): self.v0 = make0() if v0 is MISSING else v0; self.v1 = make1() if v1 is MISSING else v1; self.v2 = v2
+def init_vvf(self, v0, v1, v2): self.v0 = v0; self.v1 = v1; self.v2 = make2() if v2 is MISSING else v2
+def init_vvv(self, v0, v1, v2): self.v0 = v0; self.v1 = v1; self.v2 = v2
+def init_vffv(self, v0, v1, v2, v3): self.v0 = v0; self.v1 = make1() if v1 is MISSING else v1; self.v2 = make2() if v2 is MISSING else v2; self.v3 = v3
+def init_vfvf(self, v0, v1, v2, v3): self.v0 = v0; self.v1 = make1() if v1 is MISSING else v1; self.v2 = v2; self.v3 = make3() if v3 is MISSING else v3
+def init_vvff(self, v0, v1, v2, v3): self.v0 = v0; self.v1 = v1; self.v2 = make2() if v2 is MISSING else v2; self.v3 = make3() if v3 is MISSING else v3
+def init_vvvv(self, v0, v1, v2, v3): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3
+def init_vvvvf(self, v0, v1, v2, v3, v4): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = make4() if v4 is MISSING else v4
+def init_vvvvv(self, v0, v1, v2, v3, v4): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4
+def init_vvffff(self, v0, v1, v2, v3, v4, v5): self.v0 = v0; self.v1 = v1; self.v2 = make2() if v2 is MISSING else v2; self.v3 = make3() if v3 is MISSING else v3; self.v4 = make4() if v4 is MISSING else v4; self.v5 = make5() if v5 is MISSING else v5
+def init_vvvfvf(self, v0, v1, v2, v3, v4, v5): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = make3() if v3 is MISSING else v3; self.v4 = v4; self.v5 = make5() if v5 is MISSING else v5
+def init_vvvvff(self, v0, v1, v2, v3, v4, v5): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = make4() if v4 is MISSING else v4; self.v5 = make5() if v5 is MISSING else v5
+def init_vvvvvf(self, v0, v1, v2, v3, v4, v5): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = make5() if v5 is MISSING else v5
+def init_vvvvvv(self, v0, v1, v2, v3, v4, v5): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5
+def init_vvffff_post(self, v0, v1, v2, v3, v4, v5): self.v0 = v0; self.v1 = v1; self.v2 = make2() if v2 is MISSING else v2; self.v3 = make3() if v3 is MISSING else v3; self.v4 = make4() if v4 is MISSING else v4; self.v5 = make5() if v5 is MISSING else v5; self.__post_init__()
+def init_vvvvffv(self, v0, v1, v2, v3, v4, v5, v6): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = make4() if v4 is MISSING else v4; self.v5 = make5() if v5 is MISSING else v5; self.v6 = v6
+def init_vvvvvvv(self, v0, v1, v2, v3, v4, v5, v6): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6
+def init_vfffffff(self, v0, v1, v2, v3, v4, v5, v6, v7): self.v0 = v0; self.v1 = make1() if v1 is MISSING else v1; self.v2 = make2() if v2 is MISSING else v2; self.v3 = make3() if v3 is MISSING else v3; self.v4 = make4() if v4 is MISSING else v4; self.v5 = make5() if v5 is MISSING else v5; self.v6 = make6() if v6 is MISSING else v6; self.v7 = make7() if v7 is MISSING else v7
+def init_vvvvvvvf(self, v0, v1, v2, v3, v4, v5, v6, v7): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = make7() if v7 is MISSING else v7
+def init_vvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7
+def init_vvvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7, v8): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7; self.v8 = v8
+def init_vvvvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7; self.v8 = v8; self.v9 = v9
+def init_vvvvvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7; self.v8 = v8; self.v9 = v9; self.v10 = v10
+def init_vvvvvvvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7; self.v8 = v8; self.v9 = v9; self.v10 = v10; self.v11 = v11; self.v12 = v12
+def init_vvvvvvvvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7; self.v8 = v8; self.v9 = v9; self.v10 = v10; self.v11 = v11; self.v12 = v12; self.v13 = v13
+def init_vvvvvvvfvfffvvvff(self, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = make7() if v7 is MISSING else v7; self.v8 = v8; self.v9 = make9() if v9 is MISSING else v9; self.v10 = make10() if v10 is MISSING else v10; self.v11 = make11() if v11 is MISSING else v11; self.v12 = v12; self.v13 = v13; self.v14 = v14; self.v15 = make15() if v15 is MISSING else v15; self.v16 = make16() if v16 is MISSING else v16
+def init_vvvvvvvvvvvvvvvvvvvvvv(self, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, v19, v20, v21): self.v0 = v0; self.v1 = v1; self.v2 = v2; self.v3 = v3; self.v4 = v4; self.v5 = v5; self.v6 = v6; self.v7 = v7; self.v8 = v8; self.v9 = v9; self.v10 = v10; self.v11 = v11; self.v12 = v12; self.v13 = v13; self.v14 = v14; self.v15 = v15; self.v16 = v16; self.v17 = v17; self.v18 = v18; self.v19 = v19; self.v20 = v20; self.v21 = v21
