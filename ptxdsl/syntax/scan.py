@@ -118,18 +118,19 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
         )
     if re.match(_HIDDEN, char) or char == "\r":
         return start + 1, None
+    here = Span(source, start, start + 1)
     if char == "\\" and not text[start + 1 :].strip():
-        return len(text), Diagnostic("E0103", "'\\' continues no line here: the text ends", Span(source, start, start + 1))
+        return len(text), Diagnostic("E0103", "'\\' continues no line here: the text ends", here)
     if char in _ADVICE:
         code, message, advice = _ADVICE[char]
-        return start + 1, Diagnostic(code, message, Span(source, start, start + 1), help=advice)
+        return start + 1, Diagnostic(code, message, here, help=advice)
     if match := re.compile(_WORD).match(text, start):
         span = Span(source, start, match.end())
         help = "names are made of the letters a-z and A-Z, digits and '_'"
         return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
     name = _unicode_name(char, "")
     message = f"the character {char!r} (U+{ord(char):04X}{', ' + name if name else ''}) is not allowed here"
-    return start + 1, Diagnostic("E0102", message, Span(source, start, start + 1))
+    return start + 1, Diagnostic("E0102", message, here)
 
 
 def _unicode_name(char: str, default: str) -> str:
