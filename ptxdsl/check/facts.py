@@ -123,7 +123,7 @@ class Facts:
         chosen = add(rest, scale(a if settled else b, coefficient))
         return self.settle(Test(test.op, chosen), nest, threshold)
 
-    def bounds(self, terms: Terms, key: Key) -> Bounds:
+    def bounds(self, terms: Terms, key: Key) -> tuple[int, int]:
         known = self.absolute.get(terms, ANY)
         low, high = known.low, known.high
         if len(terms) == 1 and terms[0][1] == 1:
@@ -131,7 +131,7 @@ class Facts:
         moving = self.moving.get(key)
         if moving is not None:
             low, high = max(low, moving.low), min(high, moving.high)
-        return Bounds(low, high)
+        return low, high
 
     def at_least(
         self,
@@ -144,14 +144,14 @@ class Facts:
     ) -> int | list[Outcome]:
         """Whether a sum without counters is at least ``cut``, which moves with a counter: the test at a loop's head."""
         key = terms, around, ordinal
-        known = self.bounds(terms, key)
-        if known.high < cut:
+        least, most = self.bounds(terms, key)
+        if most < cut:
             return 0
-        if known.low >= cut:
+        if least >= cut:
             return 1
         return [
-            self._outcome(key, terms, cut, known.high, rates, threshold),
-            self._outcome(key, terms, known.low, cut - 1, rates, threshold),
+            self._outcome(key, terms, cut, most, rates, threshold),
+            self._outcome(key, terms, least, cut - 1, rates, threshold),
         ]
 
     def at_most(
@@ -165,14 +165,14 @@ class Facts:
     ) -> int | list[Outcome]:
         """Whether such a sum is at most ``cut``."""
         key = terms, around, ordinal
-        known = self.bounds(terms, key)
-        if known.high <= cut:
+        least, most = self.bounds(terms, key)
+        if most <= cut:
             return 1
-        if known.low > cut:
+        if least > cut:
             return 0
         return [
-            self._outcome(key, terms, known.low, cut, rates, threshold),
-            self._outcome(key, terms, cut + 1, known.high, rates, threshold),
+            self._outcome(key, terms, least, cut, rates, threshold),
+            self._outcome(key, terms, cut + 1, most, rates, threshold),
         ]
 
     def _below(
@@ -180,29 +180,29 @@ class Facts:
     ) -> int | list[Outcome]:
         """Whether the sum is below cut (flipped: whether it is not)."""
         key = _key(terms, rates, nest)
-        known = self.bounds(terms, key)
-        if known.high < cut:
+        least, most = self.bounds(terms, key)
+        if most < cut:
             return 0 if flipped else 1
-        if known.low >= cut:
+        if least >= cut:
             return 1 if flipped else 0
-        above = self._outcome(key, terms, cut, known.high, rates, threshold)
-        below = self._outcome(key, terms, known.low, cut - 1, rates, threshold)
+        above = self._outcome(key, terms, cut, most, rates, threshold)
+        below = self._outcome(key, terms, least, cut - 1, rates, threshold)
         return [above, below]
 
     def _equal(
         self, terms: Terms, at: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int
     ) -> int | list[Outcome]:
         key = _key(terms, rates, nest)
-        known = self.bounds(terms, key)
-        if at < known.low or at > known.high:
+        least, most = self.bounds(terms, key)
+        if at < least or at > most:
             return 0
-        if known.low == known.high:
+        if least == most:
             return 1
         outcomes = [self._outcome(key, terms, at, at, rates, threshold)]
-        if known.low < at:
-            outcomes.append(self._outcome(key, terms, known.low, at - 1, rates, threshold))
-        if known.high > at:
-            outcomes.append(self._outcome(key, terms, at + 1, known.high, rates, threshold))
+        if least < at:
+            outcomes.append(self._outcome(key, terms, least, at - 1, rates, threshold))
+        if most > at:
+            outcomes.append(self._outcome(key, terms, at + 1, most, rates, threshold))
         return outcomes
 
     def _outcome(

@@ -27,6 +27,7 @@ NOT_PROVABLE = "W1290"
 NO_REASON = "W1291"
 
 # What a compilation looks at: about 10 ms on a slow machine.
+_QUICK_OPERATIONS = 600
 _QUICK_NODES = 100
 _QUICK_STEPS = 500
 
@@ -80,7 +81,12 @@ def verdicts(
     """
     from ptxdsl.protocol.from_tir import kernel_model
 
-    found = [_safely(kernel, kernel_model, block, cluster, quick) for kernel in module.kernels]
+    found = [
+        _too_large(kernel.name, kernel.span, kernel.signature.threads)
+        if quick and _exceeds(kernel.body, _QUICK_OPERATIONS) < 0
+        else _safely(kernel, kernel_model, block, cluster, quick)
+        for kernel in module.kernels
+    ]
     return [verdict for verdict in found if verdict is not None]
 
 
@@ -143,8 +149,7 @@ def checked(
     if not any(isinstance(node, (Op, Unmodelled)) for node in nodes):
         return None
     if quick and len(nodes) > _QUICK_NODES:
-        reason = _reason(kernel.span, "the kernel is too large for a compilation to look at: `ptxdsl check` does")
-        return Verdict(kernel.name, UNPROVED, kernel.threads or (0, 0, 0), kernel.threads is None, (reason,))
+        return _too_large(kernel.name, kernel.span, kernel.threads)
     from ptxdsl.check.blocks import shapes
 
     if kernel.cluster is None:
@@ -159,6 +164,22 @@ def checked(
             return verdict
         tried.append(verdict)
     return tried[0]
+
+
+def _exceeds(block: tir.Block, most: int) -> int:
+    """What is left of a number of operations; negative where a block has more."""
+    most -= len(block.ops)
+    for op in block.ops:
+        for inner in op.blocks:
+            if most < 0:
+                return most
+            most = _exceeds(inner, most)
+    return most
+
+
+def _too_large(name: str, span: Span, threads: Shape | None) -> Verdict:
+    reason = _reason(span, "the kernel is too large for a compilation to look at: `ptxdsl check` does")
+    return Verdict(name, UNPROVED, threads or (0, 0, 0), threads is None, (reason,))
 
 
 def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
