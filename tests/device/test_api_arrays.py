@@ -232,16 +232,37 @@ ret;
 """
 
 
-def test_a_tile_is_copied_by_tensor_maps(gpu):
+@pytest.fixture
+def copy(gpu):
     driver = current_driver()
     signature = KernelSignature("copy", (TensorMapParam("a"), TensorMapParam("b")))
     kernel = LoadedKernel(
         driver, driver.context(None)[1], Compiled({"copy": signature}, COPY, (), Options("sm_90a"), ""), signature, {}
     )
+    return lambda maps: kernel.launch((1, 1, 1), (1, 1, 1), maps, None, None)
+
+
+def test_a_tile_is_copied_by_tensor_maps(gpu, copy):
     src = gpu.arange(64 * 128, device="cuda").to(gpu.float32).reshape(64, 128)
     for _ in range(2):
         res = gpu.zeros(32, 32, device="cuda")
-        maps = [ptxdsl.TensorMap(t, (32, 32)) for t in (src, res)]
-        kernel.launch((1, 1, 1), (1, 1, 1), maps, None, None)
+        copy([ptxdsl.TensorMap(t, (32, 32)) for t in (src, res)])
         gpu.cuda.synchronize()
         assert gpu.equal(res, src[16:48, 32:64])
+
+
+def test_tensor_maps_alone_go_to_the_current_stream(gpu, copy):
+    """What the kernel copies is there late, and on that stream."""
+    values = gpu.arange(64 * 128, device="cuda").to(gpu.float32).reshape(64, 128)
+    src, res = gpu.zeros_like(values), gpu.zeros(32, 32, device="cuda")
+    maps = [ptxdsl.TensorMap(t, (32, 32)) for t in (src, res)]
+    side = gpu.cuda.Stream()
+    for _ in range(2):
+        src.zero_()
+        gpu.cuda.synchronize()
+        with gpu.cuda.stream(side):
+            gpu.cuda._sleep(100_000_000)  # cycles, a twentieth of a second
+            src.copy_(values)
+            copy(maps)
+        gpu.cuda.synchronize()
+        assert gpu.equal(res, values[16:48, 32:64])
