@@ -294,6 +294,7 @@ class Launcher:
             report = kernel.simulate(
                 *arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem, arch=arch
             )
+            print(report.output, end="")  # the driver writes what a kernel prints, too
             raise_unless_finished(report)
             return
         loaded = kernel.load(arguments)

@@ -60,6 +60,16 @@ def test_a_launch_of_host_arrays_is_simulated_where_asked(module):
     assert (x == 2).all()
 
 
+def test_what_a_simulated_launch_prints_is_printed(capsys):
+    body = "    print('n is', n)\n    debug_assert(n < 8, 'small')\n"
+    hello = ptxdsl.loads(f"@kernel\ndef hello(n: Int32):\n{body}").hello
+    hello[1, 2](7, target="sim")
+    assert capsys.readouterr().out == "n is 7\nn is 7\n"
+    with pytest.raises(ptxdsl.DeviceError):
+        hello[1, 1](8, target="sim")
+    assert capsys.readouterr().out.startswith("n is 8\n")
+
+
 STRUCTS = """
 struct Row:
     var x: Pointer[Float32, MutAnyOrigin]
