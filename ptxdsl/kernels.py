@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from ptxdsl.cuda.arrays import view
+from ptxdsl.cuda.arrays import device_of, view
+from ptxdsl.cuda.driver import Device, current_driver
 from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.tensor_map import TensorMap
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
+from ptxdsl.program import device_in_use
 from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
@@ -300,17 +302,18 @@ def _multiprocessors(array: Any) -> int:
     """Of the device that has an array; of the simulator, a few."""
     if host_memory(array) is not None:
         return 4
-    from ptxdsl.cuda.driver import current_driver
-
-    return current_driver().context(None)[1].multiprocessors
+    return _device(array).multiprocessors
 
 
 def _on_blackwell(array: Any) -> bool:
     if host_memory(array) is not None:
         return False
-    from ptxdsl.cuda.driver import current_driver
+    return has_tensor_memory(_device(array).capability)
 
-    return has_tensor_memory(current_driver().context(None)[1].capability)
+
+def _device(array: Any) -> Device:
+    """The current one, which is the array's in a thread that has none yet."""
+    return device_in_use(current_driver(), device_of(array))
 
 
 @cache

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
+from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.kernels import Config, choose, gemm
+from ptxdsl.kernels import Config, _multiprocessors, choose, gemm
 
 SMALL = Config(groups=1, columns=64, stages=2)
 
@@ -15,6 +18,19 @@ SMALL = Config(groups=1, columns=64, stages=2)
 def half():
     rng = np.random.default_rng(5)
     return lambda *shape: rng.standard_normal(shape).astype(np.float16)
+
+
+def test_the_device_of_the_arrays_is_that_of_a_thread_without_one(fake, tensor):
+    fake.devices, found = 2, []
+
+    def work():
+        assert _multiprocessors(tensor(0x4000, index=1)) == 132
+        found.append(current_driver().current_device())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [1]
 
 
 def close(found, exact):
