@@ -248,11 +248,13 @@ class Copy(OnBarrier):
         found = self._touches.get(key)
         if found is None:
             found = self._touches[key] = self._made(context, agent, env, targets)
+        bits = 0
         for touch in found:
             check(context, state, agent, touch, self.mask)
-            state.forget(touch.bit)
-            state.live |= touch.bit
             state.count(touch.bit)
+            bits |= touch.bit
+        state.forget(bits)
+        state.live |= bits
         for barrier, mask in targets:
             threads = mask.bit_count()
             total = size if threads == 1 else self.number_of(size, "bytes") * threads

@@ -94,6 +94,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
         )
     if (
         (other.asynchronous or other.grouped)
+        and not touch.writes
         and other.agent == agent.number
         and not state.known[other.agent] & other.bit
         and any(other.bit & group for groups in state.groups[other.agent].values() for group in groups)

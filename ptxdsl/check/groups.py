@@ -114,10 +114,10 @@ class Start(Step):
         bits = 0
         for touch in self.touches(context, state, agent):
             check(context, state, agent, touch, self.mask)
-            state.forget(touch.bit)
-            state.live |= touch.bit
             state.count(touch.bit)
             bits |= touch.bit
+        state.forget(bits)
+        state.live |= bits
         groups = state.groups[agent.number]
         current = groups.get(self.mechanism, (0,))
         groups[self.mechanism] = (current[0] | bits, *(group & ~bits for group in current[1:]))

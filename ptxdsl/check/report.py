@@ -29,7 +29,7 @@ NO_REASON = "W1291"
 # What a compilation looks at: about 10 ms on a slow machine.
 _QUICK_OPERATIONS = 600
 _QUICK_NODES = 100
-_QUICK_STEPS = 500
+_QUICK_STEPS = 300
 
 _QUOTED = re.compile("`(.*?)`")
 

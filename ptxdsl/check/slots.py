@@ -225,20 +225,22 @@ class Access(Step):
             )
             for touch in found:
                 describe(context, state, agent, touch)
+        bits = 0
         for touch in found:
             check(context, state, agent, touch, self.mask)
-            happen(context, state, agent.number, touch.bit)
+            bits |= touch.bit
+            state.count(touch.bit)
+        happen(context, state, agent.number, bits)
         return self.number + 1
 
 
-def happen(context: Context, state: State, number: int, bit: int) -> None:
-    """An access of an agent's own threads: known to them, and anew to all others."""
-    keep = ~bit
+def happen(context: Context, state: State, number: int, bits: int) -> None:
+    """Accesses of an agent's own threads: known to them, and anew to all others."""
+    keep = ~bits
     state.known = [k & keep for k in state.known]
     if context.proxies:
         state.proxied = [k & keep for k in state.proxied]
-    state.known[number] |= bit
-    state.live |= bit
-    state.fresh[number] |= bit
+    state.known[number] |= bits
+    state.live |= bits
+    state.fresh[number] |= bits
     state.met[number] &= keep
-    state.count(bit)

@@ -128,6 +128,7 @@ class Allocation(Step):
                 raise fault(state, classes.LIVE_REINIT, message, self.span, help="give it back first, or allocate once")
             check(context, state, agent, touch, self.mask, fenced=False)
             happen(context, state, agent.number, touch.bit)
+            state.count(touch.bit)
             state.tensor[key] = _GIVEN if self.frees else _TAKEN
         return self.number + 1
 
