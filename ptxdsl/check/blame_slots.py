@@ -111,7 +111,8 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
                 f"stage {one.slot} of `{array}` is {_does(one)}, but the role holds stage {one.stale}",
                 "take the index from the state before it steps, and use the same one for the slot and the barrier",
             )
-    if by is agent and not (touch.asynchronous or other.asynchronous):
+    both_copy = touch.grouped and other.grouped
+    if by is agent and not (touch.asynchronous or other.asynchronous or both_copy):
         return (
             classes.DATA_RACE,
             f"threads of {agent.name} use the same bytes of `{array}` with nothing between that orders them",
