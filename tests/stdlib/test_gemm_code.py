@@ -1,4 +1,4 @@
-"""The machine code of the Hopper GEMM's main loop: as short as written by hand in LLVM IR (43 instructions)."""
+"""The Hopper GEMM: its main loop in machine code, as short as written by hand in LLVM IR; the proof of pairs of blocks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxdsl import cli
 from ptxdsl.assemble import assemble, disassemble
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
@@ -44,3 +45,10 @@ def test_main_loop(cluster, length, ptxas):
     assert len(loop) <= length
     # nothing that waits for all of the card's memory
     assert not any("MEMBAR" in code for code in loop)
+
+
+def test_pairs_of_blocks_are_proved(capsys):
+    constants = ["CLUSTER=2", "STAGES=3", "C_STAGES=4", "ORDER=8"]
+    assert cli.main(["check", str(SAMPLE), *(part for constant in constants for part in ("-D", constant))]) == 0
+    said = capsys.readouterr()
+    assert "proved" in said.out + said.err and "not provable" not in said.out + said.err
