@@ -3,14 +3,16 @@
     python benchmarks/compile_time.py [--runs N] [--wheel FILE] [--checkout]
 
 A wheel is built and installed into a folder of its own (dependencies come from this interpreter), far from the
-checkout. The kernel is kernel A, three stages and two roles. Rows, all whole processes but *recompile*:
+checkout. The kernel is kernel A, three stages and two roles. Rows, all whole processes but *recompile* and *edited*:
 
 - *cold*: the user's cache is empty at every run (parse tables and library trees come from the wheel, PTX is made and
   stored).
 - *cached*: the cache was filled by a run before, and PTX is made all the same (PTXDSL_NO_CACHE).
 - *PTX cache hit*: the command was run before with the same input; its PTX comes from the cache.
 - *import*, *python*: ``import ptxdsl``, and an empty program.
-- *recompile*: the same text again in one process, to PTX; its syntax tree is remembered, its PTX is not.
+- *recompile*: the same text again in one process, to PTX; its syntax tree and the proof of its protocol are remembered,
+  its PTX is not.
+- *edited*: another text each time, with an array of another size: it is parsed and proved again.
 
 Medians. Goals are compared with processor time, which a busy machine does not stretch: the compiler has one thread, so
 on an idle one wall time is the same. Exits 1 where a goal is missed. Peers that this interpreter can import compile the
@@ -47,9 +49,12 @@ import json, statistics, sys, time
 from ptxdsl.driver import compile_source
 from ptxdsl.syntax.parse import read_source
 times, processor = [], []
-for _ in range(int(sys.argv[2])):
+for number in range(int(sys.argv[2])):
     start, busy = time.perf_counter(), time.process_time()
-    compile_source(read_source(open(sys.argv[1], "rb").read(), "kernel_a.pdsl"))
+    text = open(sys.argv[1], "rb").read()
+    if sys.argv[3] == "edited":
+        text = text.replace(b"[96, Float32", b"[%d, Float32" % (96 + number))
+    compile_source(read_source(text, "kernel_a.pdsl"))
     times.append(time.perf_counter() - start)
     processor.append(time.process_time() - busy)
 print(json.dumps({"median": statistics.median(times[1:]), "processor": statistics.median(processor[1:])}))
@@ -124,10 +129,11 @@ def measure(site: Path, folder: Path, runs: int) -> dict[str, Run]:
         "python": min((run_process([sys.executable, "-c", ""], folder, environment) for _ in range(runs)),
                       key=lambda r: r.seconds),
     }  # fmt: skip
-    script = [sys.executable, "-c", RECOMPILE, str(kernel), "30"]
-    answer = subprocess.run(script, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
-    times = json.loads(answer)
-    results["recompile"] = Run(times["median"], 0, times["processor"])
+    for name in ("recompile", "edited"):
+        script = [sys.executable, "-c", RECOMPILE, str(kernel), "30", name]
+        answer = subprocess.run(script, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
+        times = json.loads(answer)
+        results[name] = Run(times["median"], 0, times["processor"])
     return results
 
 
