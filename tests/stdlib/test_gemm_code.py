@@ -1,4 +1,4 @@
-"""The Hopper GEMM: its main loop in machine code, as short as written by hand in LLVM IR; pairs of blocks are proved."""
+"""The Hopper GEMM: a main loop as short in machine code as written by hand in LLVM IR; pairs of blocks are proved."""
 
 from __future__ import annotations
 
