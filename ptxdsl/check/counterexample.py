@@ -112,13 +112,17 @@ class _Search:
             shown = self._scheduled(args)
             if shown is not None:
                 return shown
-            if self.race is not None or monotonic() > self.deadline:
+            if self._is_told() or monotonic() > self.deadline:
                 return self.race
         for args in launches[:2]:
             shown = self._explored(args)
             if shown is not None:
                 return shown
-        return None
+        return self.race
+
+    def _is_told(self) -> bool:
+        """Whether the race that has been found is of the class that the proof says."""
+        return self.race is not None and self.race.shows.startswith(self.fault.diagnostic.code)
 
     def _launches(self) -> Iterator[dict[str, str]]:
         """``--arg`` entries, the likeliest first."""
@@ -158,7 +162,7 @@ class _Search:
             race = self._race(found, report)
             if race is not None and (self.race is None or (result != first and not self.race.differs)):
                 self.race = self._witness(args, report, race, races=True, differs=result != first)
-                if self.race.differs:
+                if self.race.differs and self._is_told():
                     return self.race
             if monotonic() > self.deadline:
                 return self.race
