@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from math import gcd
 
 from ptxdsl.check.counters import Counters
+from ptxdsl.check.intervals import Intervals, Places, overlap, threads_meet
 from ptxdsl.check.states import UNINITIALISED
-from ptxdsl.check.threads import WARP, Mask, members, range_text, whole_warps
+from ptxdsl.check.threads import Mask, range_text, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, Array, Kernel, Pipeline
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from ptxdsl.check.states import State
 
 BARRIER_BYTES = 8
-
-Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
-# Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
-Places = tuple[tuple[tuple[int, ...] | None, int, int], ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -207,7 +202,7 @@ class Context:
         found = self._under.get((touch.array, touch.cta))
         if not found:
             return []
-        return [b for b in found if _overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
+        return [b for b in found if overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
@@ -361,10 +356,10 @@ class Context:
     def _relate(self, a: Touch, b: Touch) -> None:
         if a.pipe and b.pipe and a.agent == b.agent:
             return
-        if not (a.writes or b.writes) or (a.atomic and b.atomic) or not _overlap(a.intervals, b.intervals):
+        if not (a.writes or b.writes) or (a.atomic and b.atomic) or not overlap(a.intervals, b.intervals):
             return
         if a.agent == b.agent and not a.asynchronous and not b.asynchronous:
-            within, across = _threads_meet(a, b)
+            within, across = threads_meet(a, b)
             if within:
                 a.within |= b.bit
                 b.within |= a.bit
@@ -375,83 +370,3 @@ class Context:
                 return
         a.conflicts |= b.bit
         b.conflicts |= a.bit
-
-
-def _overlap(a: Intervals, b: Intervals) -> bool:
-    if a[-1][1] <= b[0][0] or b[-1][1] <= a[0][0]:
-        return False
-    i = j = 0
-    while i < len(a) and j < len(b):
-        if a[i][1] <= b[j][0]:
-            i += 1
-        elif b[j][1] <= a[i][0]:
-            j += 1
-        else:
-            return True
-    return False
-
-
-def _threads_meet(a: Touch, b: Touch) -> tuple[bool, bool]:
-    """Whether different threads of one warp, and of different warps, touch the same byte."""
-    first = list(_thread_bytes(a))
-    if a is b and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals):
-        return False, False  # every byte is of one thread
-    second = first if a is b else list(_thread_bytes(b))
-    unit = 0
-    for _, start, end in (*first, *second):
-        unit = gcd(unit, start, end)
-    within = across = False
-    by_unit: dict[int, list[int]] = {}
-    for t, start, end in first:
-        for at in range(start, end, unit):
-            by_unit.setdefault(at, []).append(t)
-    for u, start, end in second:
-        for at in range(start, end, unit):
-            for t in by_unit.get(at, ()):
-                if t // WARP != u // WARP:
-                    across = True
-                elif t != u:
-                    within = True
-        if across:
-            break  # what must meet across warps must meet within them, too
-    return within or across, across
-
-
-def _thread_bytes(touch: Touch) -> Iterator[tuple[int, int, int]]:
-    """thread, first byte, end; of accesses in unknown places, all of the touch for every thread."""
-    threads = members(touch.mask)
-    for lanes, shift, width in touch.places:
-        for i, t in enumerate(threads):
-            start = shift + (lanes[i] if lanes is not None else 0)
-            yield t, start, start + width
-    if not touch.places:
-        for t in threads[:1] + threads[-1:]:
-            yield t, touch.intervals[0][0], touch.intervals[-1][1]
-
-
-def intervals_of(offsets: list[int], width: int) -> Intervals:
-    """The bytes of accesses of one width at these offsets."""
-    made: list[tuple[int, int]] = []
-    for offset in sorted(set(offsets)):
-        if made and offset <= made[-1][1]:
-            made[-1] = made[-1][0], max(made[-1][1], offset + width)
-        else:
-            made.append((offset, offset + width))
-    return tuple(made)
-
-
-def moved(intervals: Intervals, by: int) -> Intervals:
-    return tuple((a + by, b + by) for a, b in intervals) if by else intervals
-
-
-def merged(parts: list[Intervals]) -> Intervals:
-    """All bytes of several."""
-    if len(parts) == 1:
-        return parts[0]
-    made: list[tuple[int, int]] = []
-    for start, end in sorted(i for part in parts for i in part):
-        if made and start <= made[-1][1]:
-            made[-1] = made[-1][0], max(made[-1][1], end)
-        else:
-            made.append((start, end))
-    return tuple(made)

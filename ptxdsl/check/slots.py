@@ -19,8 +19,9 @@ from itertools import product
 
 from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_tensor
 from ptxdsl.check.brackets import describe
-from ptxdsl.check.context import Agent, Context, Intervals, Places, Touch, intervals_of, merged, moved
+from ptxdsl.check.context import Agent, Context, Touch
 from ptxdsl.check.expressions import Environment, Expressions, Function
+from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask

@@ -1,0 +1,101 @@
+"""Bytes that accesses touch, as intervals, and by which threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+from typing import Protocol
+
+from ptxdsl.check.threads import WARP, Mask, members
+
+Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
+# Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
+Places = tuple[tuple[tuple[int, ...] | None, int, int], ...]
+
+
+class Touched(Protocol):
+    """What is asked of an access here."""
+
+    intervals: Intervals
+    mask: Mask
+    places: Places
+
+
+def overlap(a: Intervals, b: Intervals) -> bool:
+    if a[-1][1] <= b[0][0] or b[-1][1] <= a[0][0]:
+        return False
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i][1] <= b[j][0]:
+            i += 1
+        elif b[j][1] <= a[i][0]:
+            j += 1
+        else:
+            return True
+    return False
+
+
+def threads_meet(a: Touched, b: Touched) -> tuple[bool, bool]:
+    """Whether different threads of one warp, and of different warps, touch the same byte."""
+    first = list(_thread_bytes(a))
+    if a is b and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals):
+        return False, False  # every byte is of one thread
+    second = first if a is b else list(_thread_bytes(b))
+    unit = 0
+    for _, start, end in (*first, *second):
+        unit = gcd(unit, start, end)
+    within = across = False
+    by_unit: dict[int, list[int]] = {}
+    for t, start, end in first:
+        for at in range(start, end, unit):
+            by_unit.setdefault(at, []).append(t)
+    for u, start, end in second:
+        for at in range(start, end, unit):
+            for t in by_unit.get(at, ()):
+                if t // WARP != u // WARP:
+                    across = True
+                elif t != u:
+                    within = True
+        if across:
+            break  # what must meet across warps must meet within them, too
+    return within or across, across
+
+
+def _thread_bytes(touch: Touched) -> Iterator[tuple[int, int, int]]:
+    """thread, first byte, end; of accesses in unknown places, all of the touch for every thread."""
+    threads = members(touch.mask)
+    for lanes, shift, width in touch.places:
+        for i, t in enumerate(threads):
+            start = shift + (lanes[i] if lanes is not None else 0)
+            yield t, start, start + width
+    if not touch.places:
+        for t in threads[:1] + threads[-1:]:
+            yield t, touch.intervals[0][0], touch.intervals[-1][1]
+
+
+def intervals_of(offsets: list[int], width: int) -> Intervals:
+    """The bytes of accesses of one width at these offsets."""
+    made: list[tuple[int, int]] = []
+    for offset in sorted(set(offsets)):
+        if made and offset <= made[-1][1]:
+            made[-1] = made[-1][0], max(made[-1][1], offset + width)
+        else:
+            made.append((offset, offset + width))
+    return tuple(made)
+
+
+def moved(intervals: Intervals, by: int) -> Intervals:
+    return tuple((a + by, b + by) for a, b in intervals) if by else intervals
+
+
+def merged(parts: list[Intervals]) -> Intervals:
+    """All bytes of several."""
+    if len(parts) == 1:
+        return parts[0]
+    made: list[tuple[int, int]] = []
+    for start, end in sorted(i for part in parts for i in part):
+        if made and start <= made[-1][1]:
+            made[-1] = made[-1][0], max(made[-1][1], end)
+        else:
+            made.append((start, end))
+    return tuple(made)
