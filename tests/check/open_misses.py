@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 OPEN: dict[str, str] = {
-    "by_turns_for_two": "a false alarm: two arrivers at the barrier that producers wait for by turns",
     "12_fence_by_another_thread": "not found",
     "24_freed_by_another_warp": "not found",
 }
