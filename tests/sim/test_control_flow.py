@@ -235,6 +235,12 @@ def test_an_unknown_kernel_is_an_error_that_lists_the_others() -> None:
     assert "a, b" in (caught.value.diagnostics[0].help or "")
 
 
+def test_a_parameter_of_a_call_of_no_type() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(kernel("{ .param .b32 a; st.param.b [a], %t; } ret;"))
+    assert [d.code for d in caught.value.diagnostics] == ["E1110"]
+
+
 def test_everything_unsupported_is_reported_at_once() -> None:
     text = kernel("tex.1d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%out, {%t}];\nadd.u64 %d1, %d2, %t;\nret;")
     with pytest.raises(CompileError) as caught:

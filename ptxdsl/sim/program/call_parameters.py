@@ -50,8 +50,11 @@ def promote(flat: Flat) -> None:
         if access is not None and access[0] in pieces:
             name, offset, type, count = access
             width = TYPE_BYTES.get(type, 0)
-            for start in range(offset, offset + width * count, max(width, 1)):
-                if not width or width == 16 or pieces[name].setdefault(start, width) != width:
+            if width in (0, 16):  # 0: there is no such type, which is said later
+                in_memory.add(name)
+                continue
+            for start in range(offset, offset + width * count, width):
+                if pieces[name].setdefault(start, width) != width:
                     in_memory.add(name)
         elif not item.opcode.startswith("call."):
             in_memory.update(name for operand in item.operands for name in symbol_names(operand) if name in pieces)
