@@ -22,6 +22,7 @@ here are their reachable markings with the tokens' histories.
 from __future__ import annotations
 
 from collections import deque
+from math import prod
 
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
@@ -34,7 +35,7 @@ from ptxdsl.check.flatten import flatten
 from ptxdsl.check.program import ASK, END
 from ptxdsl.check.states import LEFT, Normal, State
 from ptxdsl.check.threads import Block
-from ptxdsl.check.values import Symbols, Value, add, scale
+from ptxdsl.check.values import Sum, Symbols, Value, add, scale
 from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
@@ -163,7 +164,7 @@ class _Search:
         masks = agents(kernel, block)
         program = Shape(kernel, block)
         for cta in range(ctas):
-            known = _ranks(cta, shape, self.symbols) if clusters or kernel.cluster else {}
+            known = _ranks(cta, shape, self.symbols) if clusters else _any_rank(shape, kernel, self.symbols)
             for mask in masks:
                 agent = Agent(len(context.agents), mask, cta, mask.bit_count(), alone=ctas == 1)
                 context.agents.append(agent)
@@ -291,6 +292,19 @@ def _mixed(nodes: list[Any]) -> frozenset[int]:
 
 def _maps(expr: Any) -> bool:
     return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)
+
+
+def _any_rank(shape: tuple[int, int, int], kernel: Kernel, symbols: Symbols) -> dict[str, Value]:
+    """The same of blocks that have nothing to do with others of their cluster: one of them stands for all."""
+    if kernel.cluster is None:
+        return {}
+    known: dict[str, Value] = {"cluster_nctarank": prod(shape)}
+    known["cluster_ctarank"] = Sum(0, ((symbols.atom("symbol", "cluster_ctarank", (), 0, prod(shape) - 1), 1),))
+    for axis, size in zip("xyz", shape, strict=True):
+        known[f"cluster_nctaid_{axis}"] = size
+        name = f"cluster_ctaid_{axis}"
+        known[name] = 0 if size == 1 else Sum(0, ((symbols.atom("symbol", name, (), 0, size - 1), 1),))
+    return known
 
 
 def _ranks(cta: int, shape: tuple[int, int, int], symbols: Symbols) -> dict[str, Value]:

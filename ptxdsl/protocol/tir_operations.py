@@ -227,8 +227,12 @@ class Operations:
         return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,))]
 
     def _atomic(self, op: Op, what: Effect) -> list[Node]:
-        if not op.attrs.get("space") and not isinstance(self.integers.root(op.operands[0]), Op):
-            return []
+        if not op.attrs.get("space"):
+            root = self.integers.root(op.operands[0])
+            if root is None and self.casts:
+                return [Unmodelled(op.span, "what memory this generic pointer points to is not seen")]
+            if not isinstance(root, Op):
+                return []
         ty = op.results[0].ty if op.results else op.operands[1].ty
         place = (Place(self.integers.of(op.operands[0]), ty.bytes),)
         return [model.Op(replace(what, space="shared"), op.name, op.span, writes=place, reads=place)]

@@ -98,6 +98,16 @@ OUT_OF_REACH = {
         block('inlined_assembly["bar.sync 0;", NoneType, constraints="", has_side_effect=True]()'),
         "what inline assembly does is not modelled",
     ),
+    "a pointer to one memory or another": (
+        block(
+            "var p = res.unsafe_offset(64)",
+            "if n > 3:",
+            "    p = buf.address_space_cast[AddressSpace.GENERIC]()",
+            "p[unsafe_offset=t] = 1",
+            "res[unsafe_offset=t] = buf[unsafe_offset=63 - t]",
+        ),
+        "what memory this generic pointer points to is not seen",
+    ),
     "a barrier that data chooses": (
         kernel("""
             var which = Int32(src[unsafe_offset=0])
@@ -154,6 +164,13 @@ def test_lanes_of_a_warp_meet_across_roles() -> None:
     assert verdict(text).verdict == "proved"
     found = verdict(text.replace("        syncwarp()\n", ""))
     assert (found.verdict, found.kinds) == ("fault", ("data race",))
+
+
+def test_blocks_of_a_cluster_that_do_different_things_alone() -> None:
+    wait = kernel("if block_rank_in_cluster() == 1:\n    bars[unsafe_offset=0].wait(0)")
+    found = verdict(wait.replace("threads=64", "threads=64, cluster=2"))
+    assert (found.verdict, found.kinds) == ("fault", ("missing arrive",))
+    assert verdict(wait.replace("threads=64", "threads=64, cluster=2").replace("== 1", "== 2")).verdict == "proved"
 
 
 def test_warps_of_a_role_that_do_different_things() -> None:
