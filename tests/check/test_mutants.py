@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from corpus import PROVED, read
 from mutant_classes import ACCEPTED, EQUIVALENT, HARMLESS
+from mutant_operators import OPERATORS
 from mutant_runs import chosen, judge, spread
-from mutants import OPERATORS, Mutant, mutants
+from mutants import Mutant, mutants
 from open_misses import marked
 
 from ptxdsl.check.classes import CODES
