@@ -148,7 +148,9 @@ class _Search:
         nodes = list(walk(kernel.program))
         clusters = any(isinstance(n, Op) and _is_clusters(n) for n in nodes)
         if clusters and kernel.cluster is None:
-            raise Unproved(kernel.span, "the size of the cluster is not known: say @kernel(cluster=(x, y, z))")
+            ptx = kernel.span.source.name.endswith(".ptx")
+            said = ".reqnctapercluster x, y, z" if ptx else "@kernel(cluster=(x, y, z))"
+            raise Unproved(kernel.span, f"the size of the cluster is not known: say {said}, or --cluster")
         shape = kernel.cluster or (1, 1, 1)
         ctas = shape[0] * shape[1] * shape[2] if clusters else 1
         self.counters = Counters(kernel)
