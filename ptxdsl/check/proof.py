@@ -47,6 +47,8 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 4_000
 MAX_STEPS = 400_000
+# Steps of one role between two decisions; facts about how far roles are ahead.
+MAX_TURN = 20_000
 MAX_FACTS = 200
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
@@ -262,7 +264,8 @@ class _Search:
             count += 1
             if after >= 0:
                 places[number] = after
-                if count > self.max_steps:
+                if count > MAX_TURN:
+                    self.steps += count
                     raise Unproved(step.span or self.kernel.span, "a role runs too long between two decisions")
                 continue
             if after == END:
