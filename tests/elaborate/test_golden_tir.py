@@ -12,12 +12,8 @@ from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.syntax.parse import read_source
 
-# those whose IR can be read: one kernel
-SAMPLES = sorted(
-    path
-    for path in (Path(__file__).parents[2] / "samples").glob("*.pdsl")
-    if len(re.findall("^@kernel", path.read_text(), re.MULTILINE)) < 2
-)
+UNROLLED = ("09_gemm_ampere", "10_gemm_blackwell")  # thousands of lines, which nobody reads
+SAMPLES = sorted(p for p in (Path(__file__).parents[2] / "samples").glob("*.pdsl") if p.stem not in UNROLLED)
 
 CASES = [  # rings change only what has a pipeline
     (path, stage) for path in SAMPLES for stage in ("tir", "rings") if stage == "tir" or "Pipeline" in path.read_text()
