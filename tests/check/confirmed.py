@@ -146,11 +146,21 @@ def confirm_entry(entry: Entry, text: str | None = None, bounds: Bounds = BOUNDS
         values = [values_of(text) for text in verdict.shows_with if text]
         blocks = math.prod(_three(entry.grid))  # among which a number may be divided
         told = [{**every[-1], **{n: v * each for n, v in some.items()}} for some in values for each in {1, blocks}]
+        told = [names for names in told if _makes_sense(entry, names)]
         for names in (*told, *(cases if len(cases) > 1 or not scalars else every[:6])):  # else they are no trip counts
             found.seen.append(_explored_entry(entry, names, text, bounds))
             if found.as_told:
                 break
         yield found
+
+
+def _makes_sense(entry: Entry, names: dict[str, Any]) -> bool:
+    """Whether the header can be worked out for these values."""
+    try:
+        entry.bound(names)
+    except (ValueError, IndexError, ZeroDivisionError):
+        return False
+    return True
 
 
 def _explored_entry(entry: Entry, names: dict[str, Any], text: str | None, bounds: Bounds) -> Seen:
