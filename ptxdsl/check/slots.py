@@ -21,6 +21,7 @@ from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_ten
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.context import Agent, Context, Touch
 from ptxdsl.check.expressions import Environment, Expressions, Function
+from ptxdsl.check.findings import Unproved
 from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
@@ -52,12 +53,14 @@ class Part:
         self.spread = tuple((v, values) for v, values in spread)
         self.function: Function = lambda env: UNKNOWN
         self.lanes: tuple[int, ...] | None = None
+        self.least = 0  # of them
         self.variables: frozenset[int] = frozenset()
         self.root = 0
         if place.address is not None:
             self.function, lanes, self.variables = expressions.split(place.address, mask)
             self.root = expressions.root(place.address)
             self.lanes = None if lanes is None else tuple(lanes)
+            self.least = min(lanes) if lanes else 0
         self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
         if isinstance(place.width, Expr):
             self.variables |= expressions.variables(place.width)
@@ -116,8 +119,12 @@ def touches_of(
     cta: int | None = None,
     pipe: bool = False,
     grouped: bool = False,
+    bounded: bool = False,
 ) -> list[Touch]:
-    """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own)."""
+    """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own).
+
+    bounded: to raise Unproved for what reaches out of its array.
+    """
     own = agent.cta if cta is None else cta
     found: dict[tuple[Array | None, int], list[tuple[Intervals, Places, bool]]] = {}
     slot = None
@@ -136,7 +143,9 @@ def touches_of(
             at = address & _AT
             if context.untagged(at):
                 at = context.tagged(at)
-            array = context.array(at)
+            array = context.array(at + part.least)
+            if bounded and not _inside(context, array, at, part, width):
+                raise Unproved(part.span, "this may reach beyond the array that it accesses")
             where = array, rank - 1 if rank else own
             found.setdefault(where, []).append((moved(part.base(width), at), ((part.lanes, at, width),), True))
     made = []
@@ -160,6 +169,15 @@ def touches_of(
             )
         )
     return made
+
+
+def _inside(context: Context, array: Array | None, at: int, part: Part, width: int) -> bool:
+    """Whether all threads' accesses lie in the array."""
+    first = at + part.least
+    if array is None:
+        return all(other.base >> ARRAY_SHIFT != first >> ARRAY_SHIFT for other in context.kernel.arrays)
+    last = at + (max(part.lanes) if part.lanes else 0) + width
+    return array.base <= first and (array.bytes is None or last <= array.base + array.bytes)
 
 
 def _somewhere(context: Context, root: int, own: int) -> Iterator[tuple[tuple[Array | None, int], Intervals]]:
@@ -222,7 +240,15 @@ class Access(Step):
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = touches_of(
-                self, self.parts, context, agent, env, writes=self.writes, mask=self.mask, atomic=self.atomic
+                self,
+                self.parts,
+                context,
+                agent,
+                env,
+                writes=self.writes,
+                mask=self.mask,
+                atomic=self.atomic,
+                bounded=True,
             )
             for touch in found:
                 describe(context, state, agent, touch)

@@ -43,6 +43,16 @@ FAULTS = {
         "wrong parity",
         15,
     ),
+    "a place counted from before the array": (
+        kernel("""
+            if t >= 32:
+                buf[unsafe_offset=t - 32] = 1
+            else:
+                res[unsafe_offset=t] = buf[unsafe_offset=t]
+            """),
+        "data race",
+        14,
+    ),
     "data where barriers live": (
         kernel("""
             var words = bars.bitcast[Float32]()
@@ -108,6 +118,7 @@ OUT_OF_REACH = {
         ),
         "what memory this generic pointer points to is not seen",
     ),
+    "a write before an array": (kernel("buf[unsafe_offset=t - 32] = 1"), "beyond the array"),
     "a barrier that data chooses": (
         kernel("""
             var which = Int32(src[unsafe_offset=0])
