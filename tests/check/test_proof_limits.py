@@ -51,7 +51,7 @@ FAULTS = {
                 res[unsafe_offset=t] = buf[unsafe_offset=t]
             """),
         "data race",
-        14,
+        13,
     ),
     "data where barriers live": (
         kernel("""
