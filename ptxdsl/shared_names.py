@@ -12,6 +12,7 @@ from ptxdsl.artifact import SharedName
 from ptxdsl.tir import Const, Kernel, Op, Value, walk
 
 _MBARRIER_BYTES = 8
+_MOST_SHARED_BYTES = 1 << 18  # more than any target's
 _SIDES = ("producer_mbar", "consumer_mbar")
 
 
@@ -50,11 +51,15 @@ def _roles(pipelines: Iterable[Op], made: Mapping[Value, Op]) -> dict[Op, dict[i
         subs = (op.attrs.get("full_subs", 1), op.attrs.get("empty_subs", 1))
         for side, base, count in zip(_SIDES, op.operands, subs, strict=True):
             place = _place(base, made)
-            for number in range(op.attrs["stages"] * count if place is not None else 0):
+            if place is None:
+                continue
+            allocation, start = place
+            # What lies behind an allocation has no name, however many stages there are said to be.
+            room = (int(allocation.attrs.get("bytes", _MOST_SHARED_BYTES)) - start) // _MBARRIER_BYTES
+            for number in range(min(op.attrs["stages"] * count, room)):
                 stage, sub = divmod(number, count)
                 text = f"{side}{f'[{sub}]' if count > 1 else ''} of stage {stage}"
-                assert place is not None
-                at = place[0], place[1] + number * _MBARRIER_BYTES
+                at = allocation, start + number * _MBARRIER_BYTES
                 said.setdefault(at, {}).setdefault(text, []).append(op.attrs["pipeline"])
                 if op.attrs["producer"]:
                     producers.setdefault(at, set()).add(op.attrs["pipeline"])

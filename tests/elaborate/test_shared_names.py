@@ -104,3 +104,14 @@ def test_a_name_that_stands_twice_is_left_out() -> None:
         _ = bars[].arrive()
 """
     assert names_of(body) == {}
+
+
+def test_stages_behind_the_end_of_a_variable_have_no_names() -> None:
+    body = f"""\
+    var bars = unsafe_stack_allocation[6, {BARRIERS}
+{INIT}
+    var p = RolePipeline[{2**63 - 1}, True](bars, bars.unsafe_offset(4))
+    p.acquire()
+    p.commit()
+"""
+    assert list(names_of(body)["k_bars"].roles) == [0, 8, 16, 24, 32, 40]
