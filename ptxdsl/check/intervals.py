@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import gcd
-from typing import Protocol
 
 from ptxdsl.check.threads import WARP, Mask, members
+from ptxdsl.hints import Protocol
 
 Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
 # Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
