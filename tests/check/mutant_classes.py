@@ -119,6 +119,7 @@ HARMLESS: dict[str, str] = {
 _TURN = "the warps exchange one value at a time: what one waits for next comes after the other's use of the slot"
 _NO_PARITY = "this copy of the pipeline only arrives; its phase is never waited with"
 _GENERIC = "cluster_sync releases and acquires, and only threads use these barriers: no other proxy has to see them"
+_COMMIT = "an arrival of tcgen05.commit is in no other proxy by the ISA, and the reference compiler has no fence for it"
 _READ = "the store has read its stage, and what it writes is complete when the grid is"
 _LATE = "slots are written and read in order, only a turn late: which values they have is not the protocol's matter"
 
@@ -151,6 +152,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "c.consumer_mbar()[].arrive_cluster(UInt32(lane))",
     ): "two lanes arrive at the two blocks: exchanged they arrive at the same two",
     ("cluster_of_neighbours", "drop init fence", "fence_mbarrier_init()"): _GENERIC,
+    ("commits_of_tensor_cores", "drop init fence", "fence_mbarrier_init()"): _COMMIT,
     ("peeled_turn_and_tail", "drop release", "c.release()"): _LATE,
     ("read_far_ahead", "read after release", _BOTH_ROWS): "with its release `back` goes to the stage that is held",
     (

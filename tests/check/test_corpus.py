@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from corpus import CLEAN, FAULTY, FIXED, lines_of, read
-from open_misses import marked
 
 ITEMS = range(1, 26)  # of mistakes that people make; the first number of a faulty kernel's name
 
@@ -22,7 +21,7 @@ def test_the_corpus_is_complete() -> None:
     assert [f"{path.stem}_fixed" for path in FAULTY] == [path.stem for path in FIXED]
 
 
-@pytest.mark.parametrize("path", marked(CLEAN, name))
+@pytest.mark.parametrize("path", CLEAN, ids=name)
 def test_clean_kernels_are_proved(path: Path) -> None:
     entry = read(path)
     for known in entry.choices():
@@ -33,7 +32,7 @@ def test_clean_kernels_are_proved(path: Path) -> None:
             assert (found.verdict, found.assumed, found.diagnostics) == (entry.verdict, False, ())
 
 
-@pytest.mark.parametrize("path", marked(CLEAN, name))
+@pytest.mark.parametrize("path", CLEAN, ids=name)
 def test_clean_kernels_give_their_results_without_a_race(path: Path) -> None:
     entry = read(path)
     for known in entry.choices():
@@ -43,7 +42,7 @@ def test_clean_kernels_give_their_results_without_a_race(path: Path) -> None:
             assert not found.races and not found.incomplete, (case, found.diagnostics)
 
 
-@pytest.mark.parametrize("path", marked(FIXED, name))
+@pytest.mark.parametrize("path", FIXED, ids=name)
 def test_repaired_kernels_are_proved(path: Path) -> None:
     entry = read(path)
     (known,) = entry.choices()
@@ -53,7 +52,7 @@ def test_repaired_kernels_are_proved(path: Path) -> None:
     assert report.finished and right and not races.races, report.render()
 
 
-@pytest.mark.parametrize("path", marked(FAULTY, name))
+@pytest.mark.parametrize("path", FAULTY, ids=name)
 def test_faulty_kernels_are_reported_as_their_headers_accept(path: Path) -> None:
     entry = read(path)
     (known,) = entry.choices()

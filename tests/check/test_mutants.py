@@ -8,7 +8,6 @@ from mutant_classes import ACCEPTED, EQUIVALENT, HARMLESS
 from mutant_operators import OPERATORS
 from mutant_runs import chosen, judge, spread
 from mutants import Mutant, mutants
-from open_misses import marked
 
 from ptxdsl.check.classes import CODES
 
@@ -35,6 +34,6 @@ def test_a_mutant_is_one_change() -> None:
         assert changed[0] == mutant.line and set(changed) <= mutant.lines
 
 
-@pytest.mark.parametrize("mutant", marked(spread(ALL), lambda mutant: mutant.name))
+@pytest.mark.parametrize("mutant", spread(ALL), ids=lambda mutant: mutant.name)
 def test_mutants_are_found(mutant: Mutant) -> None:
     assert judge(ENTRIES[mutant.kernel], mutant).problem is None
