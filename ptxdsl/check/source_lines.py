@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction, Location, Module
+from ptxdsl.ptx.named_files import NamedFiles
 from ptxdsl.record import replace
-from ptxdsl.source import Source, Span
-
-_LARGEST_SOURCE = 1 << 24  # bytes
+from ptxdsl.source import Span
 
 
 class SourceLines:
@@ -23,7 +21,7 @@ class SourceLines:
             for item in function.body or ():
                 if isinstance(item, Instruction) and item.location is not None and item.location.line > 0:
                     self._locations[item.line] = item.location
-        self._files: dict[str, Source | None] = {}
+        self._files = NamedFiles()
 
     def at_source(self, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         """The same with spans of the source; the PTX line of the first one is a note."""
@@ -38,20 +36,4 @@ class SourceLines:
         return replace(found, span=span, notes=((found.span, "the PTX instruction"), *notes))
 
     def _source_span(self, span: Span) -> Span | None:
-        where = self._locations.get(span.line) if span.source.text == self._text else None
-        source = None if where is None else self._file(where.file)
-        if where is None or source is None or where.line > len(source.line_starts):
-            return None
-        return source.line_span(where.line, where.column)
-
-    def _file(self, name: str) -> Source | None:
-        if name not in self._files:
-            found = None
-            try:
-                if os.path.isfile(name) and os.path.getsize(name) <= _LARGEST_SOURCE:
-                    with open(name, encoding="utf-8") as file:
-                        found = Source(name, file.read())
-            except (OSError, ValueError):
-                pass
-            self._files[name] = found
-        return self._files[name]
+        return self._files.span(self._locations.get(span.line)) if span.source.text == self._text else None

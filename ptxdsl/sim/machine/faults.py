@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction, Location, Module
+from ptxdsl.ptx.named_files import NamedFiles
 from ptxdsl.record import replace
 from ptxdsl.sim.machine import layout
 from ptxdsl.sim.machine.memory import SPACES, AccessFault, Memory, access_bytes
@@ -36,8 +36,6 @@ STEP_LIMIT, MEMORY_LIMIT, INTERRUPTED = "E1185", "E1186", "E1187"
 DEADLOCK = "E1190"
 IN_FLIGHT, SHARED_ID = "W1191", "W1195"  # warnings
 
-_LARGEST_SOURCE = 1 << 24  # bytes of a file that .loc names
-
 
 class SimulationFault(Exception):
     """Ends a simulation: what the program did wrong."""
@@ -54,7 +52,7 @@ class Places:
         self.kernel = kernel
         self.source = Source(module.text_name, module.text)
         self.line_map = line_map or ()
-        self._files: dict[str, Source | None] = {}
+        self._files = NamedFiles()
 
     def ptx_span(self, instruction: Instruction) -> Span:
         return self.source.line_span(instruction.line)
@@ -64,11 +62,7 @@ class Places:
         mapped = _mapped(self.line_map, instruction.line)
         if mapped is not None:
             return mapped
-        where = instruction.location
-        source = self._file(where.file) if where is not None and where.line > 0 else None
-        if where is None or source is None or where.line > len(source.line_starts):
-            return None
-        return source.line_span(where.line, where.column)
+        return self._files.span(instruction.location)
 
     def span(self, instruction: Instruction) -> Span:
         """The best place to show."""
@@ -87,18 +81,6 @@ class Places:
         """``a.pdsl:12`` or ``a.ptx:30``."""
         span = self.span(instruction)
         return f"{span.source.name}:{span.line}"
-
-    def _file(self, name: str) -> Source | None:
-        if name not in self._files:
-            found = None
-            try:
-                if os.path.isfile(name) and os.path.getsize(name) <= _LARGEST_SOURCE:
-                    with open(name, encoding="utf-8") as file:
-                        found = Source(name, file.read())
-            except (OSError, ValueError):
-                pass
-            self._files[name] = found
-        return self._files[name]
 
     def who(self, warp: Warp, mask: int) -> str:
         return f"{cta_text(warp.cta)}, warp {warp.index}, {lanes_text(mask)} of kernel '{self.kernel}'"
