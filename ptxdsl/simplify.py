@@ -223,13 +223,14 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
     ops: set[Op] = set()
     joins: set[Value] = set()
     pending, values = list(graph.roots), list[Value]()
+    definition_of, join_of = graph.definition.get, graph.joins.get  # asked thousands of times
     while pending:
         op = pending.pop()
         if op in ops:
             continue
         ops.add(op)
         owner = graph.owner[graph.home[op]]
-        if owner is not None:
+        if owner is not None and owner not in ops:
             pending.append(owner)
         if op.blocks:
             pending.extend(graph.exits.get(op, ()))
@@ -238,12 +239,12 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
             values.extend(op.operands)
         while values:
             value = values.pop()
-            join = graph.joins.get(value)
+            join = join_of(value)
             if join is not None and join.value is not None and join.value is not value:
                 value = join.value
-                join = graph.joins.get(value)
-            definition = graph.definition.get(value)
-            if definition is not None:
+                join = join_of(value)
+            definition = definition_of(value)
+            if definition is not None and definition not in ops:
                 pending.append(definition)
             if join is not None and value not in joins:
                 joins.add(value)

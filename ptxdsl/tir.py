@@ -42,8 +42,6 @@ in the blocks nested there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
@@ -181,9 +179,15 @@ class Module:
     kernels: list[Kernel]
 
 
-def walk(block: Block) -> Iterator[Op]:
+def walk(block: Block) -> list[Op]:
     """Every operation in and below a block, in program order, an operation before what is nested in it."""
+    found: list[Op] = []  # generators inside of generators would take thrice the time
+    _collect(block, found)
+    return found
+
+
+def _collect(block: Block, found: list[Op]) -> None:
     for op in block.ops:
-        yield op
+        found.append(op)
         for inner in op.blocks:
-            yield from walk(inner)
+            _collect(inner, found)
