@@ -47,7 +47,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "drop syncwarp": _RACES,
     "drop init fence": (EARLY_USE,),
     "drop init": (EARLY_USE,),
-    "drop barrier after init": (EARLY_USE, LIVE_REINIT),
+    "drop barrier after init": (EARLY_USE, LIVE_REINIT, READ_BEFORE_FULL),  # of what else the barrier publishes
     "drop barrier": (*_RACES, LIVE_REINIT, EARLY_USE),
     "drop last cluster sync": (EXIT_IN_FLIGHT,),
     "drop elect": (WRONG_COUNT, BYTE_MISMATCH),

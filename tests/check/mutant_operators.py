@@ -121,7 +121,7 @@ def _(p: Program, i: int, code: str) -> Iterator[Edit]:
 
 @operator("drop raw arrival")
 def _(p: Program, i: int, code: str) -> Iterator[Edit]:
-    if ARRIVE.search(code) and not code.startswith("if"):
+    if ARRIVE.search(code) and not code.startswith(("if", "from")):
         yield {i: "pass"}, p.suite(i) | p.ring(i)
 
 
@@ -150,7 +150,7 @@ _double("double release", r"^(\w+)\.release(?:\[.*\])?\(\)$", role=True)
 _double("double arrival of release", r"^(\w+)\.release(\[.*\])?\(\)$", r"\1.release_no_step\2()")
 _double("double release_no_step", r"^(\w+)\.release_no_step(?:\[.*\])?\(\)$")
 _double("double step", r"^(\w+)\.(?:step|commit|release)(?:\[.*\])?\(\)$", r"\1.step()", role=True)
-_double("double raw arrival", rf"^(?!if )(.*)(?:{ARRIVE.pattern})", raw=True)
+_double("double raw arrival", rf"^(?!if |from )(.*)(?:{ARRIVE.pattern})", raw=True)
 _double("double expect", rf"^(.*){EXPECT.pattern}", raw=True)
 _double("double copy", rf"{COPY.pattern}.*\)$", raw=True)
 _double("double init", rf"^(?!for|if)(.*){INIT.pattern}", raw=True)

@@ -21,7 +21,6 @@ SPREAD = [
     "05_peeled_wait_faulty",
     "07_copy_on_one_path_clean",
     "07_copy_on_one_path_faulty",
-    "07_surplus_bytes_faulty",
     "17_all_lanes_expect_faulty",
     "18_first_wait_faulty",
     "21_two_channels_faulty",

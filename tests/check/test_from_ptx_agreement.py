@@ -36,7 +36,6 @@ CONSTANTS = {"07_bulk_copy_ring": {"RUN": 14}}
 FORMS = {
     "08_gemm_hopper": (
         {"CLUSTER": 2, "B_MN": True, "BN": 128},
-        {"GROUPS": 1, "BN": 64, "A_MN": True, "STAGES": 3},
         {"T": "DType.float8_e4m3fn", "C": "DType.float32", "BN": 128},
     )
 }
