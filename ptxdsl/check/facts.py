@@ -163,17 +163,9 @@ class Facts:
         ordinal: int,
         threshold: int,
     ) -> int | list[Outcome]:
-        """Whether such a sum is at most ``cut``."""
-        key = terms, around, ordinal
-        least, most = self.bounds(terms, key)
-        if most <= cut:
-            return 1
-        if least > cut:
-            return 0
-        return [
-            self._outcome(key, terms, least, cut, rates, threshold),
-            self._outcome(key, terms, cut + 1, most, rates, threshold),
-        ]
+        """Whether such a sum is at most ``cut``: that it is not at least ``cut + 1``."""
+        found = self.at_least(terms, cut + 1, rates, around, ordinal, threshold)
+        return 1 - found if isinstance(found, int) else found[::-1]
 
     def _below(
         self, terms: Terms, cut: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int, flipped: bool

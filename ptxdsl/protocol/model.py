@@ -403,17 +403,23 @@ class Kernel:
     cluster_hint: tuple[int, int, int] | None = None
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: Node) -> list[Node]:
     """A node and all below it, in program order."""
-    yield node
+    found: list[Node] = []  # as of ``tir.walk``
+    _collect(node, found)
+    return found
+
+
+def _collect(node: Node, found: list[Node]) -> None:
+    found.append(node)
     if isinstance(node, Seq):
         for inner in node.nodes:
-            yield from walk(inner)
+            _collect(inner, found)
     elif isinstance(node, Branch):
-        yield from walk(node.then)
-        yield from walk(node.orelse)
+        _collect(node.then, found)
+        _collect(node.orelse, found)
     elif isinstance(node, Loop):
-        yield from walk(node.body)
+        _collect(node.body, found)
 
 
 def expressions_of(node: Node) -> Iterator[Expr]:

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fault_kernels import choices
 
 import ptxdsl
 from ptxdsl import driver
@@ -93,12 +94,12 @@ class Entry:
 
     def choices(self) -> list[dict[str, Any]]:
         """Every choice of the comptime parameters."""
-        return list(_choices(self.constants, {"grid": self.grid}))
+        return list(choices(self.constants, {"grid": self.grid}))
 
     def cases(self, constants: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Every choice of the scalars, with the constants."""
         scalars = {a.name: a.values for a in self.arguments if a.size is None}
-        return [{**constants, **case} for case in _choices(scalars, {**constants, "grid": self.grid})]
+        return [{**constants, **case} for case in choices(scalars, {**constants, "grid": self.grid})]
 
     def extremes(self, constants: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Of the cases the first and the last."""
@@ -206,16 +207,6 @@ def _compiled(name: str, text: str, constants: tuple[tuple[str, str], ...], arch
     made = driver.compile_source(Source(name, text), constants=dict(constants), options=Options(arch, check="off"))
     assert isinstance(made, Compiled)
     return made
-
-
-def _choices(values: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    if not values:
-        yield {}
-        return
-    (name, text), *rest = values.items()
-    for value in dict.fromkeys(eval(text, dict(known))):
-        for others in _choices(dict(rest), {**known, name: value}):
-            yield {name: value, **others}
 
 
 def read(path: Path) -> Entry:

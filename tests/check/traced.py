@@ -52,7 +52,7 @@ class Watched(FaultKernel):
     found: Found
 
     def _simulate(self, names: dict[str, Any], given: list[Any], schedule: str) -> Report:
-        made = fault_kernels._compiled(self.path, self.arch, tuple((n, str(names[n])) for n in self.constants))
+        made = self.compiled(names)
         self.found, report = watched(
             made.ptx,
             grid=self.grid,
@@ -79,7 +79,7 @@ class Watched(FaultKernel):
             array = np.full(length, 77, dtype) if argument.output else rng.integers(-9, 9, length).astype(dtype)
             known[argument.name] = array
             given.append(array)
-        made = fault_kernels._compiled(self.path, self.arch, tuple((n, str(names[n])) for n in self.constants))
+        made = self.compiled(names)
 
         def run(schedule: Any, watch: Any) -> Report:
             return simulate(

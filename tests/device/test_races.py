@@ -15,6 +15,7 @@ from delays import delayed
 
 import ptxdsl
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
 from corpus import CLEAN, Entry, read
 from mutant_classes import equivalent

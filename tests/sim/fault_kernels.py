@@ -16,7 +16,7 @@ and ``{expression}`` for its value. All of these must be in the report.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -89,12 +89,12 @@ class FaultKernel:
 
     def variants(self) -> Iterator[dict[str, Any]]:
         """Every choice of the comptime parameters."""
-        yield from _choices(self.constants, {})
+        yield from choices(self.constants, {})
 
     def cases(self, constants: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Every choice of the scalars, with the constants."""
         scalars = {a.name: a.values for a in self.arguments if a.size is None}
-        for case in _choices(scalars, constants):
+        for case in choices(scalars, constants):
             yield {**constants, **case}
 
     def run(self, names: dict[str, Any], schedule: str) -> tuple[Report, bool]:
@@ -117,6 +117,10 @@ class FaultKernel:
         report = self._simulate(names, given, schedule)
         return report, np.array_equal(output, eval(self.result, known))
 
+    def compiled(self, names: Mapping[str, Any]) -> Compiled:
+        """With these values of its constants."""
+        return _compiled(self.path, self.arch, tuple((name, str(names[name])) for name in self.constants))
+
     def _simulate(self, names: dict[str, Any], given: list[Any], schedule: str) -> Report:
         options: dict[str, Any] = {
             "grid": self.grid,
@@ -128,7 +132,7 @@ class FaultKernel:
         }
         if self.path.suffix == ".ptx":
             return simulate(self.path.read_text(), text_name=self.path.name, **options)
-        made = _compiled(self.path, self.arch, tuple((name, str(names[name])) for name in self.constants))
+        made = self.compiled(names)
         return simulate(made.ptx, line_map=made.line_map, shared_names=made.shared_names, **options)
 
     def check_report(self, report: Report, names: dict[str, Any]) -> None:
@@ -159,13 +163,14 @@ def _compiled(path: Path, arch: str, constants: tuple[tuple[str, str], ...]) -> 
     return made
 
 
-def _choices(values: dict[str, str], known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def choices(values: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every choice of values: an expression over what is known and chosen before gives the values of each name."""
     if not values:
         yield {}
         return
     (name, text), *rest = values.items()
     for value in dict.fromkeys(eval(text, dict(known))):
-        for others in _choices(dict(rest), {**known, name: value}):
+        for others in choices(dict(rest), {**known, name: value}):
             yield {name: value, **others}
 
 
