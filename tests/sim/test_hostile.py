@@ -137,12 +137,19 @@ def test_a_step_limit_of_the_command(tmp_path: Path, capfd: pytest.CaptureFixtur
 def test_control_c_stops_a_run_with_the_state_reached(tmp_path: Path, body: str) -> None:
     (tmp_path / "a.ptx").write_text(kernel(body))
     arguments = [sys.executable, "-m", "ptxdsl", "run", str(tmp_path / "a.ptx"), "--grid", "3", "--block", "64"]
-    process = subprocess.Popen(
-        [*arguments, "--target", "sim"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and inherited so
+    try:
+        process = subprocess.Popen(
+            [*arguments, "--target", "sim"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, ours)
     time.sleep(2)
     process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=20)
+    try:
+        said, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert process.returncode == 1
     assert "error[E1187]: interrupted after " in errors and "0 of 3 CTAs were finished" in errors
     assert "here" in errors and "Traceback" not in errors
