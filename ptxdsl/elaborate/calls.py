@@ -224,14 +224,10 @@ class Calls(Arguments):
         try:
             self.execute(bound.decl.node.body, scope)
         except ReturnSignal as signal:
-            if signal.value is not None:
-                return signal.value
-        else:
-            if frame.result is not None and frame.out is None:
-                raise self.missing_return(bound)
-        return self._out_value(frame, bound.decl.node.name_span) if frame.out is not None else NONE_VALUE
+            return signal.value
+        return self.end_value(bound.decl)
 
-    def _out_value(self, frame: FunctionFrame, where: Span) -> RValue:
+    def out_value(self, frame: FunctionFrame, where: Span) -> RValue:
         assert frame.out is not None
         value = self.state[frame.out]
         missing = uninitialised(value)
@@ -248,11 +244,18 @@ class Calls(Arguments):
             return self.fields_of(t)[path[0]][0]
         return ""
 
-    def missing_return(self, bound: Bound) -> CompileError:
-        return self.fail(
-            "E0327", f"`{bound.decl.name}` can end without a `return`", bound.decl.node.name_span,
-            help="return a value on every path",
-        )  # fmt: skip
+    def end_value(self, decl: FunctionDecl) -> RValue:
+        """What a function gives that ends without a `return`."""
+        frame = self.function
+        assert frame is not None
+        if frame.out is not None:
+            return self.out_value(frame, decl.node.name_span)
+        if frame.result is not None:
+            raise self.fail(
+                "E0327", f"`{decl.name}` can end without a `return`", decl.node.name_span,
+                help="return a value on every path",
+            )  # fmt: skip
+        return NONE_VALUE
 
     def _run_later(self, bound: Bound, scope: Scope, op: tir.Op) -> RValue:
         """At run time: the body becomes a scope; with a single way out it is part of the caller's block."""
@@ -267,10 +270,7 @@ class Calls(Arguments):
             if frame.problems:
                 raise CompileError(d for problem in frame.problems for d in problem.diagnostics)
             if not self.terminated:
-                if frame.result is not None and frame.out is None:
-                    raise self.missing_return(bound)
-                value = self._out_value(frame, bound.decl.node.name_span) if frame.out is not None else NONE_VALUE
-                frame.returns.append(self.end_block("leave", op, bound.span, value))
+                frame.returns.append(self.end_block("leave", op, bound.span, self.end_value(bound.decl)))
         exits = frame.returns
         if len(exits) == 1 and exits[0].ops is block.ops:
             block.ops.pop()

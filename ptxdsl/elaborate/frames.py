@@ -46,7 +46,7 @@ class FunctionFrame:
 class ReturnSignal(Exception):
     """A ``return`` reached while evaluating at compile time."""
 
-    def __init__(self, value: RValue | None) -> None:
+    def __init__(self, value: RValue) -> None:
         self.value = value
 
 

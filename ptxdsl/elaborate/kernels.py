@@ -261,11 +261,8 @@ class Kernels(KernelOptions):
         reported = len(self.sink.items)
         with self.block():
             self.execute(node.body, scope)
-            ends = not self.terminated and len(self.sink.items) == reported
-            if ends and out is not None:
-                self._out_value(self.function, node.name_span)
-            elif ends and self.function.result is not None:
-                raise self.fail("E0327", f"`{decl.name}` can end without a `return`", node.name_span)
+            if not self.terminated and len(self.sink.items) == reported:
+                self.end_value(decl)
         self.function = None
 
     def _fresh(self, t: Type, name: str, span: Span) -> RValue:

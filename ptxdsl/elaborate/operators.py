@@ -22,12 +22,14 @@ ARITHMETIC = {
     "&": ("and", "and", None), "|": ("or", "or", None), "^": ("xor", "xor", None),
 }  # fmt: skip
 BITWISE = frozenset("&|^")
+SHIFTS = ("<<", ">>")
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 METHODS = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
     "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
 }  # fmt: skip
 MAX_LITERAL_BITS = 1 << 14
+MAX_EXPONENT = 64  # a power is written out as products
 
 PURE = frozenset(name for names in ARITHMETIC.values() for name in names if name) | frozenset({
     "fneg", "fmin", "fmax", "fabs", "fma", "min.s", "min.u", "max.s", "max.u", "abs.s", "not", "select", "ext.s",
@@ -157,15 +159,15 @@ class Operators(Memory):
 
     def _power(self, left: Runtime, right: Runtime, t: SimdType, span: Span) -> RValue:
         """``x ** n`` for an exponent known now, by repeated squaring."""
-        exponent = right.value
-        first = exponent.value if isinstance(exponent, tir.Const) else None
-        if isinstance(first, tuple):
-            first = first[0]
-        if first is None or first != int(first) or not 0 <= first <= 64:
-            raise self.fail("E0302", "`**` takes a constant exponent from 0 to 64", span, help="use `pow(x, y)`")
+        exponent = right.value.value if isinstance(right.value, tir.Const) else None
+        if isinstance(exponent, tuple):
+            exponent = exponent[0] if len(set(exponent)) == 1 else None
+        if exponent is None or exponent not in range(MAX_EXPONENT + 1):
+            message = f"`**` takes a constant exponent from 0 to {MAX_EXPONENT}"
+            raise self.fail("E0302", message, span, help="use `pow(x, y)`")
         result: RValue | None = None
         square: RValue = left
-        n = int(first)
+        n = int(exponent)
         while n:
             if n & 1:
                 result = square if result is None else self.binary("*", result, square, span)
@@ -197,11 +199,15 @@ class Operators(Memory):
         try:
             result = _literal_operation(op, a, b)
         except ZeroDivisionError:
-            raise self.fail("E0302", "division of a literal by zero", span) from None
+            help = "a literal has no such value; an integer of a type divided by zero gives 0"
+            raise self.fail("E0302", "division of a literal by zero", span, help=help) from None
         except OverflowError:
-            raise self.fail("E0303", f"a literal of more than {MAX_LITERAL_BITS} bits", span) from None
+            help = "no type holds it: keep the parts as values of a type"
+            raise self.fail("E0303", f"a literal of more than {MAX_LITERAL_BITS} bits", span, help=help) from None
         if result is None:
-            raise self.fail("E0302", f"`{op}` does not apply to these literals", span)
+            negative = op in SHIFTS and isinstance(b, int) and b < 0
+            help = "shift the other way" if negative else "it works on integers"
+            raise self.fail("E0302", f"`{op}` does not apply to these literals", span, help=help)
         return Literal(result)
 
     # -------------------------------------------------------------------------------------------------- comparison
@@ -260,7 +266,10 @@ class Operators(Memory):
     def _compare_pointers(self, name: str, left: Runtime, right: RValue, span: Span) -> RValue:
         if not (isinstance(right, Runtime) and isinstance(right.type, PointerType)):
             raise self.fail("E0302", f"a pointer cannot be compared with {right.type}", span)
-        integers = [self.emit1("ptr.toint", [p.value], tir.I64, span) for p in (left, right)]
+        pointers = [left.value, right.value]
+        if left.value.ty != right.value.ty:  # an address has another number in each space: the generic ones compare
+            pointers = [self.emit1("ptr.cast", [p], tir.ptr("generic"), span) for p in pointers]
+        integers = [self.emit1("ptr.toint", [p], tir.I64, span) for p in pointers]
         op = name if name in ("eq", "ne") else f"{name}.u"
         return Runtime(types.BOOL, self.emit1(op, integers, tir.I1, span))
 
@@ -298,10 +307,14 @@ def _literal_operation(op: str, a: int | Fraction, b: int | Fraction) -> int | F
 
 
 def _literal_bits(op: str, a: int, b: int) -> int | None:
-    if op in ("<<", ">>"):
-        if not 0 <= b <= MAX_LITERAL_BITS:
+    if op in SHIFTS and b < 0:
+        return None
+    if op == ">>":
+        return a >> b
+    if op == "<<":
+        if b > MAX_LITERAL_BITS:
             raise OverflowError
-        return a << b if op == "<<" else a >> b
+        return a << b
     if op == "&":
         return a & b
     if op == "|":

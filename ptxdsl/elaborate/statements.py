@@ -9,6 +9,7 @@ from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.control import contains_call, root
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
+    NONE_VALUE,
     Comptime,
     ComptimeAlias,
     FunctionValue,
@@ -312,23 +313,20 @@ class Statements(Loops):
         frame = self.function
         assert frame is not None
         value = self._returned(node, scope)
-        if self.comptime_depth:
-            raise ReturnSignal(value)
-        if frame.out is not None:
-            state_value = self.state[frame.out]
-            if isinstance(state_value, Uninit):
+        if frame.out is not None and node.value is None:
+            if isinstance(self.state[frame.out], Uninit):
                 raise self.fail(
                     "E0210", f"`{frame.name}` returns before its result has a value", node.span,
                     help=f"assign `{frame.out.name}` before this line",
                 )  # fmt: skip
-            frame.returns.append(self.end_block("leave", frame.op, node.span, state_value))
-            return
+            value = self.out_value(frame, node.span)
+        if self.comptime_depth:
+            raise ReturnSignal(value)
         frame.returns.append(self.end_block("leave", frame.op, node.span, value))
 
     def _returned(self, node: ast.Return, scope: Scope) -> RValue:
         frame = self.function
         assert frame is not None
-        none = Comptime(types.NONE, None)
         if frame.result is None:
             if node.value is not None:
                 value = self.evaluate(node.value, scope)
@@ -336,9 +334,9 @@ class Statements(Loops):
                     kernel = self.call_depth == 0
                     help = "a kernel writes its results through pointers" if kernel else "declare the result: `-> T`"
                     raise self.fail("E0341", f"`{frame.name}` returns nothing", node.value.span, help=help)
-            return none
+            return NONE_VALUE
         if frame.out is not None and node.value is None:
-            return none
+            return NONE_VALUE
         if node.value is None:
             raise self.fail(
                 "E0341", f"`{frame.name}` must return a value of type {frame.result}", node.span,

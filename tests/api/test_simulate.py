@@ -54,6 +54,19 @@ def test_every_schedule_gives_the_same(module, schedule):
     assert (again == 2).all()
 
 
+def test_pointers_of_different_spaces_are_equal_where_they_point_to_the_same():
+    text = """
+@kernel(threads=32)
+def k(res: Pointer[Int32, MutAnyOrigin]):
+    var near = unsafe_stack_allocation[4, Int32, address_space=.SHARED, alignment=16]()
+    var anywhere = near.address_space_cast[AddressSpace.GENERIC]()
+    res[unsafe_offset=thread_idx.x] = Int32(near == anywhere) + 2 * Int32(anywhere + 1 == near) + 4 * Int32(res == near)
+"""
+    res = np.full(32, -1, np.int32)
+    ptxdsl.loads(text, "spaces.pdsl").k.simulate(res)
+    assert (res == 1).all()
+
+
 def test_a_launch_of_host_arrays_is_simulated_where_asked(module):
     x = np.ones(64, np.float32)
     module.double[1, 64](x, 64, target="sim")

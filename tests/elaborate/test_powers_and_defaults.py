@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from elaborate_support import typed
+from elaborate_support import diagnostics, typed
 
 from ptxdsl import tir
 
@@ -18,6 +18,14 @@ def names(body: str, before: str = "") -> list[str]:
 @pytest.mark.parametrize(("base", "op"), [("x", "fmul"), ("n", "mul")])
 def test_a_power_is_as_few_products_as_squaring_takes(base: str, op: str, exponent: int, products: int) -> None:
     assert names(f"f[] = Float32({base} ** {exponent})").count(op) == products
+
+
+def test_one_exponent_for_all_lanes() -> None:
+    vectors = "(SIMD[DType.float32, 2](x, 1) ** SIMD[DType.float32, 2]({}))[0]"
+    assert names(f"f[] = {vectors.format('3, 3')}").count("fmul") == 2
+    for exponents in ("2, 3", "-1", "65", "0.5", "Float32(0) / Float32(0)"):
+        (problem,) = diagnostics(HEAD + f"    f[] = {vectors.format(exponents)}\n")
+        assert (problem.code, problem.message) == ("E0302", "`**` takes a constant exponent from 0 to 64")
 
 
 def test_an_offset_may_be_left_out() -> None:
