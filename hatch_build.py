@@ -31,7 +31,8 @@ class GeneratedData(BuildHookInterface):
         os.environ["PTXDSL_CACHE_DIR"] = ""  # nothing from this machine's cache belongs into a wheel
         sys.path.insert(0, self.root)
         try:
-            from ptxdsl import cache, imports, resources
+            from ptxdsl import imports
+            from ptxdsl.files import cache, resources
             from ptxdsl.syntax import tables
         finally:
             sys.path.remove(self.root)

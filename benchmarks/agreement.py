@@ -27,8 +27,8 @@ from confirmed import AGREES, DISAGREES, OPEN, Confirmation, confirm, confirm_en
 from corpus import CLEAN, EXAMPLES, FAULTY, FIXED, ROOT, read  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
-from ptxdsl.check.explore import Bounds  # noqa: E402
 from ptxdsl.diagnostics import CompileError  # noqa: E402
+from ptxdsl.explore.explore import Bounds  # noqa: E402
 
 if TYPE_CHECKING:
     from corpus import Entry

@@ -38,8 +38,8 @@ from ptxdsl import driver  # noqa: E402
 from ptxdsl.check import proved  # noqa: E402
 from ptxdsl.check.classes import CODES  # noqa: E402
 from ptxdsl.check.report import FAULT, PROVED, UNPROVED, verdicts  # noqa: E402
-from ptxdsl.check.trace import check_trace  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
+from ptxdsl.races.trace import check_trace  # noqa: E402
 from ptxdsl.source import Source  # noqa: E402
 
 PIPELINES = [

@@ -24,7 +24,7 @@ from count import sass_lines  # noqa: E402
 from gemm_blackwell_launches import SAMPLE, SCALED, gemm, scaled  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
-from ptxdsl.assemble import assemble, disassemble  # noqa: E402
+from ptxdsl.backend.assemble import assemble, disassemble  # noqa: E402
 from ptxdsl.driver import compile_source  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.syntax.parse import read_source  # noqa: E402

@@ -29,14 +29,14 @@ TYPE_CHECKING = False  # the typing module costs 4 ms, and the command starts he
 if TYPE_CHECKING:
     from typing import Any
 
-    from ptxdsl.api import Module, build, compile, load, loads
+    from ptxdsl.api.kernel import Kernel
+    from ptxdsl.api.module import Module, build, compile, load, loads
     from ptxdsl.compiled import Compiled
     from ptxdsl.cuda.arrays import donate
     from ptxdsl.cuda.device_array import DeviceArray, to_device
-    from ptxdsl.cuda.errors import DeviceError, LaunchError
+    from ptxdsl.cuda.errors import DeviceError
     from ptxdsl.cuda.tensor_map import TensorMap
-    from ptxdsl.diagnostics import CompileError
-    from ptxdsl.kernel import Kernel
+    from ptxdsl.diagnostics import CompileError, LaunchError
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
     from ptxdsl.tuning.autotune import Tuned, autotune
@@ -64,19 +64,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "load": "ptxdsl.api",
-    "loads": "ptxdsl.api",
+    "load": "ptxdsl.api.module",
+    "loads": "ptxdsl.api.module",
     "autotune": "ptxdsl.tuning.autotune",
     "Tuned": "ptxdsl.tuning.autotune",
-    "build": "ptxdsl.api",
-    "compile": "ptxdsl.api",
-    "Module": "ptxdsl.api",
+    "build": "ptxdsl.api.module",
+    "compile": "ptxdsl.api.module",
+    "Module": "ptxdsl.api.module",
     "Compiled": "ptxdsl.compiled",
-    "Kernel": "ptxdsl.kernel",
+    "Kernel": "ptxdsl.api.kernel",
     "donate": "ptxdsl.cuda.arrays",
     "DeviceArray": "ptxdsl.cuda.device_array",
     "to_device": "ptxdsl.cuda.device_array",
-    "LaunchError": "ptxdsl.cuda.errors",
+    "LaunchError": "ptxdsl.diagnostics",
     "DeviceError": "ptxdsl.cuda.errors",
     "Report": "ptxdsl.sim.launch",
     "Limits": "ptxdsl.sim.limits",

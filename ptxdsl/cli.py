@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ptxdsl.command_line import Arguments, read
+from ptxdsl.command.command_line import Arguments, read
 from ptxdsl.garbage import seldom
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:  # of argparse's help
-        from ptxdsl.command_diagnostics import silence
+        from ptxdsl.command.json_diagnostics import silence
 
         silence(sys.stdout)
         return OK
@@ -65,7 +65,7 @@ def command() -> NoReturn:
 
 
 def _failed(problem: Exception, as_json: bool) -> int:
-    from ptxdsl.command_diagnostics import report, show_traceback
+    from ptxdsl.command.json_diagnostics import report, show_traceback
     from ptxdsl.diagnostics import CompileError
 
     if isinstance(problem, CompileError):
@@ -128,11 +128,11 @@ def _constants(entries: Iterable[str] | None) -> dict[str, str]:
 
 
 def _compile(arguments: Arguments) -> int:
-    from ptxdsl import ptx_cache
+    from ptxdsl.command import ptx_cache
 
     output = arguments.output if arguments.output != "-" else None
     if output is not None:
-        from ptxdsl.output_files import check_outputs
+        from ptxdsl.files.output_files import check_outputs
 
         check_outputs([("-o", output)], [arguments.file])
     if arguments.emit == "cubin" and output is None and sys.stdout.isatty():
@@ -142,7 +142,7 @@ def _compile(arguments: Arguments) -> int:
     known = None if key is None else ptx_cache.look_up(key)
     text = _made(arguments, name, data, key) if known is None else known
     if output is not None:
-        from ptxdsl.output_files import write_file
+        from ptxdsl.files.output_files import write_file
 
         write_file(output, text)
     else:
@@ -151,14 +151,15 @@ def _compile(arguments: Arguments) -> int:
 
 
 def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> str | bytes:
-    from ptxdsl import driver, ptx_cache
+    from ptxdsl import driver
+    from ptxdsl.command import ptx_cache
     from ptxdsl.imports import source_of
 
     source = source_of(data, name)
     job = driver.Job(source, arguments.kernel, _constants(arguments.constants), _options(arguments, source))
     text = driver.show(job, arguments.emit)
     if job.sink.items or arguments.json:
-        from ptxdsl.command_diagnostics import report
+        from ptxdsl.command.json_diagnostics import report
 
         report(job.sink.items, arguments.json)
     if key is not None and isinstance(text, str) and not job.sink.items:
@@ -168,7 +169,7 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
 
 def _build(arguments: Arguments) -> int:
     from ptxdsl.aot.files import build_files
-    from ptxdsl.command_diagnostics import report
+    from ptxdsl.command.json_diagnostics import report
     from ptxdsl.imports import source_of
 
     name, data = _input(arguments.file)
@@ -183,7 +184,7 @@ def _build(arguments: Arguments) -> int:
 
 
 def _run(arguments: Arguments) -> int:
-    from ptxdsl.command_diagnostics import report
+    from ptxdsl.command.json_diagnostics import report
     from ptxdsl.imports import source_of
     from ptxdsl.run.command import run
 
@@ -195,11 +196,11 @@ def _run(arguments: Arguments) -> int:
 
 
 def _check(arguments: Arguments) -> int:
-    from ptxdsl.command_diagnostics import report
+    from ptxdsl.command.findings import findings
+    from ptxdsl.command.json_diagnostics import report
     from ptxdsl.driver import Job
-    from ptxdsl.findings import findings
+    from ptxdsl.files.output_files import check_outputs
     from ptxdsl.imports import source_of
-    from ptxdsl.output_files import check_outputs
 
     if arguments.sarif not in (None, "-"):
         check_outputs([("--sarif", arguments.sarif)], [arguments.file])
@@ -209,15 +210,15 @@ def _check(arguments: Arguments) -> int:
     job = Job(source, arguments.kernel, constants, _options(arguments, source))
     found, verdicts = findings(job, arguments.block, arguments.cluster)
     if arguments.sarif is not None:
-        from ptxdsl.check.sarif import sarif
-        from ptxdsl.output_files import write_file
+        from ptxdsl.command.sarif import sarif
+        from ptxdsl.files.output_files import write_file
 
         _write(sarif(found)) if arguments.sarif == "-" else write_file(arguments.sarif, sarif(found))
     elif not arguments.json:
         _write("".join(f"{verdict.text}\n" for verdict in verdicts))
     written: dict[str, list[str]] = {}
     if arguments.witness is not None:
-        from ptxdsl.run.counterexamples import write_witnesses
+        from ptxdsl.explore.counterexamples import write_witnesses
 
         lines, written = write_witnesses(arguments, source, constants, verdicts)
         if arguments.sarif is None and not arguments.json:
@@ -227,7 +228,7 @@ def _check(arguments: Arguments) -> int:
 
 
 def _explain(arguments: Arguments) -> int:
-    from ptxdsl.explain import explain
+    from ptxdsl.command.explain import explain
 
     _write(explain(arguments.code))
     return OK
@@ -267,7 +268,7 @@ def _version(arguments: Arguments) -> int:
 
 
 def _cache(arguments: Arguments) -> int:
-    from ptxdsl import cache
+    from ptxdsl.files import cache
 
     where = cache.directory()
     if arguments.action == "clear":
@@ -296,7 +297,7 @@ _COMMANDS: dict[str, Callable[[Arguments], int]] = {
 
 def _input(path: str) -> tuple[str, bytes]:
     """The name and the bytes of a file or, for ``-``, of standard input. Raises E1001 to E1003."""
-    from ptxdsl.text_files import SIZE_LIMIT, read_bytes
+    from ptxdsl.files.text_files import SIZE_LIMIT, read_bytes
 
     if path != "-":
         return path, read_bytes(path)
@@ -322,7 +323,7 @@ def _write(text: str | bytes) -> None:
             stream.write(data)
             stream.flush()
     except BrokenPipeError:  # what was found is still told, and the exit code is its
-        from ptxdsl.command_diagnostics import silence
+        from ptxdsl.command.json_diagnostics import silence
 
         silence(sys.stdout)
     except OSError as problem:

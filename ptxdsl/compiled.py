@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from ptxdsl import artifact
 from ptxdsl.diagnostics import error
-from ptxdsl.output_files import write_file
+from ptxdsl.files.output_files import write_file
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source
 
 if TYPE_CHECKING:
-    from ptxdsl.assemble import Assembled, Resources
+    from ptxdsl.backend.assemble import Assembled, Resources
 
 Constants = tuple[tuple[str, str], ...]
 
@@ -58,7 +58,7 @@ class Compiled(artifact.Compiled):
 
     def sass(self) -> str:
         """The machine code as nvdisasm lists it. Raises as ``cubin``, and E0805."""
-        from ptxdsl.assemble import disassemble
+        from ptxdsl.backend.assemble import disassemble
 
         return disassemble(self._assembled.cubin)
 
@@ -76,7 +76,7 @@ class Compiled(artifact.Compiled):
 
     @cached_property
     def _assembled(self) -> Assembled:
-        from ptxdsl.cubin_cache import assembled
+        from ptxdsl.backend.cubin_cache import assembled
 
         return assembled(self)
 

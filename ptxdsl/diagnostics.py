@@ -15,7 +15,7 @@ Severity = Literal["error", "warning", "note"]
 class Diagnostic:
     """One finding.
 
-    ``code`` is stable (``E0301``) and has a long form in ``explain.py``. ``span`` may be None only where there is no
+    ``code`` is stable (``E0301``) and has a long form in ``explanations``. ``span`` may be None only where there is no
     text to point at (an unreadable file, a bad option). ``notes`` are secondary spans with their labels.
     """
 
@@ -32,14 +32,19 @@ class Diagnostic:
         return render(self, color)
 
 
-class CompileError(Exception):
-    """Raised with one or more diagnostics; nothing else leaves the compiler for a user's mistake."""
-
+class _DiagnosticsError(Exception):
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
         if isinstance(diagnostics, Diagnostic):
             diagnostics = (diagnostics,)
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n\n".join(d.render() for d in self.diagnostics)
+
+
+class CompileError(_DiagnosticsError):
+    """Raised with one or more diagnostics; nothing else leaves the compiler for a user's mistake."""
 
     def noted(self, span: Span, label: str) -> CompileError:
         """The same with a note to each diagnostic that lies elsewhere; a long chain of calls gives its inner four."""
@@ -49,8 +54,9 @@ class CompileError(Exception):
             for d in self.diagnostics
         )  # fmt: skip
 
-    def __str__(self) -> str:
-        return "\n\n".join(d.render() for d in self.diagnostics)
+
+class LaunchError(_DiagnosticsError):
+    """A kernel could not be loaded or launched; ``diagnostics`` say why (codes E09xx)."""
 
 
 def error(
@@ -62,6 +68,10 @@ def error(
 ) -> CompileError:
     """``raise error("E0301", "…", node.span, (decl.span, "declared here"), help="…")``."""
     return CompileError(Diagnostic(code, message, span, tuple(notes), help))
+
+
+def launch_error(code: str, message: str, span: Span | None = None, help: str | None = None) -> LaunchError:
+    return LaunchError(Diagnostic(code, message, span, help=help))
 
 
 @dataclass

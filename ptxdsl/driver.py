@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from ptxdsl import cache
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
+from ptxdsl.files import cache
 from ptxdsl.garbage import seldom
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.imports import Loader, parse_once, provide_tables
@@ -22,8 +22,8 @@ from ptxdsl.source import Source, Span
 
 if TYPE_CHECKING:
     from ptxdsl import tir
-    from ptxdsl.assemble import Assembled
-    from ptxdsl.emit_ptx import Emitted
+    from ptxdsl.backend.assemble import Assembled
+    from ptxdsl.backend.emit_ptx import Emitted
     from ptxdsl.syntax import ast
 
 
@@ -96,8 +96,8 @@ def _show_ast(module: ast.Module) -> str:
 
 
 def _tir(job: Job, module: ast.Module) -> tir.Module:
-    from ptxdsl import verify
     from ptxdsl.elaborate import elaborate
+    from ptxdsl.tir import verify
 
     constants = {name: constant(name, text) for name, text in job.constants.items()}
     typed = elaborate(
@@ -124,8 +124,8 @@ def _warn(job: Job, module: tir.Module) -> None:
 def _rings(job: Job, module: tir.Module) -> tir.Module:
     if job.options.check != "off":
         _warn(job, module)
-    from ptxdsl.rings import unroll_rings
-    from ptxdsl.verify import verify
+    from ptxdsl.rings.unroll import unroll_rings
+    from ptxdsl.tir.verify import verify
 
     unrolled = unroll_rings(module, job.options)
     verify(unrolled)
@@ -133,13 +133,13 @@ def _rings(job: Job, module: tir.Module) -> tir.Module:
 
 
 def _show_tir(module: tir.Module) -> str:
-    from ptxdsl.tir_printer import tir_text
+    from ptxdsl.tir.printer import tir_text
 
     return tir_text(module)
 
 
 def _llvm(job: Job, module: tir.Module) -> Lowered:
-    from ptxdsl.lower_llvm import lower
+    from ptxdsl.lower.module import lower
 
     return Lowered(lower(module, job.options), module)
 
@@ -150,10 +150,10 @@ def _show_llvm(lowered: Lowered) -> str:
 
 def _ptx(job: Job, lowered: Lowered) -> Ptx:
     if lowered.module is None:
-        from ptxdsl.foreign_ir import emit_apart
+        from ptxdsl.backend.foreign_ir import emit_apart
 
         return Ptx(emit_apart(job.source, job.options), ())
-    from ptxdsl.emit_ptx import emit
+    from ptxdsl.backend.emit_ptx import emit
 
     return Ptx(emit(lowered.ir, lowered.module, job.options), tuple(lowered.module.kernels))
 
@@ -163,7 +163,7 @@ def _show_ptx(ptx: Ptx) -> str:
 
 
 def _cubin(job: Job, ptx: Ptx) -> Assembled:
-    from ptxdsl.assemble import assemble
+    from ptxdsl.backend.assemble import assemble
 
     assembled = assemble(ptx.emitted.ptx, job.options, ptx.emitted.line_map)
     for finding in assembled.log:
@@ -182,7 +182,7 @@ def _show_cubin(assembled: Assembled) -> bytes:
 
 
 def _sass(job: Job, assembled: Assembled) -> str:
-    from ptxdsl.assemble import disassemble
+    from ptxdsl.backend.assemble import disassemble
 
     return disassemble(assembled.cubin)
 
@@ -265,7 +265,7 @@ def compile_source(
 
 def compiled(job: Job) -> Compiled:
     """The artifact of a job. Raises CompileError."""
-    from ptxdsl.shared_names import shared_names
+    from ptxdsl.backend.shared_names import shared_names
 
     ptx: Ptx = run(job, "ptx")
     return Compiled(
@@ -338,7 +338,7 @@ def _entry(job: Job, stop: str) -> tuple[int, Any]:
         )
     if suffix == ".ll":
         return STAGE_NAMES.index("ptx"), Lowered(job.source.text, None)
-    from ptxdsl.emit_ptx import Emitted
+    from ptxdsl.backend.emit_ptx import Emitted
 
     spans = []
     for number, start in enumerate(job.source.line_starts, start=1):

@@ -11,14 +11,14 @@ import functools
 from _thread import RLock  # as threading has it, without the module around it
 from collections import OrderedDict
 
-from ptxdsl import cache, resources
 from ptxdsl.diagnostics import DiagnosticSink, error
-from ptxdsl.digest import digest
+from ptxdsl.files import cache, resources
+from ptxdsl.files.digest import digest
+from ptxdsl.files.text_files import SIZE_LIMIT, LeavesFolderError, find_module, read_bytes
 from ptxdsl.hints import Any
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
-from ptxdsl.text_files import SIZE_LIMIT, LeavesFolderError, find_module, read_bytes
 
 # Mojo's module paths and the module of our standard library that has their names. A name that it lacks is looked
 # up among those that need no import, and is for host code where it is not there either.

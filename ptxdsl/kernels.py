@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from ptxdsl.api.kernel import Kernel
+from ptxdsl.api.program import device_in_use
 from ptxdsl.cuda.arrays import device_of, view
 from ptxdsl.cuda.driver import Device, current_driver
-from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.tensor_map import TensorMap
-from ptxdsl.kernel import Kernel
+from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
-from ptxdsl.program import device_in_use
 from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
@@ -318,10 +318,10 @@ def _device(array: Any) -> Device:
 
 @cache
 def _kernel() -> Kernel:
-    from ptxdsl.api import Module
+    from ptxdsl.api.module import Module
+    from ptxdsl.files.resources import folder
     from ptxdsl.imports import read_file
     from ptxdsl.options import Options
-    from ptxdsl.resources import folder
 
     path = os.path.join(folder("samples"), "08_gemm_hopper.pdsl")
     # Proved in tests, with rings of up to four stages (the checker gives up on the states of deeper ones): no call

@@ -10,7 +10,7 @@ import os
 from functools import cache
 from typing import Any
 
-from ptxdsl.kernel import Kernel
+from ptxdsl.api.kernel import Kernel
 from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
@@ -89,10 +89,10 @@ def launch_of(
 
 @cache
 def _kernel() -> Kernel:
-    from ptxdsl.api import Module
+    from ptxdsl.api.module import Module
+    from ptxdsl.files.resources import folder
     from ptxdsl.imports import read_file
     from ptxdsl.options import Options
-    from ptxdsl.resources import folder
 
     path = os.path.join(folder("samples"), "10_gemm_blackwell.pdsl")
     # proved where it is tested: no call waits for that again

@@ -12,14 +12,13 @@ from keyword import iskeyword
 from types import FrameType
 from typing import Any
 
-from ptxdsl.api import Module
-from ptxdsl.command_line import CELL
+from ptxdsl.api.module import Module
+from ptxdsl.api.program import device_arch
+from ptxdsl.command.command_line import CELL
 from ptxdsl.compiled import Compiled
-from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, error
 from ptxdsl.imports import source_of
 from ptxdsl.options import Options
-from ptxdsl.program import device_arch
 from ptxdsl.sim.launch import Report
 from ptxdsl.source import Source
 
@@ -134,8 +133,8 @@ def _checked(source: Source, options: Options) -> Sequence[Diagnostic]:
 
     Raises CompileError for errors.
     """
+    from ptxdsl.command.findings import findings
     from ptxdsl.driver import Job
-    from ptxdsl.findings import findings
 
     found, verdicts = findings(Job(source, options=options))
     # of the text itself: a kernel whose protocol has a fault can still be run, and looked at

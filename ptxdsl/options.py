@@ -13,7 +13,7 @@ class Options:
     """arch: a key of ``targets.TARGETS``. ptx_version: ``(8, 6)``, or None for the lowest that the target needs.
 
     wait: ``try`` is a ``try_wait`` loop, ``probe`` one ``test_wait`` before it. contract: fuse ``a * b + c`` to fma.
-    lineinfo: keep ``.loc`` lines. ring_unroll: unroll ring loops by their stage count (``rings.py``).
+    lineinfo: keep ``.loc`` lines. ring_unroll: unroll ring loops by their stage count (``rings/``).
     """
 
     arch: str = "sm_90a"

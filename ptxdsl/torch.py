@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from ptxdsl.api.kernel import Kernel
 from ptxdsl.cuda.arguments import type_text
-from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.shape import block_of
-from ptxdsl.kernel import Kernel
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam
 
 __all__ = ["custom_op"]

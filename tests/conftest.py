@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ptxdsl import verify
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.tir import verify
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

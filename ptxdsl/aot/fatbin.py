@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptxdsl.assemble import INSTALL, find_tool, run_tool
+from ptxdsl.backend.assemble import INSTALL, find_tool, run_tool
 from ptxdsl.compiled import Compiled
 from ptxdsl.diagnostics import CompileError, error
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ptxdsl.aot.c_source import CSource, Image
 from ptxdsl.aot.fatbin import fatbin
+from ptxdsl.api.kernel_cache import compile_kernel
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
-from ptxdsl.kernel_cache import compile_kernel
+from ptxdsl.files.output_files import is_same_file, make_folder, write_file
 from ptxdsl.options import Options
-from ptxdsl.output_files import is_same_file, make_folder, write_file
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Source
 from ptxdsl.targets import target

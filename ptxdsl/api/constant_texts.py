@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from ptxdsl.compiled import Constants
-from ptxdsl.cuda.errors import launch_error
+from ptxdsl.diagnostics import launch_error
 
 _LARGEST = 10_000  # bits; Python writes no integer of more than 4300 digits
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.api.constant_texts import constants as constant_texts
+from ptxdsl.api.program import Program, device_arch, device_in_use
 from ptxdsl.compiled import Compiled, Constants
-from ptxdsl.constant_texts import constants as constant_texts
 from ptxdsl.cuda.arrays import device_of, leaves
 from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.driver import current_driver
-from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.launch import LoadedKernel, Plan
 from ptxdsl.cuda.native import Native
 from ptxdsl.cuda.shape import block_of, dimensions, seconds
 from ptxdsl.cuda.streams import stream_handle
-from ptxdsl.program import Program, device_arch, device_in_use
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
-    from ptxdsl.api import Module
+    from ptxdsl.api.module import Module
     from ptxdsl.cuda.occupancy import Occupancy
     from ptxdsl.cuda.prepared import Prepared
     from ptxdsl.sim.launch import Report
@@ -165,7 +165,7 @@ class Kernel:
         timeline; record: keep the schedule that was taken. What goes wrong in the kernel is in the report
         (``status``, ``diagnostics``); raises LaunchError and CompileError for what could not be started.
         """
-        from ptxdsl.simulated import simulate_kernel
+        from ptxdsl.cuda.simulated import simulate_kernel
 
         return simulate_kernel(
             self.compile(arch), self.spans, arguments, grid=grid, block=block, cluster=cluster, smem=smem,
@@ -278,7 +278,7 @@ class Launcher:
             plan.kernel.refused(plan, status)
 
     def _launch(self, arguments: tuple[Any, ...], stream: Any, options: tuple[Any, ...]) -> None:
-        from ptxdsl.simulated import runs_in_simulator
+        from ptxdsl.cuda.simulated import runs_in_simulator
 
         kernel = self.kernel
         *_, smem, cluster, cooperative, pdl, target, timeout = options
@@ -288,7 +288,7 @@ class Launcher:
         if stream is not None:
             stream_handle(stream)
         if runs_in_simulator(target, arguments, kernel._program.driver is not None):
-            from ptxdsl.simulated import raise_unless_finished
+            from ptxdsl.cuda.simulated import raise_unless_finished
 
             arch = kernel._program.options.arch
             report = kernel.simulate(

@@ -11,8 +11,9 @@ import functools
 import pickle
 from typing import TYPE_CHECKING
 
-from ptxdsl import cache, ptx_cache
+from ptxdsl.command import ptx_cache
 from ptxdsl.compiled import Compiled, Constants, from_artifact
+from ptxdsl.files import cache
 from ptxdsl.options import Options
 from ptxdsl.record import field_names
 from ptxdsl.source import Source

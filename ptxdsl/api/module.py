@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from ptxdsl.api.constant_texts import constants as constant_texts
+from ptxdsl.api.kernel import Kernel
+from ptxdsl.api.program import Program
 from ptxdsl.compiled import Compiled
-from ptxdsl.constant_texts import constants as constant_texts
 from ptxdsl.cuda.driver import Driver
-from ptxdsl.cuda.errors import launch_error
-from ptxdsl.kernel import Kernel
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.options import Options, WaitForm, checked
-from ptxdsl.program import Program
 from ptxdsl.source import Source
 
 __all__ = ["Module", "build", "compile", "load", "loads"]
@@ -63,7 +63,7 @@ def loads(
     name: what diagnostics call it. None: a text that stands in the caller's code (a file, a notebook's cell, the text
     of ``python -c``) has the name, lines and columns of that, another is ``<text>``.
     """
-    from ptxdsl.embedded import UNNAMED, source_in
+    from ptxdsl.api.embedded import UNNAMED, source_in
     from ptxdsl.imports import source_of
 
     options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll))

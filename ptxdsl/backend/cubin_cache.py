@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
-from ptxdsl import cache
 from ptxdsl.artifact import Compiled
-from ptxdsl.assemble import Assembled, find_tool, run_ptxas, understand
-from ptxdsl.ptx_cache import turned_off
+from ptxdsl.backend.assemble import Assembled, find_tool, run_ptxas, understand
+from ptxdsl.command.ptx_cache import turned_off
+from ptxdsl.files import cache
 
 _NAME = "cubin"
 

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from ptxdsl.debug_info import file_key
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.hints import TYPE_CHECKING
-from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
-from ptxdsl.lower_llvm import PIPELINE_FEATURES, features
+from ptxdsl.lower.debug_info import file_key
+from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE
+from ptxdsl.lower.module import PIPELINE_FEATURES, features
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span

@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 
+from ptxdsl.backend.emit_ptx import Emitted, emit
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
-from ptxdsl.emit_ptx import Emitted, emit
 from ptxdsl.options import Options
 from ptxdsl.source import Source, Span
 from ptxdsl.tir import Module
@@ -21,8 +21,8 @@ TIMEOUT = 120  # seconds
 def emit_apart(source: Source, options: Options) -> Emitted:
     """The PTX of a text of LLVM IR; its line map is empty. Raises E0806 with LLVM's words."""
     version = "" if options.ptx_version is None else ".".join(map(str, options.ptx_version))
-    command = [sys.executable, "-m", "ptxdsl.foreign_ir", options.arch, version]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    command = [sys.executable, "-m", "ptxdsl.backend.foreign_ir", options.arch, version]
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
     try:
         done = subprocess.run(

@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import sys
 
-from ptxdsl import cache
-from ptxdsl.command_line import Arguments
-from ptxdsl.digest import digest
-from ptxdsl.text_files import LeavesFolderError, find_module
+from ptxdsl.command.command_line import Arguments
+from ptxdsl.files import cache
+from ptxdsl.files.digest import digest
+from ptxdsl.files.text_files import LeavesFolderError, find_module
 from ptxdsl.version import __version__
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
@@ -95,7 +95,7 @@ def compiler() -> str:
     """What the compiler is made of: its files with their sizes and the times of their last change, LLVM, Python."""
     import llvmlite
 
-    package = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     root = os.path.dirname(package)
     parts = [__version__, llvmlite.__version__, sys.version]
     for top in (package, os.path.join(root, "grammar"), os.path.join(root, "stdlib")):

@@ -13,8 +13,8 @@ from typing import Any
 
 from ptxdsl.cuda.arrays import ArrayView, is_tensor_map, view
 from ptxdsl.cuda.driver import Device, Driver
-from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
+from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import dataclass
 from ptxdsl.signature import BytesParam, KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span

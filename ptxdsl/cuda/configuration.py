@@ -9,7 +9,6 @@ from math import prod
 from typing import Any
 
 from ptxdsl.cuda.driver import Device, Dim3, Driver, Function
-from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.library import (
     LAUNCH_CLUSTER_DIMENSION,
     LAUNCH_COOPERATIVE,
@@ -26,6 +25,7 @@ from ptxdsl.cuda.shape import (
     dims_text,
     shared_size,
 )
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import dataclass
 from ptxdsl.signature import KernelSignature
 

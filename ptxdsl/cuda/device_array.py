@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.cuda.driver import CudaDriver, current_driver
-from ptxdsl.cuda.errors import DeviceError, DriverError, LaunchError, launch_error
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.cuda.errors import DeviceError, DriverError
+from ptxdsl.diagnostics import Diagnostic, LaunchError, launch_error
 
 if TYPE_CHECKING:
     import numpy.typing as npt

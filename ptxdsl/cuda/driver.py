@@ -12,8 +12,9 @@ from ctypes import byref, c_float, c_int, c_uint64, c_void_p, create_string_buff
 from typing import Any, Protocol
 
 from ptxdsl.cuda import library as cuda
-from ptxdsl.cuda.errors import DriverError, forked, launch_error
+from ptxdsl.cuda.errors import DriverError, forked
 from ptxdsl.cuda.library import Library
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import dataclass
 
 JIT_LOG_BYTES = 16384

@@ -1,28 +1,14 @@
-"""What goes wrong between a Python call and the card: LaunchError, and the driver's results in plain words."""
+"""What goes wrong on the card: DeviceError, and the driver's results in plain words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.source import Span
+from ptxdsl.diagnostics import Diagnostic, LaunchError, launch_error
 
 if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
-
-
-class LaunchError(Exception):
-    """A kernel could not be loaded or launched; ``diagnostics`` say why (codes E09xx)."""
-
-    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
-        if isinstance(diagnostics, Diagnostic):
-            diagnostics = (diagnostics,)
-        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
-        super().__init__(self.diagnostics)
-
-    def __str__(self) -> str:
-        return "\n\n".join(d.render() for d in self.diagnostics)
 
 
 class DeviceError(LaunchError):
@@ -61,10 +47,6 @@ def forked() -> LaunchError:
         "this process was forked from one that had used CUDA, which does not work in the fork",
         help="start processes with multiprocessing.get_context('spawn'), or use CUDA only after the fork",
     )
-
-
-def launch_error(code: str, message: str, span: Span | None = None, help: str | None = None) -> LaunchError:
-    return LaunchError(Diagnostic(code, message, span, help=help))
 
 
 class DriverError(Exception):

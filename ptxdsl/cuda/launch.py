@@ -13,12 +13,13 @@ from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arguments import Packed, Packer
 from ptxdsl.cuda.configuration import Shape, build_config, check, shape_of
 from ptxdsl.cuda.driver import Device, Dim3, Driver
-from ptxdsl.cuda.errors import DeviceError, DriverError, LaunchError, forked, launch_error
+from ptxdsl.cuda.errors import DeviceError, DriverError, forked
 from ptxdsl.cuda.fast import Quick, build, write
 from ptxdsl.cuda.library import LaunchConfig, pointer_to
 from ptxdsl.cuda.loading import load_function
 from ptxdsl.cuda.native import Native, Natives, latest
 from ptxdsl.cuda.streams import Current, current_of, exported_stream, library_of, stream_handle
+from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import replace
 from ptxdsl.signature import KernelSignature
 from ptxdsl.source import Span

@@ -13,8 +13,8 @@ import re
 from ptxdsl.artifact import Compiled
 from ptxdsl.compiled import Compiled as HandedOut
 from ptxdsl.cuda.driver import Device, Driver, Function
-from ptxdsl.cuda.errors import DriverError, LaunchError, launch_error
-from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.cuda.errors import DriverError
+from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, launch_error
 from ptxdsl.signature import KernelSignature
 from ptxdsl.source import Span
 
@@ -30,7 +30,7 @@ def load_function(driver: Driver, device: Device, compiled: Compiled, signature:
         raise launch_error("E0919", f"PTXDSL_ASSEMBLER is '{chosen}'", help="it is one of ptxas, driver, or empty")
     refused: CompileError | None = None
     if chosen != "driver":
-        from ptxdsl.cubin_cache import assembled
+        from ptxdsl.backend.cubin_cache import assembled
 
         try:
             # one of another process may have brought its machine code with it

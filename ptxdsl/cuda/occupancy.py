@@ -6,8 +6,9 @@ from ctypes import byref
 from math import prod
 
 from ptxdsl.cuda.configuration import Shape, build_config
-from ptxdsl.cuda.errors import DriverError, launch_error
+from ptxdsl.cuda.errors import DriverError
 from ptxdsl.cuda.launch import LoadedKernel
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import dataclass
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
-from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.fast import NOT_MINE, OFTEN
 from ptxdsl.cuda.launch import LoadedKernel, Plan, recent
 from ptxdsl.cuda.library import INVALID_CONTEXT
 from ptxdsl.cuda.native import FIXED, PREPARED, Stream, functions, stream_of
 from ptxdsl.cuda.streams import library_of
+from ptxdsl.diagnostics import launch_error
 
 
 class Prepared:

@@ -8,7 +8,7 @@ from math import inf, isfinite, prod
 from typing import Any
 
 from ptxdsl.cuda.driver import Device, Dim3, Function
-from ptxdsl.cuda.errors import LaunchError, launch_error
+from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.signature import KernelSignature
 
 AXES = ("x", "y", "z")

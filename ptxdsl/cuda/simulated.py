@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
-from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
+from ptxdsl.cuda.errors import DeviceError
 from ptxdsl.cuda.shape import block_of, dimensions
+from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:

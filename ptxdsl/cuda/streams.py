@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ptxdsl.cuda.arrays import Donated, is_tensor_map, leaves
-from ptxdsl.cuda.errors import launch_error
+from ptxdsl.diagnostics import launch_error
 
 DEFAULT = 0  # the legacy default stream
 

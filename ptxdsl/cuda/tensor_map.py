@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.cuda.arrays import ArrayView, view
-from ptxdsl.cuda.errors import launch_error
 from ptxdsl.cuda.host_arguments import STORAGE, host_memory, not_plain
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.sim.copies import tensor_map
 from ptxdsl.sim.copies.tensor_description import ELEMENT_TYPES
 

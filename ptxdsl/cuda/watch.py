@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.cuda.arrays import ArrayView, Donated
-from ptxdsl.cuda.errors import DeviceError, DriverError, launch_error
+from ptxdsl.cuda.errors import DeviceError, DriverError
 from ptxdsl.cuda.launch import LoadedKernel, Plan
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.diagnostics import Diagnostic, launch_error
 from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def keep(
     shape, compiled, spans = plan.shape, kernel.compiled, kernel.spans
 
     def again(**options: Any) -> Report:
-        from ptxdsl.simulated import simulate_kernel
+        from ptxdsl.cuda.simulated import simulate_kernel
 
         return simulate_kernel(
             compiled, spans, host, grid=shape.grid, block=shape.block, cluster=shape.cluster, smem=shape.smem, **options

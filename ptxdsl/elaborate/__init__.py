@@ -20,9 +20,9 @@ from ptxdsl.elaborate.kernels import Kernels
 from ptxdsl.elaborate.library import Library, borrow, give_back
 from ptxdsl.imports import Loader
 from ptxdsl.options import Options
-from ptxdsl.simplify import simplify
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
+from ptxdsl.tir.simplify import simplify
 
 RECURSION_LIMIT = 20_000  # Python frames: MAX_DEPTH calls of the language, each some twenty deep
 

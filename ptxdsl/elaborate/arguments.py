@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl import types
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import contains_call, root
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -24,11 +24,11 @@ from ptxdsl.elaborate.names import closest, methods_name
 from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import type_value, uninitialised
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, Type
 
 VECTOR_ACCESS = ("unsafe_load", "unsafe_store", "load", "store")  # methods of pointers to numbers
 BY_REFERENCE = ("mut", "ref", "out", "deinit")

@@ -6,7 +6,7 @@ from ptxdsl import tir
 from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
 from ptxdsl.elaborate.entities import NONE_VALUE, MemoryPlace, Runtime, RValue
-from ptxdsl.types import PointerType, SimdType
+from ptxdsl.elaborate.types import PointerType, SimdType
 
 # ------------------------------------------------------------------------------------------------------------ SIMD
 

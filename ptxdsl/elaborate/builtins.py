@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.effects import Effect, Kind
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.construct import Construct
 from ptxdsl.elaborate.entities import (
@@ -26,11 +27,11 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.memory import parts, with_parts
+from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
-from ptxdsl.types import DType, PointerType, SimdType, Type
 
 Handler = Callable[["Builtins", Bound], RValue]
 

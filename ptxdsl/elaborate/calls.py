@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Arguments, Bound, Given
 from ptxdsl.elaborate.context import CALL_STEPS, Exhausted
 from ptxdsl.elaborate.entities import (
@@ -28,10 +29,10 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.frames import FunctionFrame, ReturnSignal
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import Type
 from ptxdsl.elaborate.values import uninitialised, with_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import Type
 
 
 class Calls(Arguments):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from ptxdsl import tir, types
+from ptxdsl import tir
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.calls import Calls
 from ptxdsl.elaborate.entities import Comptime, Literal, Poison, Runtime, RValue, Variable
 from ptxdsl.elaborate.frames import Exit
 from ptxdsl.elaborate.operators import is_pure
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import SimdType, Type
 from ptxdsl.elaborate.values import const, is_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import SimdType, Type
 
 
 class Conditions(Calls):

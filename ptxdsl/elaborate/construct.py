@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
@@ -25,9 +26,9 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.statements import Statements
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, is_comptime, key_of
 from ptxdsl.source import Span
-from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
 CONVERSION_METHODS = {"int": "__int__", "uint": "__int__", "float": "__float__", "bool": "__bool__"}
 

@@ -11,12 +11,12 @@ from ptxdsl.elaborate.entities import Place, RValue
 from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.library import Library
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.fold import fold
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.options import Options
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.targets import Target, require, target
+from ptxdsl.tir.fold import fold
 
 if TYPE_CHECKING:
     from ptxdsl.imports import Loader

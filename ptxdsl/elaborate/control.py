@@ -144,7 +144,7 @@ class Control(Context):
     def carrying(self, node: ast.Stmt, scope: Scope, op: tir.Op, span: Span) -> Iterator[LoopFrame]:
         """The body of a run-time loop: every variable that it mentions becomes a carried value.
 
-        ``simplify.py`` later drops what the body does not change. The caller has set ``op.operands`` to the bounds
+        ``tir/simplify.py`` later drops what the body does not change. The caller has set ``op.operands`` to the bounds
         and appends the index parameter; inside, ``self.ops`` is the body.
         """
         before = self.state

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
     ArrayValue,
@@ -23,10 +24,10 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.library import TRAITS
 from ptxdsl.elaborate.names import Names
+from ptxdsl.elaborate.types import DType, MetaType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const
-from ptxdsl.fold import round_float
 from ptxdsl.source import Span
-from ptxdsl.types import DType, MetaType, PointerType, SimdType, TupleType, Type
+from ptxdsl.tir.fold import round_float
 
 
 def accepts_types(wanted: Type) -> bool:

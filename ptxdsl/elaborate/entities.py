@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptxdsl import tir, types
+from ptxdsl import tir
+from ptxdsl.elaborate import types
+from ptxdsl.elaborate.types import ArrayType, TupleType, Type
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, TupleType, Type
 
 if TYPE_CHECKING:
     from ptxdsl.elaborate.scope import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptxdsl import types
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.calls import param_args
 from ptxdsl.elaborate.conditions import Conditions
@@ -33,10 +33,10 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.names import RENAMED_METHODS, closest
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
+from ptxdsl.elaborate.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, type_value
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, TupleType, Type
 
 # What may designate something that can be assigned; every other kind of expression gives a value alone.
 _PLACES = (ast.Attribute, ast.Subscript, ast.Transfer)

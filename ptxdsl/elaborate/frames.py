@@ -5,8 +5,8 @@ from __future__ import annotations
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate.entities import RValue, Variable
+from ptxdsl.elaborate.types import Type
 from ptxdsl.record import dataclass, field
-from ptxdsl.types import Type
 
 State = dict[Variable, RValue]
 

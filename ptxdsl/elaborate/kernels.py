@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, error
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     Overloads,
@@ -24,11 +25,11 @@ from ptxdsl.elaborate.kernel_options import KernelOptions
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import PointerType, SimdType, Type
 from ptxdsl.elaborate.values import key_of
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import PointerType, SimdType, Type
 
 DECORATORS = frozenset({
     "always_inline", "no_inline", "fieldwise_init", "builtin", "no_ring_unroll", "kernel", "staticmethod", "implicit",

@@ -7,14 +7,14 @@ evaluated, instances of structs.
 
 from __future__ import annotations
 
-from ptxdsl import types
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import Comptime, GenericType, Variadic
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import MetaType, SimdType
 from ptxdsl.elaborate.values import type_value
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.syntax import ast
-from ptxdsl.types import MetaType, SimdType
 
 TRAITS = frozenset({
     "AnyType", "Copyable", "Movable", "ImplicitlyCopyable", "Deinitable", "ImplicitlyDestructible", "Defaultable",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxdsl import tir, types
+from ptxdsl import tir
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import ArrayValue, Literal, Poison, RangeValue, Runtime, RValue, TupleValue
 from ptxdsl.elaborate.expressions import Expressions
 from ptxdsl.elaborate.frames import BreakSignal, ContinueSignal, Exit, LoopFrame
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import SimdType
 from ptxdsl.elaborate.values import const, is_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import SimdType
 
 MAX_UNROLL = 4096  # iterations of one `comptime for`
 Breaks = tuple[tir.Op, list[Exit]]  # where breaks go: the scope that they leave, and its exits

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxdsl import tir, types
+from ptxdsl import tir
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     LanePlace,
@@ -19,8 +20,8 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.type_expressions import TypeExpressions
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.source import Span
-from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
 
 class Memory(TypeExpressions):

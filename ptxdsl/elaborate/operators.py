@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from ptxdsl import tir, types
+from ptxdsl import tir
 from ptxdsl.effects import Kind
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import Comptime, Literal, NegativeZero, Poison, Runtime, RValue, StructValue
 from ptxdsl.elaborate.memory import Memory
+from ptxdsl.elaborate.types import PointerType, SimdType
 from ptxdsl.elaborate.values import const, key_of
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
-from ptxdsl.types import PointerType, SimdType
 
 # op → (signed integer, unsigned integer, float) operation
 ARITHMETIC = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.convert import Convert, accepts_types
 from ptxdsl.elaborate.entities import (
@@ -18,11 +18,11 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, is_comptime, type_value
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, Type
 
 ParamArgs = tuple[tuple[ast.Argument, Scope], ...]
 

@@ -1,4 +1,4 @@
-"""The methods of RolePipeline and PipelineState: calls become ``pipe.*`` operations. ``ptxdsl/role_pipeline.py`` has
+"""The methods of RolePipeline and PipelineState: calls become ``pipe.*`` operations. ``role_pipeline.py`` has
 what they mean."""
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from ptxdsl import tir
 from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
 from ptxdsl.elaborate.entities import Runtime, RValue, StructValue
+from ptxdsl.elaborate.role_pipeline import METHOD_ROLES, initial_state
 from ptxdsl.hints import Any
-from ptxdsl.role_pipeline import METHOD_ROLES, initial_state
 
 
 class Pipeline:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import (
     Comptime,
     ComptimeAlias,

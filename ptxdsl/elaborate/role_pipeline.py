@@ -6,7 +6,7 @@ phase 1: its first wait, for the parity of a phase before the first, falls throu
 blocks until the first commit. ``step`` moves on: ``index += 1``; where it reaches S it is 0 again and the phase flips.
 With S == 1 only the phase flips.
 
-The methods become ``pipe.*`` operations (``tir.py``) that carry role, stage count and sub-stage, so that later stages
+The methods become ``pipe.*`` operations (``tir``) that carry role, stage count and sub-stage, so that later stages
 see a protocol and not address arithmetic.
 """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.control import contains_call, root
@@ -31,11 +31,11 @@ from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.read_only import not_assignable
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import TupleType, Type
 from ptxdsl.elaborate.values import is_comptime, with_comptime
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import TupleType, Type
 
 # What a variable cannot hold: which value it has is decided before the kernel runs.
 COMPTIME_ONLY = (types.DTYPE, types.ANY_TYPE, types.SPACE, types.ORIGIN, types.FUNCTION, types.MODULE)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxdsl import types
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import CALL_STEPS
 from ptxdsl.elaborate.convert import accepts_types
 from ptxdsl.elaborate.entities import (
@@ -18,12 +18,12 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
 )
 from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, count
+from ptxdsl.elaborate.role_pipeline import PARAMETER_RULES
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import key_of, type_value
-from ptxdsl.role_pipeline import PARAMETER_RULES
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import ArrayType, PointerType, SimdType, TupleType, Type
 
 MAX_ARRAY = 1024  # elements: an index known only at run time stores and loads every one of them
 

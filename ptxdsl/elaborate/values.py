@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from operator import is_
 
-from ptxdsl import tir, types
+from ptxdsl import tir
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -19,8 +20,8 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     Uninit,
 )
+from ptxdsl.elaborate.types import SimdType, Type
 from ptxdsl.hints import Any
-from ptxdsl.types import SimdType, Type
 
 
 def type_value(t: Type | GenericType) -> Comptime:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl import tir, types
+from ptxdsl import tir
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.builtins import Builtins
 from ptxdsl.elaborate.entities import (
@@ -21,10 +22,10 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.types import PointerType, SimdType
 from ptxdsl.elaborate.values import const, leaves
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.types import PointerType, SimdType
 
 MAX_PRINTED = 32  # vprintf's limit of arguments
 

@@ -14,9 +14,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ptxdsl.check.classes import EXIT_IN_FLIGHT
-from ptxdsl.check.explore import Bounds, arrays_of, explore_runs
-from ptxdsl.check.trace import Found, TraceCheck
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.explore.explore import Bounds, arrays_of, explore_runs
+from ptxdsl.races.trace import Found, TraceCheck
 from ptxdsl.record import dataclass
 from ptxdsl.run import specification
 from ptxdsl.run.binding import Bound, bind

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ptxdsl.check.counterexample import Fault, find, made_up_not, summary, values_of
-from ptxdsl.check.explore import Exploration, Outcome, arrays_of, explore_runs
+from ptxdsl.explore.counterexample import Fault, find, made_up_not, summary, values_of
+from ptxdsl.explore.explore import Exploration, Outcome, arrays_of, explore_runs
+from ptxdsl.files.output_files import make_folder, write_file
 from ptxdsl.options import Options
-from ptxdsl.output_files import make_folder, write_file
 from ptxdsl.run.binding import Bound
 from ptxdsl.run.places import Shape, in_simulator
 from ptxdsl.run.subject import Subject, compiled_subject
@@ -17,7 +17,7 @@ from ptxdsl.run.witness import Launch, Witness
 
 if TYPE_CHECKING:
     from ptxdsl.check.report import Verdict
-    from ptxdsl.command_line import Arguments
+    from ptxdsl.command.command_line import Arguments
     from ptxdsl.sim.launch import Report
     from ptxdsl.sim.limits import Limits
     from ptxdsl.sim.machine.schedule import Schedule

@@ -22,15 +22,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.check.footprints import Footprints
-from ptxdsl.check.orders import Clock, Event, Orders, happened
-from ptxdsl.check.steps import Part, commute
-from ptxdsl.check.trace import Kernel
+from ptxdsl.cuda.simulated import simulate_kernel
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.explore.footprints import Footprints
+from ptxdsl.explore.orders import Clock, Event, Orders, happened
+from ptxdsl.explore.steps import Part, commute
+from ptxdsl.races.trace import Kernel
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.limits import Limits
 from ptxdsl.sim.machine.schedule import Recording, Schedule
-from ptxdsl.simulated import simulate_kernel
 
 if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import LOAD, Key, Spaces, tensor_words
-from ptxdsl.check.steps import (
+from ptxdsl.explore.steps import (
     ARRIVE,
     BEGIN,
     BLOCK,
@@ -28,6 +27,7 @@ from ptxdsl.check.steps import (
     Operation,
     Part,
 )
+from ptxdsl.races.accesses import LOAD, Key, Spaces, tensor_words
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
 from ptxdsl.sim.machine.layout import RANK_SHIFT
 from ptxdsl.sim.matrix.wgmma import WARPS, Product

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import Key
-from ptxdsl.check.steps import ARRIVE, COME, LEAVE, WAIT, Object, Operation, Part, conflict, follows
+from ptxdsl.explore.steps import ARRIVE, COME, LEAVE, WAIT, Object, Operation, Part, conflict, follows
+from ptxdsl.races.accesses import Key
 from ptxdsl.record import dataclass
 
 Array = npt.NDArray[Any]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import Key
+from ptxdsl.races.accesses import Key
 from ptxdsl.record import dataclass, field
 
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 
-from ptxdsl.digest import sha256
+from ptxdsl.files.digest import sha256
 from ptxdsl.version import __version__
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
@@ -75,7 +75,7 @@ def directory() -> str | None:
 
 def load(name: str, entry_key: bytes) -> bytes | None:
     """The payload of entry ``name`` if the wheel or the user's cache has it with this key."""
-    from ptxdsl import resources  # what the wheel ships: `ptxdsl cache` asks for none of it
+    from ptxdsl.files import resources  # what the wheel ships: `ptxdsl cache` asks for none of it
 
     shipped = resources.prebuilt(name)
     if shipped is not None and (payload := unpack(entry_key, shipped)) is not None:

@@ -11,9 +11,9 @@ import os
 from functools import cache
 
 from ptxdsl.diagnostics import error
-from ptxdsl.digest import digest
+from ptxdsl.files.digest import digest
 
-_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _GENERATED = os.path.join(_PACKAGE, "_generated")
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxdsl.hints import Any
-from ptxdsl.llvm_builder import Builder
-from ptxdsl.llvm_types import constant, int_type, llvm_type, scalar_type
+from ptxdsl.lower.builder import Builder
+from ptxdsl.lower.llvm_types import constant, int_type, llvm_type, scalar_type
 from ptxdsl.tir import Const, Op, Ty, Value
 
 Handler = Callable[[Builder, Op], None]

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ptxdsl.llvm_builder import Address, Builder, from_lanes
-from ptxdsl.llvm_types import llvm_type, quoted, scalar_type
-from ptxdsl.lower_memory import pointer_bits
+from ptxdsl.lower.builder import Address, Builder, from_lanes
+from ptxdsl.lower.llvm_types import llvm_type, quoted, scalar_type
+from ptxdsl.lower.memory import pointer_bits
 from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Ty, Value
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ptxdsl.debug_info import DebugInfo
-from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, quoted, scalar_type
-from ptxdsl.multiples import Multiples, lowest_bit
+from ptxdsl.lower.debug_info import DebugInfo
+from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, quoted, scalar_type
+from ptxdsl.lower.multiples import Multiples, lowest_bit
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span

@@ -5,9 +5,9 @@ Float to integer saturates and NaN gives 0, whatever the widths; a vector's lane
 
 from __future__ import annotations
 
-from ptxdsl.llvm_builder import Builder, from_lanes, lanes_of
-from ptxdsl.llvm_types import constant, llvm_type, scalar_type
-from ptxdsl.lower_arith import Handler
+from ptxdsl.lower.arith import Handler
+from ptxdsl.lower.builder import Builder, from_lanes, lanes_of
+from ptxdsl.lower.llvm_types import constant, llvm_type, scalar_type
 from ptxdsl.tir import F32, Const, Op, Ty, Value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ptxdsl.llvm_types import quoted
+from ptxdsl.lower.llvm_types import quoted
 from ptxdsl.source import Source, Span
 
 # LLVM's column field has 16 bits; 0 means "no column".

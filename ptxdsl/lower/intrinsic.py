@@ -10,10 +10,10 @@ from math import prod
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS, Row
-from ptxdsl.llvm_builder import Builder
-from ptxdsl.llvm_types import llvm_type
-from ptxdsl.lower_arith import Handler
-from ptxdsl.lower_asm import AsmEffects, emit_asm
+from ptxdsl.lower.arith import Handler
+from ptxdsl.lower.asm import AsmEffects, emit_asm
+from ptxdsl.lower.builder import Builder
+from ptxdsl.lower.llvm_types import llvm_type
 from ptxdsl.signature import KernelSignature
 from ptxdsl.tir import Op, Ty, Value
 

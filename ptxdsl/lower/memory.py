@@ -6,12 +6,12 @@ expressions, which PTX prints in place (``[buf+8]``), and constant offsets reach
 
 from __future__ import annotations
 
-from ptxdsl.fold import unsigned
-from ptxdsl.llvm_builder import Address, Builder
-from ptxdsl.llvm_types import ADDRESS_SPACES, llvm_type, memory_type, scalar_type
-from ptxdsl.lower_arith import Handler
-from ptxdsl.multiples import LARGEST, lowest_bit
+from ptxdsl.lower.arith import Handler
+from ptxdsl.lower.builder import Address, Builder
+from ptxdsl.lower.llvm_types import ADDRESS_SPACES, llvm_type, memory_type, scalar_type
+from ptxdsl.lower.multiples import LARGEST, lowest_bit
 from ptxdsl.tir import Const, Op, Ty, Value
+from ptxdsl.tir.fold import unsigned
 
 
 def pointer_bits(ty: Ty) -> int:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl import lower_arith, lower_convert, lower_intrinsic, lower_memory, lower_pipeline, lower_user_asm
 from ptxdsl.effects import SYNCHRONISES
-from ptxdsl.fold import unsigned
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.llvm_builder import Address, Builder, ModuleText, symbol
-from ptxdsl.llvm_types import llvm_type
-from ptxdsl.lower_arith import Handler
+from ptxdsl.lower import arith, convert, intrinsic, memory, pipeline, user_asm
+from ptxdsl.lower.arith import Handler
+from ptxdsl.lower.builder import Address, Builder, ModuleText, symbol
+from ptxdsl.lower.llvm_types import llvm_type
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 from ptxdsl.targets import require, target
 from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
+from ptxdsl.tir.fold import unsigned
 
 
 def lower(module: Module, options: Options) -> str:
@@ -356,10 +356,10 @@ CONTROL = {
 }
 
 HANDLERS: dict[str, Handler] = {
-    **lower_arith.HANDLERS,
-    **lower_convert.HANDLERS,
-    **lower_memory.HANDLERS,
-    **lower_pipeline.HANDLERS,
-    **lower_intrinsic.HANDLERS,
-    **lower_user_asm.HANDLERS,
+    **arith.HANDLERS,
+    **convert.HANDLERS,
+    **memory.HANDLERS,
+    **pipeline.HANDLERS,
+    **intrinsic.HANDLERS,
+    **user_asm.HANDLERS,
 }

@@ -6,8 +6,8 @@ for kernels of pipelines. Loads of neighbouring addresses become one vector load
 
 from __future__ import annotations
 
-from ptxdsl.simplify import carried_inits, carried_params
 from ptxdsl.tir import Block, Const, Op, Value, walk
+from ptxdsl.tir.simplify import carried_inits, carried_params
 
 LARGEST = 1 << 10  # more alignment than any access has a use for
 _DEPTH = 12  # operations looked through

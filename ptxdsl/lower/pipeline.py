@@ -6,10 +6,10 @@ goes to the sink ``_``, and the predicate of a wait is tested where it is made.
 
 from __future__ import annotations
 
-from ptxdsl.llvm_builder import Address, Builder
-from ptxdsl.llvm_types import scalar_type
-from ptxdsl.lower_arith import Handler
-from ptxdsl.lower_asm import SYNCHRONISES, AddressOperand, emit_asm
+from ptxdsl.lower.arith import Handler
+from ptxdsl.lower.asm import SYNCHRONISES, AddressOperand, emit_asm
+from ptxdsl.lower.builder import Address, Builder
+from ptxdsl.lower.llvm_types import scalar_type
 from ptxdsl.tir import Const, Op, Value
 
 BARRIER_BYTES = 8

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 
 from ptxdsl.diagnostics import CompileError, error
-from ptxdsl.llvm_builder import Builder
-from ptxdsl.llvm_types import llvm_type
-from ptxdsl.lower_arith import Handler
-from ptxdsl.lower_asm import AsmEffects, asm_call
-from ptxdsl.lower_intrinsic import converted
-from ptxdsl.lower_memory import pointer_bits
+from ptxdsl.lower.arith import Handler
+from ptxdsl.lower.asm import AsmEffects, asm_call
+from ptxdsl.lower.builder import Builder
+from ptxdsl.lower.intrinsic import converted
+from ptxdsl.lower.llvm_types import llvm_type
+from ptxdsl.lower.memory import pointer_bits
 from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Op, Ty, Value
 

@@ -9,7 +9,7 @@ of what the compiler has, ``from_ptx.py`` of PTX text; ``ptxdsl/check`` proves i
     Expr     an integer: a constant, a unknown that is the same for all threads, a thread id, a variable, arithmetic
 
 Integers are those of the source language: two's complement of their width, kept signed, with nothing undefined
-(``tir.py``). Two uniform expressions that are built alike from the same leaves are the same object, and the same value
+(``tir``). Two uniform expressions that are built alike from the same leaves are the same object, and the same value
 in all threads that see the same variables.
 
 Variables are assigned, as in any imperative language: ``Assign`` before a loop and at the end of its body makes what
@@ -39,7 +39,7 @@ class Expr:
     (value: its number), ``unknown`` (value: a number; may be another value in each thread and each time), ``load``
     (value: its name, args: the address; of memory that the kernel does not write), ``shuffle`` (args: a value, the lane
     of the warp that it is taken from), ``any`` and ``all`` (args: a truth value, over the warp), else an operation of
-    ``ARITHMETIC`` over args, as ``tir.py`` has it; ``elected`` (whether the thread is the one that ``elect.sync``
+    ``ARITHMETIC`` over args, as ``tir`` has it; ``elected`` (whether the thread is the one that ``elect.sync``
     chooses), ``test`` (args: a barrier's address, a parity: whether that phase is complete). bits: the width of the
     result, 1 for truth values.
     """

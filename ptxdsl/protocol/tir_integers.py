@@ -126,7 +126,7 @@ class Integers:
         return apply("add", scaled, plus(base, offset), bits=_POINTER_BITS)
 
     def _step(self, op: Op, result: int, depth: int) -> Expr:
-        """index, phase or count after the step (``role_pipeline.py``)."""
+        """index, phase or count after the step (``elaborate/role_pipeline.py``)."""
         stages = int(op.attrs["stages"])
         index, phase, count = (self.of(v, depth) if i <= result else None for i, v in enumerate(op.operands))
         one = const(1)

@@ -16,7 +16,7 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ptxdsl.check.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, Clock, Domain
+from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, Clock, Domain
 from ptxdsl.record import dataclass, field
 
 if TYPE_CHECKING:

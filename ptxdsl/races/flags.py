@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import FENCE
-from ptxdsl.check.clocks import Clock, nothing
+from ptxdsl.races.accesses import FENCE
+from ptxdsl.races.clocks import Clock, nothing
 from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_WINDOW, SPACES
 
 if TYPE_CHECKING:
-    from ptxdsl.check.actors import Strand
-    from ptxdsl.check.site_kinds import Kind, Sites
+    from ptxdsl.races.actors import Strand
+    from ptxdsl.races.site_kinds import Kind, Sites
     from ptxdsl.sim.machine.cta import Cta
 
 Array = npt.NDArray[Any]

@@ -7,16 +7,16 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ptxdsl.check import classes
-from ptxdsl.check.actors import Actor, Passed, Strand, Who, Work
-from ptxdsl.check.clocks import GENERIC, MOST_COMPONENTS, SHIFT, Domain
-from ptxdsl.check.shadow import Before, Cells
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.races.actors import Actor, Passed, Strand, Who, Work
+from ptxdsl.races.clocks import GENERIC, MOST_COMPONENTS, SHIFT, Domain
+from ptxdsl.races.shadow import Before, Cells
 from ptxdsl.record import dataclass
 
 if TYPE_CHECKING:
-    from ptxdsl.check.accesses import Spaces
-    from ptxdsl.check.site_kinds import Sites
     from ptxdsl.ptx.module import Instruction
+    from ptxdsl.races.accesses import Spaces
+    from ptxdsl.races.site_kinds import Sites
     from ptxdsl.sim.barriers.mbarrier import Barrier
     from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.clocks import GENERIC, MOST_COMPONENTS, SHIFT
+from ptxdsl.races.clocks import GENERIC, MOST_COMPONENTS, SHIFT
 from ptxdsl.record import dataclass
 
 if TYPE_CHECKING:
-    from ptxdsl.check.actors import Actor
+    from ptxdsl.races.actors import Actor
 
 Array = npt.NDArray[Any]
 Index = Any  # a slice, or an array of cell numbers

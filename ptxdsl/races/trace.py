@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.check.clocks import GENERIC, Clock
-from ptxdsl.check.races import Race
-from ptxdsl.check.trace_order import TraceOrder
+from ptxdsl.cuda.simulated import simulate_kernel
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.races.clocks import GENERIC, Clock
+from ptxdsl.races.races import Race
+from ptxdsl.races.trace_order import TraceOrder
 from ptxdsl.record import dataclass
 from ptxdsl.sim.barriers.cta_barriers import ClusterBarrier, NamedBarrier
 from ptxdsl.sim.launch import Report
-from ptxdsl.simulated import simulate_kernel
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxdsl.check.accesses import Spaces
-from ptxdsl.check.actors import Actor, Groups, Strand, Unit, WarpLanes, Work
-from ptxdsl.check.clocks import Domain
-from ptxdsl.check.flags import Flags
-from ptxdsl.check.races import Races
-from ptxdsl.check.shadow import Cells
-from ptxdsl.check.site_kinds import Sites
+from ptxdsl.races.accesses import Spaces
+from ptxdsl.races.actors import Actor, Groups, Strand, Unit, WarpLanes, Work
+from ptxdsl.races.clocks import Domain
+from ptxdsl.races.flags import Flags
+from ptxdsl.races.races import Races
+from ptxdsl.races.shadow import Cells
+from ptxdsl.races.site_kinds import Sites
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
 from ptxdsl.sim.matrix.wgmma import WARPS, Product
 from ptxdsl.sim.watch import Watch

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.accesses import LOAD, segments, tensor_words
-from ptxdsl.check.actors import Actor, Strand, Work
-from ptxdsl.check.clocks import GENERIC
-from ptxdsl.check.shadow import Before, Cells
-from ptxdsl.check.trace_actors import TraceActors
+from ptxdsl.races.accesses import LOAD, segments, tensor_words
+from ptxdsl.races.actors import Actor, Strand, Work
+from ptxdsl.races.clocks import GENERIC
+from ptxdsl.races.shadow import Before, Cells
+from ptxdsl.races.trace_actors import TraceActors
 from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:

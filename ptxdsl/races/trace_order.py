@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.check.actors import Actor, Passed, Work
-from ptxdsl.check.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, Clock, Domain, nothing
-from ptxdsl.check.shadow import Cells
-from ptxdsl.check.trace_memory import TraceMemory
+from ptxdsl.races.actors import Actor, Passed, Work
+from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, Clock, Domain, nothing
+from ptxdsl.races.shadow import Cells
+from ptxdsl.races.trace_memory import TraceMemory
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC
 from ptxdsl.sim.machine.layout import RANK_SHIFT

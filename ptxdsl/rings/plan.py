@@ -1,4 +1,4 @@
-"""Which loops are rings, and by how much to unroll them: the rule of ``rings.py``, found without changing anything.
+"""Which loops are rings, and by how much to unroll them: the rule of ``unroll.py``, found without changing anything.
 
 **The form.** Measured on an H200, a bare handshake of two warps takes 55 cycles a stage where the loop has nothing but
 waits and arrives, and 70 to 80 where the end of the range is tested after each stage: the test lies on the way from one
@@ -25,8 +25,8 @@ from __future__ import annotations
 from math import lcm
 
 from ptxdsl.record import dataclass, field
-from ptxdsl.simplify import carried_inits, carried_params
 from ptxdsl.tir import TERMINATORS, Block, Const, Op, Value
+from ptxdsl.tir.simplify import carried_inits, carried_params
 
 # The unrolled loop should stay in the instruction cache nearest to its scheduler: 12 KiB, 16 bytes an instruction
 # (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018). One operation of the IR is

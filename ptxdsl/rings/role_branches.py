@@ -16,8 +16,8 @@ from math import prod
 
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.roles import ThreadSet, thread_set
 from ptxdsl.tir import I1, I32, Block, Const, Kernel, Op, Value, walk
+from ptxdsl.tir.roles import ThreadSet, thread_set
 
 WARP = 32
 FULL_WARP = -1

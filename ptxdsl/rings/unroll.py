@@ -3,7 +3,7 @@
 In each copy the ring index is a constant, so barrier and slot addresses are immediates; the phase flips once a turn, or
 is a constant as well where two turns are one. The usual form is a loop over whole turns, without a test between the
 stages, and then what is left of the range; a large body keeps one copy for each stage and is tested after each.
-``ring_plan.py`` has the rule and its figures. For three stages, one turn:
+``plan.py`` has the rule and its figures. For three stages, one turn:
 
     for i in 0 ..< n carried (index = 0, phase = 1)       left = n if 0 < n else 0
         wait [index], phase                               if left >= 3: loop carried (left, i = 0, phase = 1)
@@ -21,13 +21,13 @@ stages, and then what is left of the range; a large body keeps one copy for each
 
 from __future__ import annotations
 
-from ptxdsl.fold import wrap
 from ptxdsl.options import Options
-from ptxdsl.ring_plan import Plan, Planner, Ring, trip_count
-from ptxdsl.role_branches import make_uniform
-from ptxdsl.simplify import carried_inits, carried_params, simplify
+from ptxdsl.rings.plan import Plan, Planner, Ring, trip_count
+from ptxdsl.rings.role_branches import make_uniform
 from ptxdsl.tir import I1, Block, Const, Kernel, Module, Op, Value
-from ptxdsl.tir_clone import Cloner, emit
+from ptxdsl.tir.clone import Cloner, emit
+from ptxdsl.tir.fold import wrap
+from ptxdsl.tir.simplify import carried_inits, carried_params, simplify
 
 
 def unroll_rings(module: Module, options: Options) -> Module:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl.command_line import Arguments
-from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.command.command_line import Arguments
+from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, error
+from ptxdsl.files.output_files import check_outputs, write_by, write_file
 from ptxdsl.options import Options
-from ptxdsl.output_files import check_outputs, write_by, write_file
 from ptxdsl.record import dataclass, field
 from ptxdsl.run import specification
 from ptxdsl.run.binding import Bound, bind
@@ -112,7 +111,7 @@ def _simulate(
     traced = bool(arguments.trace or arguments.timeline)
     watch = None
     if arguments.races:
-        from ptxdsl.check.trace import TraceCheck
+        from ptxdsl.races.trace import TraceCheck
 
         watch = TraceCheck()
     with progress_bar(sys.stderr) as progress:
@@ -151,7 +150,7 @@ def _explore(
     before: dict[str, Any],
     ran: Ran,
 ) -> None:
-    from ptxdsl.run.counterexamples import explored, write_outcomes
+    from ptxdsl.explore.counterexamples import explored, write_outcomes
 
     exploration, replay = explored(subject, fresh, shape, Limits(turns=5000))
     target = subject.compiled.options.arch
@@ -237,8 +236,8 @@ def _on_gpu(arguments: Arguments) -> bool:
 
 
 def _device_arch() -> str:
+    from ptxdsl.api.program import device_arch, device_in_use
     from ptxdsl.cuda.driver import current_driver
-    from ptxdsl.program import device_arch, device_in_use
 
     return device_arch(device_in_use(current_driver()))
 
@@ -247,7 +246,7 @@ def _schedule(text: str | None) -> tuple[Schedule | None, Witness | None]:
     if text is None:
         return None, None
     if os.path.isfile(text):
-        from ptxdsl.text_files import read_bytes
+        from ptxdsl.files.text_files import read_bytes
 
         path, text = text, read_bytes(text).decode("utf-8", "replace")
         if not text.lstrip().startswith("{"):

@@ -44,7 +44,7 @@ def in_simulator(
     record: bool = False,
 ) -> Report:
     """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
-    from ptxdsl.simulated import simulate_kernel
+    from ptxdsl.cuda.simulated import simulate_kernel
 
     values = [_map(value) if isinstance(value, MapOf) else value for value in bound.values]
     return simulate_kernel(
@@ -56,10 +56,10 @@ def in_simulator(
 
 def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
     """Seconds of the launch as the host sees them, the loading apart. Raises LaunchError."""
+    from ptxdsl.api.program import device_in_use
     from ptxdsl.cuda.device_array import DeviceArray
     from ptxdsl.cuda.driver import current_driver
     from ptxdsl.cuda.launch import LoadedKernel
-    from ptxdsl.program import device_in_use
 
     driver = current_driver()
     device = device_in_use(driver)

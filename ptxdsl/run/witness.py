@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ptxdsl.command_line import Arguments
+from ptxdsl.command.command_line import Arguments
 from ptxdsl.diagnostics import error
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.machine.schedule import BAD_SCHEDULE, Recording

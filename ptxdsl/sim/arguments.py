@@ -15,8 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.cuda.errors import LaunchError, launch_error
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.diagnostics import Diagnostic, LaunchError, launch_error
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.record import dataclass
 from ptxdsl.sim.machine.layout import SHARED_START

@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ptxdsl.artifact import SharedName
-from ptxdsl.cuda.errors import launch_error
-from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.diagnostics import CompileError, Diagnostic, launch_error
 from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field

@@ -11,10 +11,10 @@ import marshal
 import re
 from functools import cached_property, lru_cache
 
-from ptxdsl.digest import digest
+from ptxdsl.files.digest import digest
+from ptxdsl.files.resources import grammar_text
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field_names
-from ptxdsl.resources import grammar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Constant folding: what every pure TIR operation computes, on Python numbers.
 
-This is the language's arithmetic in one place: nothing is undefined (see ``tir.py``). Compile-time evaluation runs on
+This is the language's arithmetic in one place: nothing is undefined (see ``tir``). Compile-time evaluation runs on
 it.
 """
 
@@ -237,7 +237,7 @@ def _select(operands: list[Value], args: list[Any]) -> list[Const] | None:
 
 
 def _step(args: list[Any], stages: int, ty: Ty) -> list[Const]:
-    """PipelineState.step: ``role_pipeline.py`` has the rule in words."""
+    """PipelineState.step: ``elaborate/role_pipeline.py`` has the rule in words."""
     index, phase, count = args
     if stages == 1:
         return [Const(ty, index), Const(ty, phase ^ 1), Const(ty, wrap(count + 1, 32))]

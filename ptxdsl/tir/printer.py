@@ -12,8 +12,8 @@ from typing import Any
 
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.roles import MAX_THREADS, ThreadSet, contiguous, thread_set
 from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
+from ptxdsl.tir.roles import MAX_THREADS, ThreadSet, contiguous, thread_set
 
 COMMENT_COLUMN = 72
 _MEMORY = frozenset({"load", "store", "alloca", "shared.alloc", "shared.dynamic", "asm", "print", "assert", "trap"})

@@ -9,11 +9,11 @@ never ends is cut, and what nothing needs is removed. ``pipe.*`` operations stay
 from __future__ import annotations
 
 from ptxdsl.effects import Kind
-from ptxdsl.fold import fold
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.record import dataclass, field
 from ptxdsl.tir import TERMINATORS, Block, Const, Kernel, Module, Op, Ty, Value
-from ptxdsl.verify import RULES
+from ptxdsl.tir.fold import fold
+from ptxdsl.tir.verify import RULES
 
 PURE = frozenset(RULES) - {
     "load", "store", "alloca", "shared.alloc", "shared.dynamic", "asm", "print", "assert", "trap",

@@ -116,7 +116,7 @@ EVERY_STAGE = os.environ.get("PTXDSL_DEBUG") == "1"
 
 
 def verify(module: Module) -> None:
-    """Raises InternalError where the module breaks a rule of ``tir.py``."""
+    """Raises InternalError where the module breaks a rule of ``tir``."""
     for kernel in module.kernels:
         _Verifier(kernel).run()
 

@@ -9,16 +9,16 @@ from concurrent.futures import Executor
 from statistics import median
 from typing import Any
 
+from ptxdsl.api.kernel import Kernel
+from ptxdsl.api.program import device_in_use
 from ptxdsl.compiled import Compiled
 from ptxdsl.cuda.driver import current_driver
-from ptxdsl.cuda.errors import DeviceError, LaunchError, launch_error
+from ptxdsl.cuda.errors import DeviceError
 from ptxdsl.cuda.shape import seconds
-from ptxdsl.diagnostics import CompileError, Diagnostic
-from ptxdsl.kernel import Kernel
-from ptxdsl.program import device_in_use
+from ptxdsl.cuda.simulated import runs_in_simulator
+from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, launch_error
 from ptxdsl.record import dataclass, replace
 from ptxdsl.run.progress import Show, gauge, status_line
-from ptxdsl.simulated import runs_in_simulator
 from ptxdsl.tuning.compiling import Outcome, compile_all
 from ptxdsl.tuning.measure import InSimulator, OnDevice
 from ptxdsl.tuning.results import ResultsFile, Trial

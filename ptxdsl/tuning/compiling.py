@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, as_completed
 
+from ptxdsl.api.kernel import Kernel
 from ptxdsl.compiled import Compiled
-from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.diagnostics import CompileError, Diagnostic
-from ptxdsl.kernel import Kernel
+from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError
 
 Outcome = Compiled | tuple[Diagnostic, ...]
 

@@ -7,11 +7,12 @@ from contextlib import suppress
 from math import ceil
 from typing import Any
 
+from ptxdsl.api.program import device_arch
 from ptxdsl.cuda.driver import Device, Driver
-from ptxdsl.cuda.errors import DriverError, launch_error
+from ptxdsl.cuda.errors import DriverError
 from ptxdsl.cuda.launch import LoadedKernel, Plan
 from ptxdsl.cuda.watch import failed, wait
-from ptxdsl.program import device_arch
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.tuning.space import Candidate
 
 _LONGEST = 1e6  # microseconds that the launches of one configuration take together,
@@ -109,7 +110,7 @@ class InSimulator:
 
     def times(self, candidate: Candidate, arguments: Sequence[Any], check: Check) -> list[float]:
         """Cycles of the simulator's cost model. Raises as ``OnDevice.times`` does."""
-        from ptxdsl.simulated import raise_unless_finished
+        from ptxdsl.cuda.simulated import raise_unless_finished
 
         signature = next(iter(candidate.kernel.compile(self.arch).signatures.values()))
         shape = candidate.shape(signature.threads)

@@ -11,10 +11,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ptxdsl.constant_texts import constants
-from ptxdsl.cuda.errors import LaunchError, launch_error
-from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.digest import digest
+from ptxdsl.api.constant_texts import constants
+from ptxdsl.diagnostics import Diagnostic, LaunchError, launch_error
+from ptxdsl.files.digest import digest
 from ptxdsl.record import dataclass
 
 _SUM_DIGITS = 16

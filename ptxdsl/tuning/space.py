@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
+from ptxdsl.api.kernel import Kernel
 from ptxdsl.cuda.configuration import Shape, shape_of
-from ptxdsl.cuda.errors import LaunchError, launch_error
 from ptxdsl.cuda.shape import block_of
-from ptxdsl.kernel import Kernel
+from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import dataclass
 
 Configuration = Mapping[str, Any]

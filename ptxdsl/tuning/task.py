@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ptxdsl.api.kernel import Kernel
 from ptxdsl.cuda.arrays import view
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.digest import digest
+from ptxdsl.files.digest import digest
 from ptxdsl.imports import Loader, parse_once
-from ptxdsl.kernel import Kernel
 from ptxdsl.source import Source
 from ptxdsl.syntax import ast
 from ptxdsl.tuning.space import Candidate

@@ -9,7 +9,8 @@ import struct
 import pytest
 
 import ptxdsl
-from ptxdsl import assemble, cli
+from ptxdsl import cli
+from ptxdsl.backend import assemble
 from ptxdsl.diagnostics import error
 
 TEXT = """

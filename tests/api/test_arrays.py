@@ -126,7 +126,7 @@ TEXT = "@kernel\ndef k(p: Pointer[Float32, {}], q: Pointer[Float32, MutAnyOrigin
 
 
 def launch(driver, origin, *arguments, **keywords):
-    from ptxdsl.api import Module
+    from ptxdsl.api.module import Module
     from ptxdsl.source import Source
 
     Module(Source("k.pdsl", TEXT.format(origin)), driver=driver).k[1, 1](*arguments, **keywords)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.api import Module
+from ptxdsl.api.module import Module
 from ptxdsl.source import Source
 
 TEXT = """

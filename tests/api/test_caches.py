@@ -13,7 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 import ptxdsl
-from ptxdsl import cache, cubin_cache, driver, kernel_cache
+from ptxdsl import driver
+from ptxdsl.api import kernel_cache
+from ptxdsl.backend import cubin_cache
+from ptxdsl.files import cache
 
 MAIN = """\
 from steps import step
@@ -242,7 +245,7 @@ def test_a_failure_of_ptxas_is_not_kept(folder, assemblies):
 STRESS = """
 import sys
 import ptxdsl
-from ptxdsl import kernel_cache
+from ptxdsl.api import kernel_cache
 kernel_cache._compiler = lambda: "this one"
 for times in range(20):
     made = ptxdsl.load(sys.argv[1])["add"].specialize(times=times).compile()
@@ -280,7 +283,7 @@ def test_a_kernel_of_the_cache_needs_no_compiler(folder):
     """Neither parser nor LLVM is loaded."""
     code = f"""
 import sys, ptxdsl
-from ptxdsl import kernel_cache
+from ptxdsl.api import kernel_cache
 kernel_cache._compiler = lambda: "this one"
 made = ptxdsl.load({str(folder / "add.pdsl")!r}).add.compile()
 heavy = ("lark", "llvmlite.binding", "numpy", "ptxdsl.driver", "ptxdsl.syntax.lalr", "ptxdsl.elaborate")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.api import Module
+from ptxdsl.api.module import Module
 from ptxdsl.cuda import driver as cuda_driver
 from ptxdsl.cuda.driver import CudaDriver
 from ptxdsl.cuda.errors import DriverError

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ptxdsl.cuda.errors import LaunchError
 from ptxdsl.cuda.host_arguments import HostPacker
+from ptxdsl.diagnostics import LaunchError
 from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam, StructParam
 
 F32 = PointerParam("a", "float32", 4, 4, mutable=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.cuda.driver import current_driver
-from ptxdsl.cuda.errors import LaunchError
+from ptxdsl.diagnostics import LaunchError
 from ptxdsl.kernels import Config, _multiprocessors, choose, gemm
 
 SMALL = Config(groups=1, columns=64, stages=2)

@@ -4,9 +4,9 @@ import pytest
 from played_driver import FakeDriver
 
 import ptxdsl
-from ptxdsl import cubin_cache
-from ptxdsl.api import Module
-from ptxdsl.assemble import Assembled
+from ptxdsl.api.module import Module
+from ptxdsl.backend import cubin_cache
+from ptxdsl.backend.assemble import Assembled
 from ptxdsl.cuda.errors import DriverError
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.source import Source

@@ -9,12 +9,12 @@ import pytest
 
 import ptxdsl
 from ptxdsl import CompileError, LaunchError
-from ptxdsl.api import Module
-from ptxdsl.constant_texts import constants
+from ptxdsl.api.constant_texts import constants
+from ptxdsl.api.module import Module
+from ptxdsl.api.program import device_arch
 from ptxdsl.cuda import driver as cuda_driver
 from ptxdsl.cuda import library
 from ptxdsl.cuda.driver import Device
-from ptxdsl.program import device_arch
 from ptxdsl.source import Source
 
 TEXT = """
@@ -135,7 +135,7 @@ def test_specialising_twice_gives_one_kernel(module):
 
 
 def test_values_of_comptime_parameters():
-    from ptxdsl.constant_texts import constants as _constants
+    from ptxdsl.api.constant_texts import constants as _constants
 
     given = {"a": 3, "b": True, "c": 0.5, "d": "DType.bfloat16", "e": np.dtype("float32"), "f": np.int64(4)}
     assert _constants(given) == (

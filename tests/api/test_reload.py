@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.api import Module
+from ptxdsl.api.module import Module
 from ptxdsl.options import Options
 from ptxdsl.source import Source
 

@@ -5,8 +5,8 @@ import pytest
 
 import ptxdsl
 from ptxdsl.cuda import driver
-from ptxdsl.cuda.errors import launch_error
-from ptxdsl.simulated import runs_in_simulator
+from ptxdsl.cuda.simulated import runs_in_simulator
+from ptxdsl.diagnostics import launch_error
 
 TEXT = """
 @kernel(threads=64)

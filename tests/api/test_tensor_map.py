@@ -9,7 +9,7 @@ from played_driver import H200, DeviceArray
 
 import ptxdsl
 from ptxdsl import LaunchError, TensorMap
-from ptxdsl.api import Module
+from ptxdsl.api.module import Module
 from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.host_arguments import HostPacker
 from ptxdsl.cuda.host_copies import Copies

@@ -105,7 +105,7 @@ def test_the_rest_of_a_launch(module, monkeypatch):
     """Shapes and keywords arrive, whether they are values or functions of the call."""
     found = []
     monkeypatch.setattr(
-        ptxdsl.kernel.Launcher, "__call__", lambda self, *given, **options: found.append((self.block, options))
+        ptxdsl.api.kernel.Launcher, "__call__", lambda self, *given, **options: found.append((self.block, options))
     )
     ptxdsl.torch.custom_op(
         "mine::affine", module.affine, grid=1, block=lambda n: (n, 2), smem=lambda n: 4 * n, cluster=(2, 1),
@@ -119,7 +119,7 @@ def test_the_rest_of_a_launch(module, monkeypatch):
 def test_it_runs_on_the_device_of_its_tensors(module, torch, monkeypatch):
     devices = []
     torch.cuda = types.SimpleNamespace(device=lambda device: devices.append(device.index) or nullcontext())
-    monkeypatch.setattr(ptxdsl.kernel.Launcher, "__call__", lambda self, *given, **options: None)
+    monkeypatch.setattr(ptxdsl.api.kernel.Launcher, "__call__", lambda self, *given, **options: None)
     call = ptxdsl.torch.custom_op("mine::affine", module.affine, grid=1).call
     for arrays in ([Tensor(0x40, index=1)] * 3, [Tensor(0x40, device="cpu"), Tensor(0x40), Tensor(0x40)]):
         call(*arrays, 8, 1.0, False)

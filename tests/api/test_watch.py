@@ -7,7 +7,7 @@ import pytest
 from played_driver import Tensor
 
 import ptxdsl
-from ptxdsl.api import Module
+from ptxdsl.api.module import Module
 from ptxdsl.cuda.arrays import Donated
 from ptxdsl.cuda.assertions import listening
 from ptxdsl.source import Source

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ptxdsl.emit_ptx import Emitted, emit
-from ptxdsl.lower_llvm import lower
+from ptxdsl.backend.emit_ptx import Emitted, emit
+from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam
 from ptxdsl.source import Source, Span

@@ -14,9 +14,9 @@ from typing import Any
 import llvmlite.binding as llvm
 from backend_kernels import DTYPES, Build
 
-from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
-from ptxdsl.lower_convert import FLOAT_TO_INT
-from ptxdsl.lower_llvm import lower
+from ptxdsl.lower.convert import FLOAT_TO_INT
+from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE
+from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam
 from ptxdsl.tir import Kernel, Module, Ty, Value, ptr

@@ -11,7 +11,7 @@ from backend_kernels import Build, i32
 from ptxdsl.artifact import Compiled
 from ptxdsl.driver import compile_source
 from ptxdsl.imports import source_of
-from ptxdsl.lower_llvm import lower
+from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.tir import F32, I32, I64, Const, Value, ptr
 

@@ -9,7 +9,7 @@ import every_op
 import pytest
 from backend_kernels import PIPE, SOURCE, Build, body_of, compile_tir, i32, kernel_a, line_span, pipe_kernel, ptx_of
 
-from ptxdsl.assemble import assemble, disassemble
+from ptxdsl.backend.assemble import assemble, disassemble
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, StructParam, TensorMapParam
 from ptxdsl.source import Source, Span

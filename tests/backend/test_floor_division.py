@@ -8,8 +8,8 @@ from host import Host, function
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ptxdsl.fold import fold
 from ptxdsl.tir import F32, F64, Const, Ty
+from ptxdsl.tir.fold import fold
 
 OPERATIONS = ("ffloordiv", "fmod")
 

@@ -9,8 +9,8 @@ import pytest
 from backend_kernels import Build, body_of, i32, ptx_of
 
 from ptxdsl.artifact import Compiled
+from ptxdsl.backend.emit_ptx import leave_from_last_loops
 from ptxdsl.driver import compile_source
-from ptxdsl.emit_ptx import leave_from_last_loops
 from ptxdsl.imports import source_of
 from ptxdsl.options import Options
 from ptxdsl.source import Source, Span

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from backend_kernels import Build, body_of, ptx_of
 
-from ptxdsl.lower_intrinsic import launch_range
+from ptxdsl.lower.intrinsic import launch_range
 from ptxdsl.signature import KernelSignature
 from ptxdsl.tir import I1, I32
 

@@ -8,7 +8,7 @@ import pytest
 
 from ptxdsl import llvm_library
 from ptxdsl.llvm_library import Machine, machine
-from ptxdsl.llvm_types import DATA_LAYOUT, TRIPLE
+from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE
 
 IR = f'''
 target datalayout = "{DATA_LAYOUT}"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from backend_kernels import PIPE, Build, i32
 
+from ptxdsl.backend.emit_ptx import optimised_alone
 from ptxdsl.driver import Job, run
-from ptxdsl.emit_ptx import optimised_alone
 from ptxdsl.imports import read_file
 from ptxdsl.llvm_library import machine
-from ptxdsl.llvm_types import TRIPLE
-from ptxdsl.lower_llvm import lower
+from ptxdsl.lower.llvm_types import TRIPLE
+from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.tir import I32, Module, Op, Value, ptr
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from backend_kernels import PIPE, Build, compile_tir, i32, kernel_a, pipe_kernel, ptx_of
 
-from ptxdsl.assemble import assemble, find_tool
+from ptxdsl.backend.assemble import assemble, find_tool
+from ptxdsl.backend.emit_ptx import emit
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.emit_ptx import emit
-from ptxdsl.lower_llvm import lower
+from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.tir import I16, I32, I64, Const, Value, ptr
 
@@ -132,7 +132,7 @@ def test_a_missing_assembler_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr("ptxdsl.assemble._packaged", lambda name: None)
+    monkeypatch.setattr("ptxdsl.backend.assemble._packaged", lambda name: None)
     with pytest.raises(CompileError) as caught:
         find_tool("ptxas")
     (problem,) = caught.value.diagnostics

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from backend_kernels import Build, compile_tir, i32
 
-from ptxdsl.assemble import assemble
+from ptxdsl.backend.assemble import assemble
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.options import Options
 from ptxdsl.targets import FEATURES, TARGETS

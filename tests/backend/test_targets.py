@@ -11,7 +11,7 @@ import pytest
 from backend_kernels import line_span
 from feature_snippets import SNIPPETS, module
 
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.targets import DRIVERS, FEATURES, NEWEST_PTX, TARGETS, newest_ptx_of_driver, ptx_version, require, target

@@ -17,11 +17,11 @@ from traced import Watched, file_kernel, kinds
 
 from ptxdsl import driver
 from ptxdsl.check import classes
-from ptxdsl.check.counterexample import values_of
-from ptxdsl.check.explore import Bounds, Exploration, explore
 from ptxdsl.check.report import FAULT, UNPROVED, verdicts
-from ptxdsl.check.trace import Found
+from ptxdsl.explore.counterexample import values_of
+from ptxdsl.explore.explore import Bounds, Exploration, explore
 from ptxdsl.options import Options
+from ptxdsl.races.trace import Found
 from ptxdsl.sim.launch import Report
 from ptxdsl.source import Source
 

@@ -28,9 +28,9 @@ import ptxdsl
 from ptxdsl import driver
 from ptxdsl.artifact import Compiled
 from ptxdsl.check.report import Verdict, verdicts
-from ptxdsl.check.trace import Found, check_trace
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.options import Options
+from ptxdsl.races.trace import Found, check_trace
 from ptxdsl.sim.launch import Report
 from ptxdsl.sim.limits import Limits
 from ptxdsl.source import Source

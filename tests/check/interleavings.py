@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from async_kernels import kernel
 
-from ptxdsl.check.explore import Bounds, Exploration, _Node, _Search
+from ptxdsl.explore.explore import Bounds, Exploration, _Node, _Search
 from ptxdsl.sim.launch import Report, simulate
 from ptxdsl.sim.limits import Limits
 

@@ -6,8 +6,8 @@ from interleavings import outcomes
 from traced import EXAMPLES, FAULTS, ROOT, file_kernel
 
 import ptxdsl
-from ptxdsl.check.explore import Bounds, explore
 from ptxdsl.cli import main
+from ptxdsl.explore.explore import Bounds, explore
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -10,8 +10,8 @@ import pytest
 from traced import ROOT
 
 import ptxdsl
-from ptxdsl.check.trace import check_trace
 from ptxdsl.cli import main
+from ptxdsl.races.trace import check_trace
 
 SAMPLES = sorted((ROOT / "samples").glob("*.pdsl"))
 FAULTY = ROOT / "tests" / "data" / "examples" / "slot_index_after_step_faulty.pdsl"

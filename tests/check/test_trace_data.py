@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.check.trace import check_trace
+from ptxdsl.races.trace import check_trace
 
 HEAD = """\
 @kernel(threads={threads}{cluster})

@@ -10,8 +10,8 @@ import numpy as np
 from async_kernels import kernel as kernel_text
 from fault_kernels import LIMITS, FaultKernel
 
-from ptxdsl.check.explore import Bounds, Exploration, arrays_of, explore_runs
-from ptxdsl.check.trace import Found, TraceCheck
+from ptxdsl.explore.explore import Bounds, Exploration, arrays_of, explore_runs
+from ptxdsl.races.trace import Found, TraceCheck
 from ptxdsl.sim.launch import Report, simulate
 from ptxdsl.sim.limits import Limits
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl import cache
+from ptxdsl.files import cache
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permission bits")
 KEY = cache.key("a", "b")

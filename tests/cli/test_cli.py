@@ -14,7 +14,7 @@ import pytest
 from command_programs import GOOD
 
 from ptxdsl import cli, driver
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.version import __version__
 
@@ -421,7 +421,7 @@ def test_targets(run) -> None:
 
 
 def test_cache_commands(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxdsl import cache
+    from ptxdsl.files import cache
 
     monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path / "c"))
     assert run("cache", "info").out == f"directory {tmp_path / 'c'}\nentries 0\nbytes 0\n"

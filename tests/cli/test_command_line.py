@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxdsl import command_line, driver
-from ptxdsl.command_line import STAGE_NAMES, Arguments, plain
+from ptxdsl import driver
+from ptxdsl.command import command_line
+from ptxdsl.command.command_line import STAGE_NAMES, Arguments, plain
 
 WORDS = [
     "a.pdsl", "-", "", "-x", "--", "-D", "-DS=1", "S=3", "-o", "-oout", "out", "--emit", "ptx", "--emit=ptx", "--em",

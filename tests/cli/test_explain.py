@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import ptxdsl
+from ptxdsl.command.explain import explain
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.explain import explain
 from ptxdsl.explanations import EXPLANATIONS
 
 CODE = re.compile(r"\"([EW]\d{4})\"")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl import imports, resources
+from ptxdsl import imports
 from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.files import resources
+from ptxdsl.files.text_files import SIZE_LIMIT
 from ptxdsl.imports import HOST_ONLY_MODULES, MOJO_MODULES, HostOnly, Loader, read_file
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
-from ptxdsl.text_files import SIZE_LIMIT
 
 TEXT = "def helper() -> Int:\n    return 1\n"
 
@@ -160,7 +161,7 @@ def test_a_library_module_is_read_when_it_is_used(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_cached_tree_that_cannot_be_read_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxdsl import cache
+    from ptxdsl.files import cache
 
     monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(imports, "_library", {})

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.output_files import make_folder, write_by, write_file
+from ptxdsl.files.output_files import make_folder, write_by, write_file
 
 
 def test_threads_that_write_one_file_leave_one_of_their_texts(tmp_path):

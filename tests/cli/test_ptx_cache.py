@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl import cli, driver, ptx_cache
+from ptxdsl import cli, driver
+from ptxdsl.command import ptx_cache
 from ptxdsl.diagnostics import Diagnostic
 
 MAIN = """\
@@ -192,13 +193,13 @@ def test_a_payload_that_is_none_is_compiled(compile_: Command, monkeypatch: pyte
 
 
 def test_another_compiler_is_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxdsl.command_line import plain
+    from ptxdsl.command.command_line import plain
 
     arguments = plain(["compile", "add.pdsl"])
     assert arguments is not None
     copy = folder / "ptxdsl"
     shutil.copytree(Path(cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(ptx_cache, "__file__", str(copy / "ptx_cache.py"))
+    monkeypatch.setattr(ptx_cache, "__file__", str(copy / "command" / "ptx_cache.py"))
     own = ptx_cache.key(arguments, "add.pdsl", b"")
     assert own == ptx_cache.key(arguments, "add.pdsl", b"") != ptx_cache.key(arguments, "add.pdsl", b" ")
     (copy / "elaborate" / "scope.py").touch()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ptxdsl.api import Kernel
+from ptxdsl.api.module import Kernel
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import time
 import numpy as np
 from device_rows import SPECIAL
 
+from ptxdsl.api.program import device_arch
 from ptxdsl.cuda.driver import current_driver
-from ptxdsl.program import device_arch
 
 HANG_SECONDS = float(os.environ.get("PTXDSL_HANG_SECONDS", "30"))  # tools that slow kernels down want more
 # what no right kernel would write: outputs hold it before every launch

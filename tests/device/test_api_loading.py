@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl import cubin_cache
+from ptxdsl.backend import cubin_cache
 
 # The second warpgroup can have its registers only when the first has given some away: what it does before that shows
 # whether setmaxnreg has been dropped.

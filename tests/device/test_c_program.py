@@ -29,7 +29,7 @@ def test_the_program(gpu, c_compiler, tmp_path, monkeypatch, rng, code):
         def no_machine_code(compiled):
             raise ptxdsl.diagnostics.error("E0803", "none", None)
 
-        monkeypatch.setattr("ptxdsl.cubin_cache.assembled", no_machine_code)
+        monkeypatch.setattr("ptxdsl.backend.cubin_cache.assembled", no_machine_code)
     ptxdsl.build(DATA / "shapes.pdsl", tmp_path)
     assert ((tmp_path / "shapes.c").read_text().count("image_1") > 0) == (code == "cubin")
     library, program = driver_library(), tmp_path / "program"

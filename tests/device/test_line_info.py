@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ptxdsl
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
 
 KERNEL = """\
 @kernel

@@ -134,7 +134,7 @@ def test_delays_change_no_result_in_the_simulator(name):
     known = entry.small()
     bound = entry.bound(known)
     compiled = entry.compiled(known, delayed(entry.text))
-    from ptxdsl.simulated import simulate_kernel
+    from ptxdsl.cuda.simulated import simulate_kernel
 
     report = simulate_kernel(compiled, {}, [*bound.host(), 5], grid=entry.grid, block=entry.block)
     assert report.finished and bound.right(), report.render()

@@ -15,10 +15,10 @@ from blocks import BLOCKS, ROOT, Block, before, blocks, said
 
 import ptxdsl
 from ptxdsl import LaunchError, cli, driver
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
+from ptxdsl.command.findings import check
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.diagnostics import CompileError, Diagnostic
-from ptxdsl.findings import check
 from ptxdsl.options import Options
 from ptxdsl.source import Source
 
@@ -253,8 +253,8 @@ def test_codes_exist() -> None:
 
 
 def test_limits_are_those_of_the_compiler() -> None:
-    from ptxdsl import text_files
     from ptxdsl.elaborate import context, kernels, loops, operators, variadic
+    from ptxdsl.files import text_files
     from ptxdsl.syntax import limits
 
     shown: dict[str, list[int]] = {}
@@ -275,7 +275,7 @@ def test_limits_are_those_of_the_compiler() -> None:
 
 
 def test_ring_figures_are_those_of_the_plan() -> None:
-    from ptxdsl import ring_plan
+    from ptxdsl.rings import plan as ring_plan
 
     text = (ROOT / "docs" / "role_pipeline.md").read_text(encoding="utf-8")
     assert f"at most {ring_plan.MAX_OPERATIONS} operations of the IR, {ring_plan.MAX_TWO_STAGES} for two stages" in text

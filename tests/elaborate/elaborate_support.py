@@ -12,7 +12,7 @@ from ptxdsl.options import Options
 from ptxdsl.source import Source
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.parse import parse
-from ptxdsl.verify import verify
+from ptxdsl.tir.verify import verify
 
 PIPELINE = """\
 @kernel

@@ -10,7 +10,7 @@ import pytest
 from elaborate_support import diagnostics, typed, where
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink
 from ptxdsl.driver import compile_source
 from ptxdsl.source import Source

@@ -10,7 +10,7 @@ from elaborate_support import diagnostics, typed
 from ptxdsl.elaborate import library
 from ptxdsl.options import Options
 from ptxdsl.tir import Module
-from ptxdsl.tir_printer import tir_text
+from ptxdsl.tir.printer import tir_text
 
 HUNDRED_A = Options(arch="sm_100a")
 

@@ -16,7 +16,7 @@ from ptxdsl.driver import compile_source
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.options import Options
-from ptxdsl.rings import unroll_rings
+from ptxdsl.rings.unroll import unroll_rings
 from ptxdsl.syntax.parse import read_source
 
 DATA = Path(__file__).parents[1] / "data"

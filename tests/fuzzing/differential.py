@@ -23,7 +23,7 @@ from ptxdsl.elaborate import elaborate  # noqa: E402
 from ptxdsl.imports import Loader, parse_once  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.source import Source  # noqa: E402
-from ptxdsl.verify import verify  # noqa: E402
+from ptxdsl.tir.verify import verify  # noqa: E402
 
 ADDRESS = 1 << 20  # of the result, in the interpreter
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from cases import Case
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.assemble import assemble, find_tool
+from ptxdsl.backend.assemble import assemble, find_tool
+from ptxdsl.command.findings import check
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.driver import Job, compiled, show
 from ptxdsl.explanations import EXPLANATIONS
-from ptxdsl.findings import check
 from ptxdsl.imports import source_of
 from ptxdsl.options import Options
 

@@ -12,7 +12,7 @@ import pytest
 from ptxdsl.driver import compile_source
 from ptxdsl.effects import PURE, Effect, Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.lower_intrinsic import ptx_text
+from ptxdsl.lower.intrinsic import ptx_text
 from ptxdsl.options import Options
 from ptxdsl.ptx.module import Instruction, Label
 from ptxdsl.ptx.opcodes import ROWS as OPCODES

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ptx_printing import ptx_text
 
-from ptxdsl.assemble import find_tool
+from ptxdsl.backend.assemble import find_tool
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.ptx.reader import read

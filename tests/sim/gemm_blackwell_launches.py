@@ -9,7 +9,7 @@ from tcgen05_gemm import scale_blocks
 from tcgen05_matrices import random_codes, row_bytes
 
 import ptxdsl
-from ptxdsl.api import Module
+from ptxdsl.api.module import Module
 from ptxdsl.imports import read_file
 from ptxdsl.options import Options
 from ptxdsl.sim import numbers

@@ -27,8 +27,7 @@ import numpy as np  # noqa: E402
 import tcgen05_gemm  # noqa: E402
 from ptx_mutation import mutate  # noqa: E402
 
-from ptxdsl.cuda.errors import LaunchError  # noqa: E402
-from ptxdsl.diagnostics import CompileError  # noqa: E402
+from ptxdsl.diagnostics import CompileError, LaunchError  # noqa: E402
 from ptxdsl.driver import compile_source  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.ptx.reader import read  # noqa: E402

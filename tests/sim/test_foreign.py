@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl.check.trace import TraceCheck
+from ptxdsl.races.trace import TraceCheck
 from ptxdsl.run.binding import bind
 from ptxdsl.run.expectation import Expectation, Tolerance
 from ptxdsl.run.formats import to_values

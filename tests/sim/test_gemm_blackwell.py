@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gemm_blackwell_launches import SAMPLE, gemm, launch, scaled, tiles
 
-from ptxdsl.assemble import assemble, disassemble
+from ptxdsl.backend.assemble import assemble, disassemble
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.syntax.parse import read_source

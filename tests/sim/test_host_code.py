@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxdsl import cache
+from ptxdsl.files import cache
 from ptxdsl.sim.launch import simulate
 from ptxdsl.sim.translate import host_code
 

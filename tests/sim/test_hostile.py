@@ -15,8 +15,7 @@ import pytest
 from ptx_fuzz import fuzz, text_of
 
 from ptxdsl.cli import main
-from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, LaunchError
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.sim.launch import Limits, simulate

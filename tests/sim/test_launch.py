@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sim_kernels import kernel, run
 
-from ptxdsl.cuda.errors import LaunchError
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, LaunchError
 from ptxdsl.sim.arguments import Aggregate
 from ptxdsl.sim.launch import simulate
 from ptxdsl.sim.limits import Limits

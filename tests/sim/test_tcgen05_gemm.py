@@ -11,8 +11,8 @@ import tcgen05_gemm
 from tcgen05_gemm import THREADS, Gemm
 from tcgen05_matrices import CODES, K, floats, random_codes, row_bytes
 
-from ptxdsl.check.trace import TraceCheck
 from ptxdsl.diagnostics import CompileError
+from ptxdsl.races.trace import TraceCheck
 from ptxdsl.sim import numbers
 from ptxdsl.sim.copies.tensor_map import TensorMap
 from ptxdsl.sim.launch import simulate

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxdsl.cuda.errors import LaunchError
+from ptxdsl.diagnostics import LaunchError
 from ptxdsl.sim.copies.tensor_description import Description, broken_rules
 from ptxdsl.sim.copies.tensor_map import TensorMap
 from ptxdsl.sim.copies.tensor_map_bytes import Words, decode, encode

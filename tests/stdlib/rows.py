@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxdsl import resources
+from ptxdsl.elaborate.types import DTYPES, SCALAR_NAMES, SPACES
+from ptxdsl.files import resources
 from ptxdsl.imports import library_module
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.signature import KernelSignature, PointerParam, ScalarParam
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 from ptxdsl.tir import Block, Const, Kernel, Module, Op, Ty, Value, ptr
-from ptxdsl.types import DTYPES, SCALAR_NAMES, SPACES
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 ATOMIC = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl import resources
-from ptxdsl.assemble import assemble
+from ptxdsl.backend.assemble import assemble
 from ptxdsl.driver import compile_source
+from ptxdsl.files import resources
 from ptxdsl.imports import library_module
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.options import Options

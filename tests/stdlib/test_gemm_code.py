@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptxdsl import cli
-from ptxdsl.assemble import assemble, disassemble
+from ptxdsl.backend.assemble import assemble, disassemble
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.syntax.parse import read_source

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import rows
 
-from ptxdsl.assemble import assemble
-from ptxdsl.emit_ptx import emit
+from ptxdsl.backend.assemble import assemble
+from ptxdsl.backend.emit_ptx import emit
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.lower_llvm import lower
+from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.targets import FEATURES, TARGETS
-from ptxdsl.verify import verify
+from ptxdsl.tir.verify import verify
 
 
 def test_every_row_has_one_declaration():

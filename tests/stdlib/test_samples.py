@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl.assemble import assemble
+from ptxdsl.backend.assemble import assemble
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.syntax.parse import read_source

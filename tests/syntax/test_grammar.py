@@ -9,7 +9,7 @@ from kernel_files import KERNEL_FILES
 from lark import Lark, Tree
 from lark import Token as LarkToken
 
-from ptxdsl.resources import grammar_text
+from ptxdsl.files.resources import grammar_text
 from ptxdsl.source import Source
 from ptxdsl.syntax import tables
 from ptxdsl.syntax.build import Builder

@@ -1,16 +1,16 @@
 """Runs TIR in plain Python, one thread: what a pass must preserve is the trace.
 
-The trace has every store, print and barrier operation in order, addresses resolved. Arithmetic is ``ptxdsl.fold``.
+The trace has every store, print and barrier operation in order, addresses resolved. Arithmetic is ``ptxdsl.tir.fold``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxdsl.fold import fold, unsigned, wrap
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.roles import ALL, contiguous, thread_set
 from ptxdsl.tir import Block, Const, Kernel, Module, Op, Ty, Value, walk
+from ptxdsl.tir.fold import fold, unsigned, wrap
+from ptxdsl.tir.roles import ALL, contiguous, thread_set
 
 
 class OutOfFuel(Exception):

@@ -11,13 +11,13 @@ from kernels import ring_copy
 from programs import Writer, ring_loops, statements
 from run_tir import OutOfFuel, run
 
-from ptxdsl import ring_plan
 from ptxdsl.options import Options
-from ptxdsl.ring_plan import MAX_OPERATIONS
-from ptxdsl.rings import unroll_rings
-from ptxdsl.simplify import simplify
+from ptxdsl.rings import plan as ring_plan
+from ptxdsl.rings.plan import MAX_OPERATIONS
+from ptxdsl.rings.unroll import unroll_rings
 from ptxdsl.tir import I8, I32, I64, Const, Kernel, Op, Ty, walk
-from ptxdsl.verify import verify
+from ptxdsl.tir.simplify import simplify
+from ptxdsl.tir.verify import verify
 
 OPTIONS = Options()
 

@@ -8,10 +8,10 @@ from kernels import ring_copy
 from run_tir import barrier_order
 
 from ptxdsl.options import Options
-from ptxdsl.rings import unroll_rings
-from ptxdsl.simplify import simplify
+from ptxdsl.rings.unroll import unroll_rings
 from ptxdsl.tir import I32, Kernel, walk
-from ptxdsl.verify import verify
+from ptxdsl.tir.simplify import simplify
+from ptxdsl.tir.verify import verify
 
 OPTIONS = Options()
 

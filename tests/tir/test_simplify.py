@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from programs import Writer, statements
 from run_tir import OutOfFuel, run
 
-from ptxdsl.simplify import simplify
 from ptxdsl.tir import I32, Value, walk
-from ptxdsl.verify import verify
+from ptxdsl.tir.simplify import simplify
+from ptxdsl.tir.verify import verify
 
 
 def names(b: Builder) -> list[str]:

@@ -8,10 +8,10 @@ from build_tir import Builder, c
 from kernels import ring_copy
 
 from ptxdsl.options import Options
-from ptxdsl.rings import unroll_rings
-from ptxdsl.simplify import simplify
+from ptxdsl.rings.unroll import unroll_rings
 from ptxdsl.tir import F32, I1, I32, Const, Ty, Value
-from ptxdsl.tir_printer import tir_text
+from ptxdsl.tir.printer import tir_text
+from ptxdsl.tir.simplify import simplify
 
 Golden = Callable[[str, str], None]
 

@@ -8,7 +8,7 @@ from kernels import ring_copy
 
 from ptxdsl.source import Span
 from ptxdsl.tir import F32, I1, I32, I64, Const, Op, Ty, Value, ptr
-from ptxdsl.verify import InternalError, verify
+from ptxdsl.tir.verify import InternalError, verify
 
 
 def test_a_right_module_passes() -> None:

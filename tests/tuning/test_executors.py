@@ -85,7 +85,7 @@ def test_compiled_kernels_come_with_their_machine_code(kernel, ptxas, monkeypatc
     """What came from elsewhere needs neither the compiler nor ptxas here."""
     with LocalProcesses(1) as local:
         made = local.submit(compile_one, kernel.specialize(k=5), "sm_90a").result()
-    monkeypatch.setattr("ptxdsl.cubin_cache.assembled", None)
+    monkeypatch.setattr("ptxdsl.backend.cubin_cache.assembled", None)
     assert made.cubin().startswith(b"\x7fELF")
     kernel.specialize(k=5).adopt(made)
     assert kernel.specialize(k=5).compile() is made

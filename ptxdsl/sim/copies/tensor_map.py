@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.cuda.errors import launch_error
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import replace
 from ptxdsl.sim.copies.swizzle import SWIZZLES
 from ptxdsl.sim.copies.tensor_description import (

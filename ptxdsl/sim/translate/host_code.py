@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import llvmlite
 
-from ptxdsl import cache
+from ptxdsl.files import cache
 from ptxdsl.sim.translate.host_library import library, link
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import llvmlite
 from llvmlite.utils import get_library_name
 
-from ptxdsl import cache
+from ptxdsl.files import cache
 from ptxdsl.llvm_library import DIRECT
 
 _text, _handle, _int, _bool, _size = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_bool, ctypes.c_size_t

@@ -1,0 +1,1 @@
+"""What the command ``ptxdsl`` (``cli.py``) is made of, beside the stages themselves."""

@@ -1,0 +1,1 @@
+"""TIR to LLVM IR text; ``module.py`` is its door."""

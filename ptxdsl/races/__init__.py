@@ -1,0 +1,1 @@
+"""Races of a simulated run, by happens-before; ``trace.py`` is its door."""

@@ -1,0 +1,1 @@
+"""TIR to TIR: ring loops unrolled to one copy for each stage, branches between roles made uniform."""
