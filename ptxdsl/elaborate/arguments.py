@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.control import contains_call, root
+from ptxdsl.elaborate.control import overlap
 from ptxdsl.elaborate.entities import (
     Comptime,
     FunctionDecl,
@@ -25,7 +25,7 @@ from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
-from ptxdsl.elaborate.values import type_value, uninitialised
+from ptxdsl.elaborate.values import type_value
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -96,8 +96,7 @@ class Arguments(Operators):
 
     def given(self, args: tuple[ast.Argument, ...], scope: Scope) -> list[Given]:
         result = []
-        last_call = max((i for i, a in enumerate(args) if i > 0 and contains_call(a.value)), default=0)
-        for i, argument in enumerate(args):
+        for argument in args:
             if argument.star:
                 raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
             at = argument.span
@@ -108,16 +107,8 @@ class Arguments(Operators):
                 result.append(Given(self, argument.name, argument.value.span, None, argument.value, scope, name_span))
                 continue
             place = self.evaluate_place(argument.value, scope)
-            given = Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span)
-            if i < last_call and self.initialised(place):
-                given.kept = self.read(place, argument.span)  # as it is here, whatever the calls behind it change
-            result.append(given)
+            result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span))
         return result
-
-    def initialised(self, place: Place) -> bool:
-        """Whether a place can be read: all but a variable that has no value yet."""
-        variable = root(place)
-        return variable is None or uninitialised(self.state[variable]) is None
 
     @staticmethod
     def _implicit(decl: FunctionDecl) -> int:
@@ -180,7 +171,23 @@ class Arguments(Operators):
             if argument.convention == "out":
                 continue
             self._bind_argument(bound, argument, matched.get(argument.name), dry)
+        self._check_exclusive(bound)
         return bound
+
+    def _check_exclusive(self, bound: Bound) -> None:
+        """What an argument changes is not within reach of another one. Memory behind pointers is not looked at."""
+        referring = [a for a in bound.decl.node.args if a.convention in BY_REFERENCE and a.name in bound.given]
+        for i, second in enumerate(referring[1:], 1):
+            for first in referring[:i]:
+                if "mut" not in (first.convention, second.convention):
+                    continue
+                one, other = (bound.given[a.name] for a in (first, second))
+                if overlap(one.place, other.place):
+                    changed = first if first.convention == "mut" else second
+                    raise self.fail(
+                        "E0348", f"this may be changed as argument `{changed.name}` of `{bound.decl.name}` too",
+                        other.span, (one.span, "passed here as well"), help="pass a copy of it: `var other = …`",
+                    )  # fmt: skip
 
     @staticmethod
     def _receiver(decl: FunctionDecl, function: FunctionValue) -> ast.ArgDecl | None:

@@ -22,17 +22,22 @@ class Conditions(Calls):
     """Values that depend on a condition."""
 
     def _compare(self, node: ast.Compare, scope: Scope) -> RValue:
-        return self._links(node, self.evaluate(node.operands[0], scope), 0, scope)
+        left, right = self.evaluate_both(node.operands[0], node.operands[1], scope)
+        return self._links(node, left, right, 0, scope)
 
-    def _links(self, node: ast.Compare, left: RValue, number: int, scope: Scope) -> RValue:
+    def _links(self, node: ast.Compare, left: RValue, right: RValue, number: int, scope: Scope) -> RValue:
         """``a < b < c`` from one of its comparisons on: as ``a < b and b < c``, but b is evaluated once."""
-        right = self.evaluate(node.operands[number + 1], scope)
         span = node.operands[number].span.to(node.operands[number + 1].span)
         one = self.compare(node.ops[number], left, right, span)
         if number + 1 == len(node.ops) or isinstance(one, Poison):
             return one
         first = self.condition(one, span)
-        return self._and(first, lambda: self.condition(self._links(node, right, number + 1, scope), span), node.span)
+
+        def rest() -> Runtime:
+            following = self.evaluate(node.operands[number + 2], scope)
+            return self.condition(self._links(node, right, following, number + 1, scope), span)
+
+        return self._and(first, rest, node.span)
 
     def _bool_op(self, node: ast.BoolOp, scope: Scope) -> RValue:
         """``and`` and ``or``: the right side is evaluated only where it counts."""

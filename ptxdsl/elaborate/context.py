@@ -112,6 +112,9 @@ class Context:
     def evaluate(self, node: ast.Expr, scope: Scope, expected: Any = None) -> RValue:
         raise NotImplementedError
 
+    def evaluate_both(self, first: ast.Expr, second: ast.Expr, scope: Scope) -> tuple[RValue, RValue]:
+        raise NotImplementedError
+
     def evaluate_place(self, node: ast.Expr, scope: Scope) -> Place:
         raise NotImplementedError
 

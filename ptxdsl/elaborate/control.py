@@ -47,6 +47,22 @@ def root(place: Place | None) -> Variable | None:
     return place.variable if isinstance(place, VariablePlace) else None
 
 
+def overlap(one: Place | None, other: Place | None) -> bool:
+    """Whether two places may have a part of a variable in common. Elements chosen at run time may be the same."""
+    if root(one) is None or root(one) is not root(other):
+        return False
+    return all(a is None or b is None or a == b for a, b in zip(_path(one), _path(other), strict=False))
+
+
+def _path(place: Place | None) -> tuple[int | None, ...]:
+    """The numbers of the parts that lead to a place; None for one that is chosen at run time."""
+    if isinstance(place, LanePlace):
+        index = place.index if isinstance(place.index, int) else place.index.value
+        number = index.value if isinstance(index, tir.Const) else index
+        return (*_path(place.base), number if isinstance(number, int) else None)
+    return place.path if isinstance(place, VariablePlace) else ()
+
+
 class Control(Context):
     """Regions, their exits, and the merging of states."""
 

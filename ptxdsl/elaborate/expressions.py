@@ -8,6 +8,7 @@ from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.calls import param_args
 from ptxdsl.elaborate.conditions import Conditions
+from ptxdsl.elaborate.control import contains_call
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -54,6 +55,21 @@ class Expressions(Conditions):
             return self.read(self.designate(node, scope, expected), node.span)
         return self._value(node, scope, expected)
 
+    def evaluate_both(self, first: ast.Expr, second: ast.Expr, scope: Scope) -> tuple[RValue, RValue]:
+        """The values of two operands. What the first one designates is read after the calls of the second."""
+        if (first.__class__ is ast.Name or first.__class__ in _PLACES) and contains_call(second):
+            place = self.designate(first, scope)
+            right = self.evaluate(second, scope)
+            return self.read(place, first.span), right
+        return self.evaluate(first, scope), self.evaluate(second, scope)
+
+    def evaluate_items(
+        self, nodes: tuple[ast.Expr, ...], scope: Scope, wanted: tuple[Type | None, ...] | None
+    ) -> list[RValue]:
+        """The values of the items of a tuple or list: what they designate is read when all have been evaluated."""
+        places = [self.designate(n, scope, wanted[i] if wanted else None) for i, n in enumerate(nodes)]
+        return [self.read(place, n.span) for place, n in zip(places, nodes, strict=True)]
+
     def evaluate_place(self, node: ast.Expr, scope: Scope) -> Place:
         return self.designate(node, scope, None)
 
@@ -76,7 +92,7 @@ class Expressions(Conditions):
             case ast.IntLiteral():
                 return Literal(node.value)
             case ast.Binary():
-                left, right = self.evaluate(node.left, scope), self.evaluate(node.right, scope)
+                left, right = self.evaluate_both(node.left, node.right, scope)
                 return self.binary(node.op, left, right, node.span)
             case ast.Compare():
                 return self._compare(node, scope)
@@ -118,7 +134,7 @@ class Expressions(Conditions):
 
     def _tuple(self, node: ast.TupleExpr, scope: Scope, expected: Type | None) -> RValue:
         wanted = expected.items if isinstance(expected, TupleType) and len(expected.items) == len(node.items) else None
-        items = [self.evaluate(n, scope, wanted[i] if wanted else None) for i, n in enumerate(node.items)]
+        items = self.evaluate_items(node.items, scope, wanted)
         if wanted:
             items = [
                 self.convert(v, t, n.span) if isinstance(v, Literal) else v
@@ -131,7 +147,7 @@ class Expressions(Conditions):
     def _list(self, node: ast.ListExpr, scope: Scope, expected: Type | None) -> RValue:
         if len(node.items) > MAX_ARRAY:
             raise self.fail("E0314", f"an Array holds 0 to {MAX_ARRAY} elements, not {len(node.items)}", node.span)
-        items = [self.evaluate(n, scope) for n in node.items]
+        items = self.evaluate_items(node.items, scope, None)
         if isinstance(expected, ArrayType):
             if len(items) != expected.size:
                 raise self.fail("E0329", f"{len(items)} elements for {expected}", node.span)
@@ -305,7 +321,7 @@ class Expressions(Conditions):
             if getter is None:
                 raise self.fail("E0331", f"{t} cannot be indexed", node.span, help="define `__getitem__`")
             return TemporaryPlace(self.call_function(getter, self.given(node.args, scope), node.span))
-        return self._element(node, place, t, scope)
+        return self.element_place(node, place, t, scope)
 
     def _parametrize(self, value: Comptime, node: ast.Subscript, scope: Scope) -> RValue:
         args = param_args(node.args, scope)
@@ -333,7 +349,7 @@ class Expressions(Conditions):
         size, _ = self.layout(pointer.type.elem, node.span)
         return self.pointee(self.offset(pointer, index, size, argument.value.span), node.span)
 
-    def _element(self, node: ast.Subscript, place: Place, t: Type, scope: Scope) -> Place:
+    def element_place(self, node: ast.Subscript, place: Place, t: Type, scope: Scope) -> Place:
         """An element of a vector, array or tuple."""
         if len(node.args) != 1 or node.args[0].name is not None or isinstance(node.args[0].value, ast.Slice):
             raise self.fail("E0331", f"{t} takes one index", node.span)

@@ -6,7 +6,7 @@ from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
-from ptxdsl.elaborate.control import contains_call, root
+from ptxdsl.elaborate.control import root
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
@@ -31,7 +31,7 @@ from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.read_only import not_assignable
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.types import TupleType, Type
+from ptxdsl.elaborate.types import SimdType, TupleType, Type
 from ptxdsl.elaborate.values import is_comptime, with_comptime
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
@@ -189,11 +189,7 @@ class Statements(Loops):
     def _assign(self, node: ast.Assign, scope: Scope) -> None:
         target = node.target
         if isinstance(target, ast.TupleExpr):
-            items = self._items_for(target, node.value, scope)
-            if len(items) != len(target.items):
-                raise self.fail("E0335", f"{len(target.items)} targets for {len(items)} values", node.span)
-            for part, item in zip(target.items, items, strict=True):
-                self._store_to(part, item, node.value.span, scope)
+            self._assign_several(target, node, scope)
             return
         if isinstance(target, ast.Name) and target.id == "_":
             self.evaluate(node.value, scope)
@@ -205,31 +201,42 @@ class Statements(Loops):
             self._set_item(place, self.evaluate(node.value, scope), node.value.span)
             return
         value = self.evaluate(node.value, scope, place.type)
-        if isinstance(place, LanePlace) and contains_call(node.value) and not contains_call(target):
-            again = self._target(target, scope)  # the call may have changed the index
-            assert isinstance(again, LanePlace)
-            place = again
+        place = self._settled(place, target, scope)
         self.write(place, self._stored(value, place.type, node.value.span), node.span)
 
-    def _items_for(self, target: ast.TupleExpr, value: ast.Expr, scope: Scope) -> tuple[RValue, ...]:
-        """The values for several targets; those written side by side take the types of the variables they go to."""
-        if not isinstance(value, ast.TupleExpr) or len(value.items) != len(target.items):
+    def _assign_several(self, target: ast.TupleExpr, node: ast.Assign, scope: Scope) -> None:
+        """``a, b = …``: the targets are evaluated, then the values, then all are stored."""
+        targets, span = target.items, node.value.span
+        dropped = [isinstance(t, ast.Name) and t.id == "_" for t in targets]
+        places = [None if d else self._target(t, scope) for t, d in zip(targets, dropped, strict=True)]
+        items = self._items_for(places, node.value, scope)
+        if len(items) != len(targets):
+            raise self.fail("E0335", f"{len(targets)} targets for {len(items)} values", node.span)
+        for to, place, value in zip(targets, places, items, strict=True):
+            if isinstance(place, ItemPlace):
+                self._set_item(place, value, span)
+            elif place is not None:
+                place = self._settled(place, to, scope)
+                self.write(place, self._stored(value, place.type, span), to.span)
+
+    def _items_for(self, places: list[Place | ItemPlace | None], value: ast.Expr, scope: Scope) -> tuple[RValue, ...]:
+        """The values for several targets; those written side by side take the types of the places they go to."""
+        if not isinstance(value, ast.TupleExpr) or len(value.items) != len(places):
             whole = self.evaluate(value, scope)
             items = items_of(whole)
             if items is None:
-                raise self.fail("E0335", f"{len(target.items)} targets for a value of type {whole.type}", value.span)
+                raise self.fail("E0335", f"{len(places)} targets for a value of type {whole.type}", value.span)
             return items
-        pairs = zip(target.items, value.items, strict=True)
-        return tuple(self.evaluate(item, scope, _variable_type(to, scope)) for to, item in pairs)
+        wanted = tuple(None if p is None or isinstance(p, ItemPlace) else p.type for p in places)
+        return tuple(self.evaluate_items(value.items, scope, wanted))
 
-    def _store_to(self, target: ast.Expr, value: RValue, span: Span, scope: Scope) -> None:
-        if isinstance(target, ast.Name) and target.id == "_":
-            return
-        place = self._target(target, scope)
-        if isinstance(place, ItemPlace):
-            self._set_item(place, value, span)
-        elif place is not None:
-            self.write(place, self._stored(value, place.type, span), target.span)
+    def _settled(self, place: Place, target: ast.Expr, scope: Scope) -> Place:
+        """The place as it is when the value is stored: a variable that indexes a vector is read then."""
+        if not (isinstance(place, LanePlace) and isinstance(place.base.type, SimdType)):
+            return place
+        if isinstance(target, ast.Subscript) and isinstance(target.args[0].value, ast.Name | ast.Attribute):
+            return self.element_place(target, place.base, place.base.type, scope)
+        return place
 
     def _stored(self, value: RValue, t: Type, span: Span) -> RValue:
         value = self.convert(value, t, span)
@@ -277,11 +284,11 @@ class Statements(Loops):
         if place is None:
             return
         if isinstance(place, ItemPlace):
-            changed = self.binary(node.op, self._item(place), self.evaluate(node.value, scope), node.span)
-            self._set_item(place, changed, node.span)
+            right = self.evaluate(node.value, scope)
+            self._set_item(place, self.binary(node.op, self._item(place), right, node.span), node.span)
             return
-        left = self.read(place, node.target.span)
         right = self.evaluate(node.value, scope)
+        place = self._settled(place, node.target, scope)
         if isinstance(place.type, StructType):
             method = self.method(place.type, f"__i{METHODS[node.op]}__", place)
             if method is not None:
@@ -289,7 +296,7 @@ class Statements(Loops):
                     method, [Given(self, None, node.value.span, TemporaryPlace(right), None, None)], node.span
                 )
                 return
-        result = self.binary(node.op, left, right, node.span)
+        result = self.binary(node.op, self.read(place, node.target.span), right, node.span)
         self.write(place, self._stored(result, place.type, node.span), node.span)
 
     def _if(self, node: ast.If, scope: Scope) -> None:
@@ -356,11 +363,3 @@ class Statements(Loops):
                 library = node.span.source.library  # its words stand for themselves
                 message = text.value if library else f"compile-time assertion failed: {text.value}"
         raise self.fail("E0407", message, node.test.span)
-
-
-def _variable_type(target: ast.Expr, scope: Scope) -> Type | None:
-    """The type of a target that is a variable; None for another, which is not evaluated before the values."""
-    entity = scope.lookup(target.id) if isinstance(target, ast.Name) else None
-    if isinstance(entity, PlaceAlias):
-        return entity.place.type
-    return entity.type if isinstance(entity, Variable) else None

@@ -4,8 +4,6 @@ import pytest
 from elaborate_support import diagnostics, typed, where
 from semantics import F64, Bool, evaluate, run
 
-from ptxdsl.tir import Const
-
 
 def test_a_local_function_given_as_a_parameter_changes_a_variable_in_a_loop() -> None:
     program = """
@@ -219,30 +217,6 @@ def test_compile_time_code_does_not_change_variables_of_the_run(use: str) -> Non
     (problem,) = diagnostics(COUNTER.format(body=use))
     assert problem.code == "E0401"
     assert problem.message == "`count` is a run-time variable: it cannot change at compile time"
-
-
-def test_arguments_are_read_in_the_order_they_are_written() -> None:
-    """A call further right may change what an argument further left has already given."""
-    text = """\
-        def bump(mut x: Int32) -> Int32:
-            x += 10
-            return x
-
-        def pair(a: Int32, b: Int32) -> Int32:
-            return a * 100 + b
-
-        def program() -> Int32:
-            var c: Int32 = 1
-            return pair(c, bump(c))
-
-        @kernel
-        def k(res: Pointer[Int32, MutAnyOrigin]):
-            comptime assert program() == 111, "the first argument is 1"
-            res[] = program()
-        """
-    (kernel,) = typed(text).kernels
-    (store,) = [op for op in kernel.body.ops if op.name == "store"]
-    assert isinstance(store.operands[1], Const) and store.operands[1].value == 111
 
 
 def test_a_function_that_never_returns_inside_an_expression() -> None:

@@ -32,7 +32,8 @@ def kernel(field: str) -> str:
         @kernel
         def k(res: Pointer[{field}, MutAnyOrigin], n: Int32):
             var s = S({field}(n))
-            swap(s.value, s.value)
+            var other = s.value
+            swap(s.value, other)
             var all = Array[S, 2](fill=s)
             res[unsafe_offset=Int32(size_of[S]())] = all[1].value + {field}(thread_idx.x)
     """
