@@ -185,6 +185,7 @@ class Wait(OnBarrier):
         after = phases.wait(context, state, agent, barrier, self, parity)
         if after >= 0:
             brackets.waited(context, state, agent, self.root, barrier, not state.phases[barrier.number].begun)
+            state.fill.wait(context, state, agent, self.root, barrier.number)
         return after
 
 

@@ -163,12 +163,12 @@ def shares(barrier: Barrier) -> int:
 
 
 def arrival_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span | None, str]]:
-    notes: list[tuple[Span | None, str]] = []
+    at: dict[Span | None, int] = {}
     for sites in barrier.arrivals.values():
         for site, count in sites.items():
             if site is not but:
-                notes.append((site.span, f"{_arrivals(count)} here"))
-    return notes[:4]
+                at[site.span] = at.get(site.span, 0) + count
+    return [(span, f"{_arrivals(count)} here") for span, count in at.items()][:4]
 
 
 def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tuple[Span | None, str]]:

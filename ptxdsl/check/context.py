@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.intervals import Intervals, Places, overlap, threads_meet
-from ptxdsl.check.states import UNINITIALISED
+from ptxdsl.check.states import UNINITIALISED, Lives
 from ptxdsl.check.threads import Mask, range_text, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
+    from ptxdsl.check.findings import Finding
     from ptxdsl.check.program import Step
     from ptxdsl.check.states import State
 
@@ -44,8 +45,9 @@ class Barrier:
 
     each: where it is detailed, by agent the bits of its arrival in this phase, the last one, the one before.
     waits: by agent, the bit of its last wait. uses: of all other operations on it. holder: of what those know who
-    waited for the last completed phase; the next one is of those that have arrived in the current one. arrivals: sites
-    that were seen to arrive, by agent, with how many arrivals they made.
+    waited for the last completed phase; the next one is of those that have arrived in the current one. initialised:
+    where, in the state that is looked at. arrivals: sites that were seen to arrive since then, by agent, with how many
+    arrivals they made; of_lives: the same after each initialisation.
     """
 
     number: int
@@ -59,7 +61,8 @@ class Barrier:
     uses: int = 0
     arrivals: dict[int, dict[Step, int]] = field(default_factory=dict)
     waiters: dict[int, Step] = field(default_factory=dict)
-    initialised: list[tuple[Span, int]] = field(default_factory=list)
+    initialised: Lives = ()
+    of_lives: dict[Lives, dict[int, dict[Step, int]]] = field(default_factory=dict)
     place: tuple[Pipeline, str, int, int, int] | None = None
     shared: bool = False
     relied: int | None = None
@@ -67,6 +70,12 @@ class Barrier:
     each: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines
     copied: dict[tuple[int, Span], None] = field(default_factory=dict)
+
+    def live(self, lives: Lives) -> None:
+        """Turns to the life that a state is in."""
+        if self.initialised != lives:
+            self.initialised = lives
+            self.arrivals = self.of_lives.setdefault(lives, {})
 
 
 @dataclass(eq=False, slots=True)
@@ -85,9 +94,11 @@ class Touch:
 
     places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact: whether
     the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped: by the
-    threads' own proxy, but later (cp.async). conflicts: bits of
-    the touches that it must be ordered with. within, across: of such of the same agent, made by other threads of the
-    same warp, of another warp. stale, given, free: ``brackets.describe``.
+    threads' own proxy, but later (cp.async). certain: whether it happens to these bytes whenever the site is reached.
+    writers: of a read, the bits of what writes any of its bytes. readers: of a write, the ``bytes`` of what reads any;
+    bytes: a bit for an agent's reads of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the
+    touches that it must be ordered with. within, across: of such of the same agent, made by other threads of the same
+    warp, of another warp. stale, given, free: ``brackets.describe``.
     """
 
     bit: int
@@ -106,6 +117,12 @@ class Touch:
     tensor: bool = False
     pipe: bool = False
     grouped: bool = False
+    certain: bool = True
+    writers: int = 0
+    readers: int = 0
+    bytes: int = 0
+    filled: dict[int, bool] = field(default_factory=dict)
+    handed: dict[tuple[int, int], bool] = field(default_factory=dict)
     conflicts: int = 0
     within: int = 0
     across: int = 0
@@ -147,6 +164,7 @@ class Context:
         self.touches: dict[int, Touch] = {}
         self._barriers: dict[tuple[int, int], Barrier] = {}
         self._touches: dict[Any, Touch] = {}
+        self._read: dict[Any, int] = {}  # ``bytes``, by agent and bytes
         self._of_array: dict[tuple[Any, int], list[Touch]] = {}
         self._bases = [array.base for array in kernel.arrays]
         self._excluded: dict[tuple[int, int, Mask], int] = {}
@@ -162,7 +180,9 @@ class Context:
         self.boxes: dict[int, int] = {}  # bytes of tensor copies, by place
         self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
         self.races = True  # whether to look at accesses
+        self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
         self.proxies = True  # whether there is an async proxy to look after
+        self.unwritten: dict[Step, Finding] = {}  # by site: a read of what nobody has written, and how it comes to it
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 
     def fit(self, state: State) -> None:
@@ -174,6 +194,11 @@ class Context:
         missing = len(self.barriers) - len(state.phases)
         if missing > 0:
             state.phases += [UNINITIALISED] * missing
+
+    def turn_to(self, state: State) -> None:
+        """Barriers that have several lives turn to those of a state."""
+        for number, lives in state.lives.items():
+            self.barriers[number].live(lives)
 
     def bit(self) -> int:
         self.bits += 1
@@ -328,6 +353,7 @@ class Context:
         exact: bool = True,
         pipe: bool = False,
         grouped: bool = False,
+        certain: bool = True,
     ) -> Touch:
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
         found = self._touches.get(key)
@@ -337,7 +363,7 @@ class Context:
         made = Touch(
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
-        made.pipe, made.grouped = pipe, grouped
+        made.pipe, made.grouped, made.certain = pipe, grouped, certain
         self.accesses |= bit
         made.tensor = array is not None and bool(array.base & TENSOR)
         if made.tensor:
@@ -346,6 +372,8 @@ class Context:
             self.plain |= bit
         self.masks[bit] = mask
         self.touches[bit] = made
+        if not writes:
+            made.bytes = self._read.setdefault((agent.number, array, cta, intervals), 1 << len(self._read))
         others = self._of_array.setdefault((array, cta), [])
         others.append(made)
         for other in others:
@@ -354,9 +382,13 @@ class Context:
         return made
 
     def _relate(self, a: Touch, b: Touch) -> None:
-        if a.pipe and b.pipe and a.agent == b.agent:
-            return
         if not (a.writes or b.writes) or (a.atomic and b.atomic) or not overlap(a.intervals, b.intervals):
+            return
+        if a.writes != b.writes:
+            writer, reader = (a, b) if a.writes else (b, a)
+            writer.readers |= reader.bytes
+            reader.writers |= writer.bit
+        if a.pipe and b.pipe and a.agent == b.agent:
             return
         if a.agent == b.agent and not a.asynchronous and not b.asynchronous:
             within, across = threads_meet(a, b)

@@ -15,6 +15,8 @@ _MEET = "let all blocks of the cluster meet before they end: `cluster_sync()`"
 
 def check(context: Context, state: State) -> None:
     """Raises Fault for work in a CTA's shared memory that none of its threads knows to be over when all have ended."""
+    for agent in context.agents:
+        state.fill.end(context, state, agent)
     known = [0] * context.ctas
     for agent in context.agents:
         known[agent.cta] |= state.known[agent.number]

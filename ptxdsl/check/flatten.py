@@ -61,9 +61,10 @@ class _Flattener:
         self.again: dict[int, list[Go]] = {}
         self.out: dict[int, list[Go]] = {}
         self.used: set[int] = set()
-        self.reads: dict[tuple[Mask, bool], list[Part]] = {}
-        self.writes: dict[tuple[Mask, bool], list[Part]] = {}
+        self.reads: dict[tuple[Mask, bool, bool], list[Part]] = {}
+        self.writes: dict[tuple[Mask, bool, bool], list[Part]] = {}
         self.spread: Spread = ()
+        self.certain = True  # whether accesses happen that are come to
         self.landed = -1  # the last step that something jumps to
 
     def put(self, step: Step) -> Step:
@@ -205,10 +206,12 @@ class _Flattener:
             self.flush()
             self.used |= targets
             self.put(Assignment(tuple(targets), [lambda env: UNKNOWN] * len(targets), ()))
+        before, self.certain = self.certain, False
         for arm in (node.then, node.orelse):
             for inner in walk(arm):
                 if isinstance(inner, Op):
                     self.operation(inner, mask)
+        self.certain = before
 
     # -------------------------------------------------------------------------------------------------------- loops
 
@@ -300,10 +303,11 @@ class _Flattener:
                 count *= max(len(others), 1)
             if count <= _MOST_SPREAD:
                 values = tuple(turns)
-        before = self.spread
-        self.spread = (*before, (node.range.index, values))
+        before = self.spread, self.certain
+        self.spread = (*self.spread, (node.range.index, values))
+        self.certain = self.certain and not any(_interferes(inner) for inner in walk(node.body))
         self._accesses_of(node.body, mask)
-        self.spread = before
+        self.spread, self.certain = before
 
     def _accesses_of(self, node: Node, mask: Mask) -> None:
         if isinstance(node, Seq):
@@ -313,9 +317,11 @@ class _Flattener:
             self.operation(node, mask)
         elif isinstance(node, Branch):
             taken = self.expressions.where(node.condition, mask)
+            before, self.certain = self.certain, self.certain and taken is not None
             for arm, where in ((node.then, mask if taken is None else taken), (node.orelse, mask & ~(taken or 0))):
                 if where:
                     self._accesses_of(arm, where)
+            self.certain = before
         elif isinstance(node, Loop):
             self._spread_out(node, mask)
 
@@ -352,24 +358,31 @@ class _Flattener:
 
     def _access(self, op: Op, mask: Mask) -> None:
         atomic = op.kind is Kind.ATOMIC
-        for place in op.writes:
-            self.writes.setdefault((mask, atomic), []).append(self._part(op, place, mask))
         if not atomic:
+            # What its own threads have written just before may be what is read.
+            certain = self.certain and not self.writes
             for place in op.reads:
-                self.reads.setdefault((mask, atomic), []).append(self._part(op, place, mask))
+                self.reads.setdefault((mask, atomic, certain), []).append(self._part(op, place, mask, certain))
+        for place in op.writes:
+            self.writes.setdefault((mask, atomic, True), []).append(self._part(op, place, mask))
 
-    def _part(self, op: Op, place: Place, mask: Mask) -> Part:
+    def _part(self, op: Op, place: Place, mask: Mask, certain: bool = True) -> Part:
         self.use(*_exprs(place))
-        return Part(place, op.span, mask, self.expressions, self.spread)
+        return Part(place, op.span, mask, self.expressions, self.spread, certain=certain)
 
     def flush(self) -> None:
         """Puts the accesses collected so far: in what order they are does not matter, as no step comes between them."""
         for collected, writes in ((self.reads, False), (self.writes, True)):
-            for (mask, atomic), parts in collected.items():
+            for (mask, atomic, _), parts in collected.items():
                 step = Access(parts, writes, atomic)
                 step.mask = mask
                 self.put(step)
             collected.clear()
+
+
+def _interferes(node: Node) -> bool:
+    """Whether a node of a loop may let a later turn read nothing, or what an earlier one has written."""
+    return isinstance(node, Jump) or (isinstance(node, Op) and bool(node.writes))
 
 
 def _exprs(place: Place) -> Iterable[Expr]:

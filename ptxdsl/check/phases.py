@@ -40,9 +40,10 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
     if state.phases[barrier.number].expected:
         raise blame.initialised_again(context, state, agent, barrier, step)
     assert step.span is not None
-    if barrier.initialised[-1:] != [(step.span, count)]:  # another life: those who arrive may be others
-        barrier.initialised = [*barrier.initialised[-3:], (step.span, count)]
-        barrier.arrivals.clear()
+    lives = state.lives.get(barrier.number, ())
+    if lives[-1:] != ((step.span, count),):  # another life: those who arrive may be others
+        lives = state.lives[barrier.number] = (*lives[-3:], (step.span, count))
+    barrier.live(lives)
     bits = barrier.init | barrier.last | barrier.before
     state.forget(bits)
     state.known[agent.number] |= bits

@@ -35,6 +35,7 @@ from ptxdsl.check.flatten import flatten
 from ptxdsl.check.program import ASK, END
 from ptxdsl.check.states import LEFT, Normal, State
 from ptxdsl.check.threads import Block
+from ptxdsl.check.unwritten import Fill
 from ptxdsl.check.values import Sum, Symbols, Value, add, scale
 from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
@@ -162,6 +163,7 @@ class _Search:
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
+        context.speculates = kernel.span.source.name.endswith(".ptx")
         context.mixed = _mixed(nodes)
         context.races = self.races
         context.shared, context.detailed = self.shared, self.detailed
@@ -181,6 +183,7 @@ class _Search:
     def first(self) -> State:
         state = State()
         state.times = {} if self.counts else None
+        state.fill = Fill(len(self.context.agents))
         for agent in self.context.agents:
             state.places.append(0)
             env: list[Any] = [LEFT] * self.counters.fresh
@@ -204,11 +207,7 @@ class _Search:
             try:
                 asked = self.advance(state)
             except Fault as fault:
-                self.faults += 1
-                known = assignment(fault.finding.path) if self.faults <= MAX_FAULTS else None
-                if known is not None:
-                    raise Fault(replace(fault.finding, witness=text(known))) from None
-                self.doubtful = self.doubtful or fault.finding
+                self.found(fault.finding)
                 continue
             if asked is None:
                 continue
@@ -227,10 +226,21 @@ class _Search:
                 new.facts.add(outcome)
                 new.path = (state.path, outcome)
                 pending.append(new)
+        for finding in context.unwritten.values():  # told last: a read that comes too early is another fault
+            self.found(finding)
+
+    def found(self, finding: Finding) -> None:
+        """Raises Fault with launch parameters for which it shows, where there are some."""
+        self.faults += 1
+        known = assignment(finding.path) if self.faults <= MAX_FAULTS else None
+        if known is not None:
+            raise Fault(replace(finding, witness=text(known)))
+        self.doubtful = self.doubtful or finding
 
     def advance(self, state: State) -> Any:
         """Runs all agents as far as they go; the test that must be decided, None where all is over."""
         context = self.context
+        context.turn_to(state)
         places = state.places
         moved = True
         asked: dict[int, Any] = {}

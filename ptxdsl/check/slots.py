@@ -37,6 +37,7 @@ class Part:
     """One place of an access: from an agent's variables to bytes.
 
     spread: loop counters with the values that all count at once (none: any). boxes: bytes of places without a width.
+    certain: whether all who come to the site access it.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class Part:
         expressions: Expressions,
         spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
         boxes: Mapping[int, int] | None = None,
+        certain: bool = True,
     ) -> None:
         self.span = span
+        self.certain = certain and all(values for _, values in spread)
         self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
         self.spread = tuple((v, values) for v, values in spread)
         self.function: Function = lambda env: UNKNOWN
@@ -126,7 +129,7 @@ def touches_of(
     bounded: to raise Unproved for what reaches out of its array.
     """
     own = agent.cta if cta is None else cta
-    found: dict[tuple[Array | None, int], list[tuple[Intervals, Places, bool]]] = {}
+    found: dict[tuple[Array | None, int], list[tuple[Intervals, Places, bool, bool]]] = {}
     slot = None
     for part in parts:
         width = part.bytes_of(env)
@@ -136,7 +139,7 @@ def touches_of(
             slot = value if type(value) is int else None
         if addresses is None or width is None:
             for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own):
-                found.setdefault(where, []).append((whole, (), False))
+                found.setdefault(where, []).append((whole, (), False, False))
             continue
         for address in addresses:
             rank = address >> CTA_SHIFT
@@ -147,7 +150,8 @@ def touches_of(
             if bounded and not _inside(context, array, at, part, width):
                 raise Unproved(part.span, "this may reach beyond the array that it accesses")
             where = array, rank - 1 if rank else own
-            found.setdefault(where, []).append((moved(part.base(width), at), ((part.lanes, at, width),), True))
+            places = ((part.lanes, at, width),)
+            found.setdefault(where, []).append((moved(part.base(width), at), places, True, part.certain))
     made = []
     for (array, at_cta), pieces in found.items():
         made.append(
@@ -156,16 +160,17 @@ def touches_of(
                 agent,
                 array,
                 at_cta,
-                merged([intervals for intervals, _, _ in pieces]),
+                merged([intervals for intervals, *_ in pieces]),
                 writes=writes,
                 mask=mask,
                 atomic=atomic,
                 asynchronous=asynchronous,
                 slot=slot,
-                places=tuple(place for _, places, _ in pieces for place in places),
-                exact=all(exact for _, _, exact in pieces),
+                places=tuple(place for _, places, *_ in pieces for place in places),
+                exact=all(exact for _, _, exact, _ in pieces),
                 pipe=pipe,
                 grouped=grouped,
+                certain=all(certain for *_, certain in pieces),
             )
         )
     return made
@@ -209,6 +214,10 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
         missing |= touch.across & own | touch.within & own & ~state.met[number]
     if missing:
         raise race(context, state, agent, touch, missing)
+    if touch.writes:
+        state.fill.write(touch)
+    else:
+        state.fill.read(context, state, agent, touch)
     if touch.tensor:
         unseen = touch.conflicts & state.live & ~state.fenced[number] if fenced else 0
         while unseen:

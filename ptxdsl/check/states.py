@@ -19,6 +19,7 @@ from ptxdsl.check.facts import Bounds, Facts, Key, moving_groups
 from ptxdsl.check.values import INFINITE, Atom, Sum, Symbols, total
 from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
+from ptxdsl.source import Span
 
 
 class _Left:
@@ -29,6 +30,7 @@ class _Left:
 
 
 LEFT = _Left()
+Lives = tuple[tuple[Span, int], ...]  # where a barrier was initialised, and for how many arrivals
 NOT_BEGUN = None
 
 
@@ -85,12 +87,13 @@ class State:
     by mechanism: the open group, then the committed ones. fresh: of each agent, its own events since its threads last
     met; met: those of them that the lanes of each warp have met after. path: decisions taken, the latest first.
     fenced: of each agent, what it knows by ``tcgen05.fence`` of tensor memory. tensor: allocations, by array and CTA.
-    times: how often each event has happened, where somebody wants to know.
+    times: how often each event has happened, where somebody wants to know. lives: of barriers that are initialised
+    more than once, where that was, the last one last. fill: of the way to the state (``unwritten.Fill``).
     """
 
     __slots__ = (
-        "environments", "facts", "fenced", "fresh", "groups", "known", "live", "meetings", "met", "path", "phases",
-        "places", "proxied", "tensor", "times", "waited",
+        "environments", "facts", "fenced", "fill", "fresh", "groups", "known", "live", "lives", "meetings", "met",
+        "path", "phases", "places", "proxied", "tensor", "times", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -110,6 +113,8 @@ class State:
         self.fenced: list[int] = []
         self.tensor: dict[tuple[int, int], int] = {}
         self.times: dict[int, int] | None = None
+        self.lives: dict[int, Lives] = {}
+        self.fill: Any = None
 
     def copy(self) -> State:
         new = State.__new__(State)
@@ -129,6 +134,8 @@ class State:
         new.fenced = self.fenced[:]
         new.tensor = dict(self.tensor)
         new.times = None if self.times is None else dict(self.times)
+        new.lives = dict(self.lives)
+        new.fill = self.fill.copy()
         return new
 
     def count(self, bit: int) -> None:

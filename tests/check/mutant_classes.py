@@ -55,6 +55,8 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "drop copy": (BYTE_MISMATCH, *_BLOCKED),
     "drop commit group": (UNDRAINED, EXIT_IN_FLIGHT, *_RACES),
     "drop wait group": (UNDRAINED, EXIT_IN_FLIGHT, *_RACES),
+    "drop fill": (READ_BEFORE_FULL,),
+    "fill in the first turns alone": (READ_BEFORE_FULL,),
     "drop named barrier": (*_RACES, DIVERGENT, *_BLOCKED),
     # the arrival counts for a stage that is not filled or not read
     "double commit": _APART,

@@ -71,6 +71,27 @@ def _(p: Program, i: int, code: str) -> Iterator[Edit]:
         yield {i: "pass"}, {j for j, c in enumerate(p.code) if BARRIER_USE.search(c)} | p.suite(i)
 
 
+@operator("drop fill")
+def _(p: Program, i: int, code: str) -> Iterator[Edit]:
+    match = re.match(r"(\w+)\[.*?\] = ", code)
+    if match and match[1] in p.slots:
+        yield {i: "pass"}, p.suite(i) | _uses(p)
+
+
+@operator("fill in the first turns alone")
+def _(p: Program, i: int, code: str) -> Iterator[Edit]:
+    match = re.match(r"(\w+)\[(.*?)\] = ", code)
+    loop = _loop(p, i)
+    if match and match[1] in p.slots and ".state.index()" in match[2] and loop and not loop[2]:
+        yield {i: f"if {loop[1]} < 4: {code}"}, p.suite(i) | _uses(p)
+
+
+def _loop(p: Program, i: int) -> re.Match[str] | None:
+    """The innermost loop that a line is in."""
+    around = (LOOP.match(p.code[j]) for j in range(i, -1, -1) if p.code[j] and p.indent(j) < p.indent(i))
+    return next((match for match in around if match), None)
+
+
 @operator("drop named barrier")
 def _(p: Program, i: int, code: str) -> Iterator[Edit]:
     if code.startswith("named_barrier"):

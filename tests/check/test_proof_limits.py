@@ -261,7 +261,10 @@ from tcgen05 import tcgen05_load_wait, tcgen05_mma
 def kernel(res: Pointer[Float32, MutAnyOrigin]):
     comptime Tile = SharedTile[DType.bfloat16, 128, 64]
     comptime Result = TensorAccumulator[DType.float32, 128, 128]
-    var tile = Tile(unsafe_stack_allocation[8192, BFloat16, address_space=.SHARED, alignment=1024]())
+    var data = unsafe_stack_allocation[8192, BFloat16, address_space=.SHARED, alignment=1024]()
+    data[unsafe_offset=thread_idx.x] = 0
+    fence_proxy_async()
+    var tile = Tile(data)
     var bar = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED]()
     var slot = unsafe_stack_allocation[1, UInt32, address_space=.SHARED]()
     if thread_idx.x == 0:

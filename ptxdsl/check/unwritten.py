@@ -1,0 +1,165 @@
+"""Reads of shared memory that nobody has written: a slot that is handed over unfilled, a table that was never made.
+
+*Ever*: what is not written when the one canonical run comes to the read is written before it in no schedule, once all
+accesses are known to be ordered; so it is told last. A warp may read more than it uses, so that one of its lanes has to
+find something written. Where memory is read or written is sometimes not known, or whether it is: nothing is said then.
+
+*In this phase*: a role has read a stage, has given it back and waits for it again, and nothing of what it reads then is
+new. That is looked at on one way to each state. It is said only of tables of several barriers, and of bytes that who
+arrives there writes turn by turn: a table that is filled once may be read as often as one likes.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.check import classes
+from ptxdsl.check.blame import arrival_notes, fault
+from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.intervals import Intervals, intervals_of, moved, overlap
+from ptxdsl.check.states import State
+from ptxdsl.check.tables import arrives_at
+from ptxdsl.check.threads import WARP, members, range_text
+from ptxdsl.record import dataclass, replace
+from ptxdsl.source import Span
+
+_MOST = 8  # sites at which such reads are noted
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Of a role and a table: the barrier that it has waited for last (by its number), whether for others as well, what
+    it has read since: something new, and the first read that was not."""
+
+    barrier: int
+    several: bool = False
+    fresh: bool = False
+    stale: Touch | None = None
+
+
+class Fill:
+    """Of a state, by agent. old: bytes that it has read in an earlier turn and that nobody has written since; done:
+    that it has read since its last wait (both as ``Touch.bytes``). turns: by the table's address."""
+
+    __slots__ = ("done", "old", "turns")
+
+    def __init__(self, agents: int) -> None:
+        self.old = [0] * agents
+        self.done = [0] * agents
+        self.turns: list[dict[int, _Turn]] = [{} for _ in range(agents)]
+
+    def copy(self) -> Fill:
+        new = Fill.__new__(Fill)
+        new.old, new.done = self.old[:], self.done[:]
+        new.turns = [dict(turns) for turns in self.turns]
+        return new
+
+    def write(self, touch: Touch) -> None:
+        if touch.readers:
+            keep = ~touch.readers
+            self.old = [bits & keep for bits in self.old]
+            self.done = [bits & keep for bits in self.done]
+
+    def read(self, context: Context, state: State, agent: Agent, touch: Touch) -> None:
+        before = touch.writers & state.live
+        filled = touch.filled.get(before)
+        if filled is None:
+            filled = touch.filled[before] = _is_filled(context, touch, before)
+        if not filled:
+            name = range_text(touch.mask)
+            _note(context, state, agent, touch, f"is read by {name} where nobody has ever written it")
+        number = agent.number
+        turns = self.turns[number]
+        for table, turn in turns.items():
+            if not turn.fresh and _is_handed(context, touch, table, before):
+                if not touch.bytes & self.old[number]:
+                    turns[table] = replace(turn, fresh=True)
+                elif turn.stale is None:
+                    turns[table] = replace(turn, stale=touch)
+        self.done[number] |= touch.bytes
+
+    def wait(self, context: Context, state: State, agent: Agent, table: int, barrier: int) -> None:
+        """The agent has waited for a barrier of a table."""
+        number = agent.number
+        turn = self.turns[number].get(table)
+        several = False
+        if turn is not None:
+            several = turn.several or turn.barrier != barrier
+            self._over(context, state, agent, turn)
+        self.turns[number][table] = _Turn(barrier, several)
+        self.old[number] |= self.done[number]
+        self.done[number] = 0
+
+    def end(self, context: Context, state: State, agent: Agent) -> None:
+        for turn in self.turns[agent.number].values():
+            self._over(context, state, agent, turn)
+
+    def _over(self, context: Context, state: State, agent: Agent, turn: _Turn) -> None:
+        if turn.stale is not None and turn.several and not turn.fresh:
+            name = range_text(turn.stale.mask)
+            _note(context, state, agent, turn.stale, f"is read again by {name}, and nobody has written it since")
+
+
+def _is_handed(context: Context, touch: Touch, table: int, before: int) -> bool:
+    """Whether those who arrive at a table write, turn by turn, bytes that a touch reads."""
+    found = touch.handed.get((table, before))
+    if found is None:
+        writes = [context.touches[bit] for bit in _bits(before)]
+        known = _is_known(context, touch) and all(write.exact for write in writes)
+        found = touch.handed[table, before] = known and any(
+            write.site.nesting and arrives_at(context.agents[write.agent], table) for write in writes
+        )
+    return found
+
+
+def _is_known(context: Context, touch: Touch) -> bool:
+    """Whether a read of shared memory is certain, and of what."""
+    return touch.exact and touch.certain and not (touch.tensor or touch.array is None or context.speculates)
+
+
+def _is_filled(context: Context, touch: Touch, before: int) -> bool:
+    if not _is_known(context, touch):
+        return True
+    writes = [context.touches[bit].intervals for bit in _bits(before)]
+    return all(any(overlap(read, done) for done in writes) for read in _by_warps(touch))
+
+
+def _bits(bits: int) -> list[int]:
+    found = []
+    while bits:
+        found.append(bits & -bits)
+        bits &= bits - 1
+    return found
+
+
+def _by_warps(touch: Touch) -> set[Intervals]:
+    """The bytes that each warp reads, place by place."""
+    threads = members(touch.mask)
+    found: set[Intervals] = set()
+    for lanes, shift, width in touch.places:
+        if lanes is None:
+            found.add(((shift, shift + width),))
+            continue
+        of_warps: dict[int, list[int]] = {}
+        for thread, offset in zip(threads, lanes, strict=True):
+            of_warps.setdefault(thread // WARP, []).append(offset)
+        found.update(moved(intervals_of(offsets, width), shift) for offsets in of_warps.values())
+    return found
+
+
+def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str) -> None:
+    if touch.site in context.unwritten or len(context.unwritten) >= _MOST:
+        return
+    assert touch.array is not None
+    notes: list[tuple[Span | None, str]] = []
+    for number, *_ in state.waited[agent.number].values():
+        barrier = context.barriers[number]
+        site = barrier.waiters.get(agent.number)
+        if site is not None:
+            notes += [(site.span, "waits here"), *arrival_notes(barrier)]
+    context.unwritten[touch.site] = fault(
+        state,
+        classes.READ_BEFORE_FULL,
+        f"`{touch.array.name}` {what}",
+        touch.site.span,
+        *notes[:6],
+        help="fill the stage between acquire and commit on every path",
+    ).finding
