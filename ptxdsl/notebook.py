@@ -76,7 +76,7 @@ def _cell(shell: Any, line: str, cell: str | None) -> None:
     if given is None:
         return
     if given.name is not None and (not given.name.isidentifier() or iskeyword(given.name)):
-        raise error("E1040", f"%%{MAGIC}: '{given.name}' is no name of Python", None)
+        raise error("E1040", f"%%{MAGIC}: '{given.name}' is no name of Python", None, help=f"%%{MAGIC} NAME")
     # the cell's first line is that of the magic
     source = source_of(f"\n{cell}".encode("utf-8", "surrogatepass"), _name(shell))
     options = Options(
@@ -92,7 +92,7 @@ def _cell(shell: Any, line: str, cell: str | None) -> None:
         print(_rendered(warnings, _colors(shell)), file=sys.stderr)
     module = Module(source, options)
     if not module.kernels:
-        raise error("E1040", f"%%{MAGIC}: the cell has no def to be a kernel", None)
+        raise error("E1040", f"%%{MAGIC}: the cell has no def to be a kernel", None, help="write a `def`")
     shell.push({given.name: module} if given.name else {name: module[name] for name in module.kernels})
 
 
@@ -101,7 +101,7 @@ def _arguments(line: str) -> Namespace | None:
     try:
         return _Parser().parse_args(shlex.split(line))
     except ValueError as problem:  # of quotes
-        raise error("E1040", f"%%{MAGIC}: {problem}", None) from None
+        raise error("E1040", f"%%{MAGIC}: {problem}", None, help=f"%%{MAGIC}? shows what can stand here") from None
     except SystemExit:
         return None
 

@@ -261,5 +261,6 @@ def newest_ptx_of_driver(driver: int) -> PtxVersion:
     """The newest PTX ISA that a driver (branch number, ``580``) takes. Raises E0705 for one older than all we know."""
     versions = [version for version, first in DRIVERS.items() if first <= driver]
     if not versions:
-        raise error("E0705", f"driver {driver} is too old: the first that will do is {min(DRIVERS.values())}", None)
+        message = f"driver {driver} is too old: the first that will do is {min(DRIVERS.values())}"
+        raise error("E0705", message, None, help="update the driver")
     return max(versions)

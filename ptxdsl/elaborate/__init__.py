@@ -110,7 +110,15 @@ def _check_names(kernels: Iterable[tir.Kernel], sink: DiagnosticSink) -> None:
     for made in kernels:
         if made.name in names:
             what = f"two kernels have the PTX name `{made.name}`"
-            sink.add(error("E0227", what, made.span, (names[made.name], "here")))
+            sink.add(
+                error(
+                    "E0227",
+                    what,
+                    made.span,
+                    (names[made.name], "here"),
+                    help="give one of them another: `@kernel(name=…)`",
+                )
+            )
         names[made.name] = made.span
 
 

@@ -58,7 +58,12 @@ class Given:
                 self.kept = self.calls.evaluate(self.node, self.scope)
                 return self.kept
             if self.place is None:
-                raise self.calls.fail("E0318", "`.NAME` needs a parameter whose type is known", self.span)
+                raise self.calls.fail(
+                    "E0318",
+                    "`.NAME` needs a parameter whose type is known",
+                    self.span,
+                    help="write the type it is a member of: `AddressSpace.SHARED`",
+                )
             self.kept = self.calls.read(self.place, self.span)
         return self.kept
 
@@ -98,7 +103,9 @@ class Arguments(Operators):
         result = []
         for argument in args:
             if argument.star:
-                raise self.fail("E0328", "`*` arguments are not in the subset", argument.span)
+                raise self.fail(
+                    "E0328", "`*` arguments are not in the subset", argument.span, help="give the values one by one"
+                )
             at = argument.span
             name_span = Span(at.source, at.start, at.start + len(argument.name)) if argument.name else None
             if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
@@ -248,7 +255,7 @@ class Arguments(Operators):
         if len(unnamed) > len(positional):
             raise self.fail(
                 "E0322", f"{what} takes {count(len(positional), 'argument')}, {len(unnamed)} are given",
-                unnamed[len(positional)].span, here,
+                unnamed[len(positional)].span, here, help=_listed(declared)
             )  # fmt: skip
         for to, given in zip(positional, unnamed, strict=False):
             matched[to.name] = given
@@ -268,12 +275,24 @@ class Arguments(Operators):
                     help=f"did you mean `{near}`?" if near else None,
                 )  # fmt: skip
             if found.name in matched:
-                raise self.fail("E0324", f"argument `{given.name}` is given twice", given.name_span, here)
+                raise self.fail(
+                    "E0324",
+                    f"argument `{given.name}` is given twice",
+                    given.name_span,
+                    here,
+                    help="leave one of them out",
+                )
             matched[found.name] = given
         missing = [a.name for a in declared if a.name not in matched and a.default is None]
         if missing:
             names = ", ".join(f"`{m}`" for m in missing)
-            raise self.fail("E0325", f"{what} lacks {count(len(missing), 'argument').split()[1]} {names}", span, here)
+            raise self.fail(
+                "E0325",
+                f"{what} lacks {count(len(missing), 'argument').split()[1]} {names}",
+                span,
+                here,
+                help=_listed(declared),
+            )
 
     def _infer_all(self, binding: Binding, declared: tuple[ast.ArgDecl, ...], matched: dict[str, Given]) -> None:
         """Infers from every argument's type; literals last, since they adapt to what the others say."""
@@ -364,7 +383,9 @@ class Arguments(Operators):
             actual = self._given_type(given)
             if self.type_params(value.value.decl, actual) is not None:
                 return actual
-            raise self.fail("E0301", f"expected {value.value}, found {actual}", given.span)
+            raise self.fail(
+                "E0301", f"expected {value.value}, found {actual}", given.span, help=f"pass a {value.value}"
+            )
         t = self.as_type(value, argument.type.span)
         if known is not None:
             known[key] = t
@@ -392,3 +413,7 @@ class Arguments(Operators):
         decl = self.methods_of(t)
         overloads = decl.methods.get(name) if decl is not None else None
         return FunctionValue(name, tuple(overloads), t, receiver) if overloads else None
+
+
+def _listed(declared: list[ast.ArgDecl]) -> str:
+    return "its arguments are " + ", ".join(f"`{a.name}`" for a in declared) if declared else "it takes none"

@@ -28,7 +28,12 @@ def _select(e: Builtins, bound: Bound) -> RValue:
     test, a, b = (e.number(bound, n) for n in ("self", "true_case", "false_case"))
     assert isinstance(test.type, SimdType) and isinstance(a.type, SimdType)
     if test.type.dtype.kind != "bool":
-        raise e.fail("E0301", f"`select` is a method of Bool vectors, not {test.type}", bound.span)
+        raise e.fail(
+            "E0301",
+            f"`select` is a method of Bool vectors, not {test.type}",
+            bound.span,
+            help="compare first: `a.lt(b).select(x, y)`",
+        )
     value = e.emit1("select", [test.value, a.value, b.value], a.type.ty, bound.span)
     return Runtime(a.type, value, test.comptime and a.comptime and b.comptime)
 
@@ -57,7 +62,12 @@ def _slice(e: Builtins, bound: Bound) -> RValue:
     assert isinstance(value.type, SimdType)
     width, offset = e.param_int(bound, "width"), e.param_int(bound, "offset")
     if offset < 0 or width < 1 or offset + width > value.type.width:
-        raise e.fail("E0603", f"lanes {offset} to {offset + width - 1} of a vector of {value.type.width}", bound.span)
+        raise e.fail(
+            "E0603",
+            f"lanes {offset} to {offset + width - 1} of a vector of {value.type.width}",
+            bound.span,
+            help=f"its lanes are 0 to {value.type.width - 1}; a slice has one or more",
+        )
     return _shuffled(e, bound, list(range(offset, offset + width)), value, None)
 
 
@@ -89,7 +99,7 @@ def _element_place(e: Builtins, bound: Bound, vector: SimdType) -> MemoryPlace:
         pointer = e.offset(pointer, e.argument(bound, "offset"), size, bound.span)
     alignment = e.param_int(bound, "alignment") or natural
     if alignment < 1 or alignment & (alignment - 1):
-        raise e.fail("E0608", f"an alignment is a power of two, not {alignment}", bound.span)
+        raise e.fail("E0608", f"an alignment is a power of two, not {alignment}", bound.span, help="give 1, 2, 4, 8, …")
     volatile = bool(e.param_int(bound, "volatile"))
     return MemoryPlace(pointer, vector, max(alignment, natural), volatile)
 

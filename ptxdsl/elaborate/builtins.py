@@ -54,7 +54,12 @@ class Builtins(Construct):
             return handler(self, bound)
         if key in ROWS:
             return self._instruction(key, bound)
-        raise self.fail("E0343", f"`{key}` is marked @builtin, and the compiler does not know it", decl.node.name_span)
+        raise self.fail(
+            "E0343",
+            f"`{key}` is marked @builtin, and the compiler does not know it",
+            decl.node.name_span,
+            help="leave the decorator out, and give the function a body",
+        )
 
     def _instruction(self, name: str, bound: Bound) -> RValue:
         """One instruction: a row of ``intrinsics.py``."""
@@ -89,14 +94,24 @@ class Builtins(Construct):
                 )
         count = known(effect.count) if effect.kind in (Kind.BAR_INIT, Kind.BAR_ARRIVE) else None
         if count is not None and not 1 <= count <= MAX_ARRIVALS:
-            raise self.fail("E0615", f"an mbarrier counts 1 to {MAX_ARRIVALS:,} arrivals, not {count:,}", bound.span)
+            raise self.fail(
+                "E0615",
+                f"an mbarrier counts 1 to {MAX_ARRIVALS:,} arrivals, not {count:,}",
+                bound.span,
+                help="give the number of arrivals that complete a phase",
+            )
         size = known(effect.bytes)
         if size is not None and effect.kind is Kind.ASYNC_COPY and effect.proxy == "async" and size % 16:
             raise self.fail(
                 "E0616", f"a bulk copy of {size} bytes", bound.span, help="bulk copies take multiples of 16"
             )
         if size is not None and effect.kind is Kind.BAR_EXPECT and not 0 <= size <= MAX_ARRIVALS:
-            raise self.fail("E0615", f"an mbarrier counts up to {MAX_ARRIVALS:,} bytes, not {size:,}", bound.span)
+            raise self.fail(
+                "E0615",
+                f"an mbarrier counts up to {MAX_ARRIVALS:,} bytes, not {size:,}",
+                bound.span,
+                help="expect the bytes of one stage, not of all",
+            )
 
     def _attribute_value(self, value: RValue) -> Any:
         if isinstance(value, Comptime):
@@ -148,13 +163,23 @@ class Builtins(Construct):
 
     def runtime(self, value: RValue, span: Span) -> Runtime:
         if not isinstance(value, Runtime):
-            raise self.fail("E0209", "a value that is not fully initialised is used", span)
+            raise self.fail(
+                "E0209",
+                "a value that is not fully initialised is used",
+                span,
+                help="give every part of it a value first",
+            )
         return value
 
     def struct_argument(self, bound: Bound, name: str) -> StructValue:
         value = self.argument(bound, name)
         if not isinstance(value, StructValue):
-            raise self.fail("E0209", "a value that is not fully initialised is used", bound.span)
+            raise self.fail(
+                "E0209",
+                "a value that is not fully initialised is used",
+                bound.span,
+                help="give every part of it a value first",
+            )
         return value
 
     def write_argument(self, bound: Bound, name: str, value: RValue) -> None:
@@ -171,7 +196,9 @@ class Builtins(Construct):
     def param_value(self, bound: Bound, name: str) -> Any:
         value = self.param(bound, name)
         if not isinstance(value, Comptime):
-            raise self.fail("E0309", f"parameter `{name}` takes a type, not a value", bound.span)
+            raise self.fail(
+                "E0309", f"parameter `{name}` takes a type, not a value", bound.span, help="write a type: `Float32`"
+            )
         return value.value
 
     def fields(self, value: RValue) -> tuple[RValue, ...]:
@@ -211,7 +238,9 @@ def _range(e: Builtins, bound: Bound) -> RValue:
     stop = e.number(bound, "stop")
     assert isinstance(stop.type, SimdType)
     if not stop.type.dtype.is_integer:
-        raise e.fail("E0339", f"a range counts integers, not {stop.type}", bound.span)
+        raise e.fail(
+            "E0339", f"a range counts integers, not {stop.type}", bound.span, help="convert the bound: `Int(…)`"
+        )
     start = e.argument(bound, "start") if "start" in bound.args else const(stop.type, 0)
     step = e.argument(bound, "step") if "step" in bound.args else const(stop.type, 1)
     return RangeValue(start, stop, step)
@@ -227,7 +256,12 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
     if count < 0:
         raise e.fail("E0607", f"an allocation of {count} elements", bound.span, help="give 0 or more")
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
-        raise e.fail("E0608", f"an alignment is a power of two up to 1024, not {alignment}", bound.span)
+        raise e.fail(
+            "E0608",
+            f"an alignment is a power of two up to 1024, not {alignment}",
+            bound.span,
+            help="give 1, 2, 4, 8, … 1024",
+        )
     if t.space not in ("shared", "generic", "local"):
         raise e.fail("E0609", f"nothing is allocated in {t.space} memory", bound.span, help="use `.SHARED` or `.LOCAL`")
     limit = STATIC_SHARED if t.space == "shared" else LOCAL
@@ -255,7 +289,12 @@ def _external(e: Builtins, bound: Bound) -> RValue:
         raise e.fail("E0609", "dynamic memory is shared memory", bound.span, help="address_space=AddressSpace.SHARED")
     alignment = e.param_int(bound, "alignment")
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
-        raise e.fail("E0608", f"an alignment is a power of two up to 1024, not {alignment}", bound.span)
+        raise e.fail(
+            "E0608",
+            f"an alignment is a power of two up to 1024, not {alignment}",
+            bound.span,
+            help="give 1, 2, 4, 8, … 1024",
+        )
     e.uses_dynamic_shared = True
     return Runtime(t, e.emit1("shared.dynamic", [], t.ty, bound.span, align=alignment))
 

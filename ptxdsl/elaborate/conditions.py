@@ -148,7 +148,9 @@ class Conditions(Calls):
             return b.type
         if isinstance(b, Literal) or self.converts(b, a.type, span):
             return a.type
-        raise self.fail("E0301", f"the two sides have different types, {a.type} and {b.type}", span)
+        raise self.fail(
+            "E0301", f"the two sides have different types, {a.type} and {b.type}", span, help="convert one of them"
+        )
 
 
 def _is_float(node: ast.Expr) -> bool:

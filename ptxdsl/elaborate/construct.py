@@ -53,7 +53,12 @@ class Construct(Statements):
                 return TupleValue(tuple(self.materialize(a.value, a.span) for a in args))
             case types.STRING:
                 return self._text(args, span)
-        raise self.fail("E0332", f"a value of type {t} cannot be made like this", span)
+        raise self.fail(
+            "E0332",
+            f"a value of type {t} cannot be made like this",
+            span,
+            help="numbers, vectors, pointers, Arrays, tuples, strings and structs are made by calls",
+        )
 
     def _construct_generic(self, generic: GenericType, args: list[Given], span: Span) -> RValue:
         if isinstance(generic.decl, StructDecl):
@@ -94,7 +99,12 @@ class Construct(Statements):
         typed = next((a.value.type for a in args if not isinstance(a.value, Literal)), None)
         first = typed if typed is not None else self.materialize(args[0].value, span).type
         if not isinstance(first, SimdType):
-            raise self.fail("E0301", f"a SIMD has numbers as its lanes, not {first}", span)
+            raise self.fail(
+                "E0301",
+                f"a SIMD has numbers as its lanes, not {first}",
+                span,
+                help="hold other values in an Array or a tuple",
+            )
         return self._simd(SimdType(first.dtype, len(args) * first.width), args, span)
 
     def _simd(self, t: SimdType, args: list[Given], span: Span) -> RValue:
@@ -108,9 +118,19 @@ class Construct(Statements):
         if len(args) == 1:
             return self._converted(args[0].value, t, args[0].span)
         if len(args) != t.width:
-            raise self.fail("E0322", f"{t} takes 1 or {t.width} values, {len(args)} are given", span)
+            raise self.fail(
+                "E0322",
+                f"{t} takes 1 or {t.width} values, {len(args)} are given",
+                span,
+                help=f"give one for all lanes, or each of {t.width}",
+            )
         if t.width & (t.width - 1):
-            raise self.fail("E0315", f"a SIMD width is a power of two, not {t.width}", span)
+            raise self.fail(
+                "E0315",
+                f"a SIMD width is a power of two, not {t.width}",
+                span,
+                help="give 1, 2, 4, 8, … values, or use an Array",
+            )
         lanes = [self.convert(a.value, t.scalar, a.span) for a in args]
         values = [v.value for v in lanes if isinstance(v, Runtime)]
         if len(values) != t.width:
@@ -166,7 +186,12 @@ class Construct(Statements):
         if len(args) == 1 and args[0].place is None:
             return args[0].wanted_as(t)
         if len(args) != t.size:
-            raise self.fail("E0322", f"{t} takes {count(t.size, 'element')}, {len(args)} are given", span)
+            raise self.fail(
+                "E0322",
+                f"{t} takes {count(t.size, 'element')}, {len(args)} are given",
+                span,
+                help="give each of them, or one for all: `fill=`",
+            )
         return ArrayValue(t, tuple(self.convert(a.value, t.elem, a.span) for a in args))
 
     def _pointer_to(self, args: list[Given], span: Span) -> RValue:
@@ -204,14 +229,29 @@ class Construct(Statements):
                     if name
                     else f"has {count(len(fields), 'field')}, {len(args)} values are given"
                 )
-                raise self.fail("E0322", f"`{t.decl.name}` {shown}", argument.name_span)
+                raise self.fail(
+                    "E0322",
+                    f"`{t.decl.name}` {shown}",
+                    argument.name_span,
+                    help="its fields are " + ", ".join(f"`{n}`" for n, _ in fields)
+                    if fields
+                    else "leave the parentheses empty",
+                )
             if name in given:
-                raise self.fail("E0324", f"field `{name}` is given twice", argument.name_span)
+                raise self.fail(
+                    "E0324", f"field `{name}` is given twice", argument.name_span, help="leave one of them out"
+                )
             given[name] = argument
         missing = [name for name, _ in fields if name not in given]
         if missing:
             names = ", ".join(f"`{m}`" for m in missing)
-            raise self.fail("E0325", f"`{t.decl.name}` lacks {names}", span, (t.decl.node.name_span, "declared here"))
+            raise self.fail(
+                "E0325",
+                f"`{t.decl.name}` lacks {names}",
+                span,
+                (t.decl.node.name_span, "declared here"),
+                help="give every field a value",
+            )
         values = tuple(self.convert(given[n].wanted_as(ft), ft, given[n].span) for n, ft in fields)
         return StructValue(t, values)
 

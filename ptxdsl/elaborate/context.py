@@ -26,6 +26,8 @@ MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while
 CALL_STEPS = 32  # what the expansion of a call counts for: the time of so many plain statements
 MAX_DEPTH = 100  # calls inside calls
 
+COMPTIME_VALUES = "compile-time values come of literals, parameters, `comptime` names and functions of these"
+
 
 class Exhausted(CompileError):
     """A limit is reached. No trial of an overload or a conversion catches it: the next would run into it as well."""
@@ -178,7 +180,7 @@ class Context:
                 "E0401",
                 "this is not known at compile time",
                 op.span,
-                help="compile-time values come of literals, parameters, `comptime` names and functions of these",
+                help=COMPTIME_VALUES,
             )
         # LLVM takes a long vector apart: as many operations as it has registers, or pairs of them.
         lanes = 1

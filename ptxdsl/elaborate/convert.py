@@ -52,7 +52,12 @@ class Convert(Names):
         if to.dtype.kind == "float":
             rounded = -0.0 if isinstance(number, NegativeZero) else round_float(Fraction(number), to.dtype.ty)
             if abs(rounded) == float("inf"):
-                raise self.fail("E0303", f"{self.number_text(number)} is beyond the range of {to}", span)
+                raise self.fail(
+                    "E0303",
+                    f"{self.number_text(number)} is beyond the range of {to}",
+                    span,
+                    help="Float64 holds up to 1.8e308, Float32 and BFloat16 up to 3.4e38, Float16 up to 65504",
+                )
             return const(to, rounded)
         if not isinstance(number, int):
             raise self.mismatch(value.type, to, span)
@@ -217,7 +222,12 @@ class Convert(Names):
                 return int(value.value.value) & ((1 << value.type.dtype.bits) - 1)
             if value.type.dtype.kind in ("int", "bool"):
                 return int(value.value.value)
-        raise self.fail("E0301", f"expected a compile-time integer, found {value.type}", span)
+        raise self.fail(
+            "E0301",
+            f"expected a compile-time integer, found {value.type}",
+            span,
+            help="write an integer literal, or a `comptime` name or parameter that is one",
+        )
 
 
 def items_of(value: RValue) -> tuple[RValue, ...] | None:

@@ -32,6 +32,7 @@ from ptxdsl.elaborate.entities import (
     Variadic,
 )
 from ptxdsl.elaborate.names import RENAMED_METHODS, closest
+from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
 from ptxdsl.elaborate.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, TupleType, Type
@@ -122,14 +123,21 @@ class Expressions(Conditions):
             case ast.FunctionType():
                 return type_value(types.FUNCTION)
             case ast.EllipsisLiteral():
-                raise self.fail("E0328", "`...` has no value", node.span)
-        raise self.fail("E0328", "this expression is not in the subset", node.span)
+                raise self.fail(
+                    "E0328", "`...` has no value", node.span, help="write a value; a body without statements is `pass`"
+                )
+            case ast.Slice():
+                help = "several lanes of a vector are `v.slice[width, offset=i]()`"
+                raise self.fail("E0328", "slices are not in the subset", node.span, help=help)
+        raise AssertionError(node)
 
     def _float(self, node: ast.FloatLiteral) -> Literal:
         text = node.text.replace("_", "")
         mantissa, _, exponent = text.lower().partition("e")
         if (exponent and abs(int(exponent)) > 5000) or len(mantissa) > 2000:
-            raise self.fail("E0303", "this float literal is out of range", node.span)
+            raise self.fail(
+                "E0303", "this float literal is out of range", node.span, help="Float64 holds up to 1.8e308"
+            )
         return Literal(Fraction(text))
 
     def _tuple(self, node: ast.TupleExpr, scope: Scope, expected: Type | None) -> RValue:
@@ -146,16 +154,31 @@ class Expressions(Conditions):
 
     def _list(self, node: ast.ListExpr, scope: Scope, expected: Type | None) -> RValue:
         if len(node.items) > MAX_ARRAY:
-            raise self.fail("E0314", f"an Array holds 0 to {MAX_ARRAY} elements, not {len(node.items)}", node.span)
+            raise self.fail(
+                "E0314",
+                f"an Array holds 0 to {MAX_ARRAY} elements, not {len(node.items)}",
+                node.span,
+                help="allocate memory for more: unsafe_stack_allocation[n, T, address_space=…]()",
+            )
         items = self.evaluate_items(node.items, scope, None)
         if isinstance(expected, ArrayType):
             if len(items) != expected.size:
-                raise self.fail("E0329", f"{len(items)} elements for {expected}", node.span)
+                raise self.fail(
+                    "E0329",
+                    f"{len(items)} elements for {expected}",
+                    node.span,
+                    help=f"write {count(expected.size, 'element')}",
+                )
             elem: Type = expected.elem
         elif items:
             elem = self.materialize(items[0], node.span).type
         else:
-            raise self.fail("E0329", "the element type of an empty list is not known", node.span)
+            raise self.fail(
+                "E0329",
+                "the element type of an empty list is not known",
+                node.span,
+                help="write the type: `Array[Float32, 0]()`",
+            )
         converted = (self.convert(v, elem, n.span) for v, n in zip(items, node.items, strict=True))
         return ArrayValue(ArrayType(elem, len(items)), tuple(converted))
 
@@ -167,7 +190,13 @@ class Expressions(Conditions):
             )  # fmt: skip
         found = self.type_member(expected, node.name, node.span)
         if found is None:
-            raise self.fail("E0330", f"{expected} has no `{node.name}`", node.span)
+            near = closest(node.name, self.type_members(expected))
+            raise self.fail(
+                "E0330",
+                f"{expected} has no `{node.name}`",
+                node.span,
+                help=f"did you mean `.{near}`?" if near else None,
+            )
         return found
 
     def _name(self, node: ast.Name, scope: Scope) -> Place:
@@ -253,9 +282,11 @@ class Expressions(Conditions):
             t = self.as_type(value, node.value.span)
         found = self.type_member(t, node.name, node.span)
         if found is None:
-            names = list(SPACES) if t == types.SPACE else list(DTYPES) if t == types.DTYPE else self.members(t)
-            raise self._no_member(f"type {t}", names, node)
+            raise self._no_member(f"type {t}", self.type_members(t), node)
         return found
+
+    def type_members(self, t: Type) -> list[str]:
+        return list(SPACES) if t == types.SPACE else list(DTYPES) if t == types.DTYPE else self.members(t)
 
     def type_member(self, t: Type, name: str, span: Span) -> RValue | None:
         """``DType.float32``, ``AddressSpace.SHARED``, a struct's comptime member or method, ``Float32.dtype``."""
@@ -352,7 +383,14 @@ class Expressions(Conditions):
     def element_place(self, node: ast.Subscript, place: Place, t: Type, scope: Scope) -> Place:
         """An element of a vector, array or tuple."""
         if len(node.args) != 1 or node.args[0].name is not None or isinstance(node.args[0].value, ast.Slice):
-            raise self.fail("E0331", f"{t} takes one index", node.span)
+            raise self.fail(
+                "E0331",
+                f"{t} takes one index",
+                node.span,
+                help="several lanes are `v.slice[width, offset=i]()`"
+                if isinstance(t, SimdType)
+                else "index the element again: `a[i][j]`",
+            )
         index_node = node.args[0].value
         index = self.materialize(self.evaluate(index_node, scope), index_node.span)
         if isinstance(index, Poison):
@@ -360,7 +398,9 @@ class Expressions(Conditions):
         kind = index.type
         scalar = isinstance(kind, SimdType) and kind.width == 1 and kind.dtype.is_integer
         if not (isinstance(index, Runtime) and scalar):
-            raise self.fail("E0331", f"an index must be an integer, not {index.type}", index_node.span)
+            raise self.fail(
+                "E0331", f"an index must be an integer, not {index.type}", index_node.span, help="convert it: `Int(…)`"
+            )
         match t:
             case SimdType():
                 self.known_index(index, t.width, index_node.span)
@@ -376,8 +416,18 @@ class Expressions(Conditions):
                     if isinstance(place, MemoryPlace):
                         return self.memory_element(place, t.elem, index, node.span)
                     return LanePlace(place, t.elem, index)
-                raise self.fail("E0401", "a tuple's element is chosen at compile time", index_node.span)
-        raise self.fail("E0331", f"{t} cannot be indexed", node.span)
+                raise self.fail(
+                    "E0401",
+                    "a tuple's element is chosen at compile time",
+                    index_node.span,
+                    help="index it by a literal or a `comptime` value, or use an Array",
+                )
+        raise self.fail(
+            "E0331",
+            f"{t} cannot be indexed",
+            node.span,
+            help="Arrays, tuples, vectors, pointers and structs with `__getitem__` can",
+        )
 
     def _call(self, node: ast.Call, scope: Scope, expected: Type | None) -> RValue:
         if isinstance(node.func, ast.DotName):

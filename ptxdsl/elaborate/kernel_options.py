@@ -55,7 +55,9 @@ class KernelOptions(Variadics):
                     help=f"did you mean `{near}`?" if near else f"the options are {', '.join(KERNEL_OPTIONS)}",
                 )  # fmt: skip
             if argument.name in result:
-                raise self.fail("E0225", f"option `{argument.name}` is given twice", argument.span)
+                raise self.fail(
+                    "E0225", f"option `{argument.name}` is given twice", argument.span, help="leave one of them out"
+                )
             result[argument.name] = argument.value
         return result
 
@@ -73,7 +75,12 @@ class KernelOptions(Variadics):
                 return None
             value = self.comptime_int(self.comptime_value(options[name], scope), options[name].span)
             if not low <= value <= high:
-                raise self.fail("E0226", f"`{name}` is {low} to {high}, not {value}", options[name].span)
+                raise self.fail(
+                    "E0226",
+                    f"`{name}` is {low} to {high}, not {value}",
+                    options[name].span,
+                    help="leave it out to let the assembler decide",
+                )
             return value
 
         threads, max_threads = shape("threads", MAX_THREADS), shape("max_threads", MAX_THREADS)
@@ -129,5 +136,5 @@ class KernelOptions(Variadics):
             return None
         text = getattr(self.comptime_value(node, scope), "value", None)
         if text not in ("try", "probe"):
-            raise self.fail("E0226", '`wait` is "try" or "probe"', node.span)
+            raise self.fail("E0226", '`wait` is "try" or "probe"', node.span, help="leave it out for what --wait says")
         return str(text)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ptxdsl import tir
 from ptxdsl.elaborate import types
+from ptxdsl.elaborate.context import COMPTIME_VALUES
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import ArrayValue, Literal, Poison, RangeValue, Runtime, RValue, TupleValue
 from ptxdsl.elaborate.expressions import Expressions
@@ -132,7 +133,12 @@ class Loops(Expressions):
         if isinstance(target, ast.TupleExpr):
             parts = items_of(item)
             if parts is None or len(parts) != len(target.items):
-                raise self.fail("E0335", f"{len(target.items)} names for a value of type {item.type}", target.span)
+                raise self.fail(
+                    "E0335",
+                    f"{len(target.items)} names for a value of type {item.type}",
+                    target.span,
+                    help="write as many names as it has parts",
+                )
             for name, part in zip(target.items, parts, strict=True):
                 assert isinstance(name, ast.Name)
                 inner.declare(name.id, part)
@@ -197,7 +203,9 @@ class Loops(Expressions):
             self.count_step(node.test.span)
             test = self.condition(self.evaluate(node.test, scope), node.test.span)
             if not is_comptime(test):
-                raise self.fail("E0401", "this condition is not known at compile time", node.test.span)
+                raise self.fail(
+                    "E0401", "this condition is not known at compile time", node.test.span, help=COMPTIME_VALUES
+                )
             if not self.comptime_int(test, node.test.span):
                 break
             try:
@@ -227,7 +235,7 @@ class Loops(Expressions):
         frame = self.loop
         if frame is None:
             word = "break" if stop else "continue"
-            raise self.fail("E0340", f"`{word}` outside of a loop", node.span)
+            raise self.fail("E0340", f"`{word}` outside of a loop", node.span, help="`return` leaves a function")
         if stop:
             frame.leaves.append(self.end_block("leave", frame.leave_op, node.span))
         else:

@@ -23,6 +23,8 @@ from ptxdsl.elaborate.type_expressions import TypeExpressions
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.source import Span
 
+IN_MEMORY = "memory holds numbers, vectors, pointers, Arrays, tuples and structs"
+
 
 class Memory(TypeExpressions):
     """Everything that loads and stores."""
@@ -49,7 +51,7 @@ class Memory(TypeExpressions):
                 return -(-size // align) * align, align
         raise self.fail(
             "E0601", f"{t} has no layout in memory", span,
-            help="memory holds numbers, vectors, pointers, Arrays, tuples and structs",
+            help=IN_MEMORY,
         )  # fmt: skip
 
     def part_types(self, t: StructType | TupleType) -> tuple[Type, ...]:
@@ -104,7 +106,7 @@ class Memory(TypeExpressions):
                     self.load(place, t.elem, self.advance(pointer, i * size, span), known_align(align, i * size), span)
                     for i in range(t.size)
                 ))  # fmt: skip
-        raise self.fail("E0601", f"{t} cannot be loaded from memory", span)
+        raise self.fail("E0601", f"{t} cannot be loaded from memory", span, help=IN_MEMORY)
 
     def _load_parts(
         self, place: MemoryPlace, t: StructType | TupleType, pointer: Runtime, align: int, span: Span
@@ -124,13 +126,15 @@ class Memory(TypeExpressions):
             return
         match place:
             case TemporaryPlace():
-                raise self.fail("E0317", "this is a temporary value: it cannot be assigned", span)
+                raise self.fail(
+                    "E0317", "this is a temporary value: it cannot be assigned", span, help="give it to a `var` first"
+                )
             case VariablePlace():
                 variable = place.variable
                 if self.comptime_depth and not variable.comptime:
                     raise self.fail(
                         "E0401", f"`{variable.name}` is a run-time variable: it cannot change at compile time", span,
-                        (variable.span, "declared here"),
+                        (variable.span, "declared here"), help="pass it as an argument, or declare it inside"
                     )  # fmt: skip
                 old = self.state[place.variable]
                 self.state[place.variable] = self._replaced(old, place.variable.type, place.path, value)
@@ -186,8 +190,13 @@ class Memory(TypeExpressions):
                     self.store(place, part, at, known_align(align, i * size), span)
                 return
             case Uninit():
-                raise self.fail("E0209", "a value that is not fully initialised is stored", span)
-        raise self.fail("E0601", f"{value.type} cannot be stored in memory", span)
+                raise self.fail(
+                    "E0209",
+                    "a value that is not fully initialised is stored",
+                    span,
+                    help="give every part of it a value first",
+                )
+        raise self.fail("E0601", f"{value.type} cannot be stored in memory", span, help=IN_MEMORY)
 
     # ------------------------------------------------------------------------------------------------------- parts
 
@@ -227,7 +236,12 @@ class Memory(TypeExpressions):
         if known is not None:
             return items[known]
         if not isinstance(value, ArrayValue):
-            raise self.fail("E0401", "a tuple's element is chosen at compile time", span)
+            raise self.fail(
+                "E0401",
+                "a tuple's element is chosen at compile time",
+                span,
+                help="index it by a literal or a `comptime` value, or use an Array",
+            )
         memory = self.spill(value, span)
         return self.read(self.memory_element(memory, value.type.elem, index, span), span)
 
@@ -307,7 +321,9 @@ class Memory(TypeExpressions):
             index_value = index
         t = index_value.type
         if not (isinstance(index_value, Runtime) and isinstance(t, SimdType) and t.dtype.is_integer and t.width == 1):
-            raise self.fail("E0604", f"a pointer index must be an integer, not {index.type}", span)
+            raise self.fail(
+                "E0604", f"a pointer index must be an integer, not {index.type}", span, help="convert it: `Int(…)`"
+            )
         if isinstance(index_value.value, tir.Const):
             return self.advance(pointer, self.comptime_int(index_value, span) * scale, span)
         operands = [pointer.value, index_value.value]

@@ -126,13 +126,23 @@ class Operators(Memory):
                     return self.splat(left, b, span), right, b
                 if b.width == 1:
                     return left, self.splat(right, a, span), a
-                raise self.fail("E0302", f"`{op}` on vectors of {a.width} and {b.width} lanes", span)
+                raise self.fail(
+                    "E0302",
+                    f"`{op}` on vectors of {a.width} and {b.width} lanes",
+                    span,
+                    help="bring both to one width: `slice`, `join`",
+                )
             if isinstance(a, SimdType) and isinstance(b, SimdType):
                 raise self.fail(
                     "E0302", f"`{op}` cannot mix {a} and {b}", span,
                     help=f"convert one side: `{a.scalar}(…)` or `{b.scalar}(…)`",
                 )  # fmt: skip
-        raise self.fail("E0302", f"`{op}` does not apply to {left.type} and {right.type}", span)
+        raise self.fail(
+            "E0302",
+            f"`{op}` does not apply to {left.type} and {right.type}",
+            span,
+            help="operators take numbers, vectors, pointers and an integer, and structs with methods for them",
+        )
 
     def _adapt(self, op: str, literal: Literal, t: SimdType, span: Span) -> Runtime:
         if isinstance(literal.value, Fraction) and t.dtype.kind != "float":
@@ -266,7 +276,12 @@ class Operators(Memory):
 
     def _compare_pointers(self, name: str, left: Runtime, right: RValue, span: Span) -> RValue:
         if not (isinstance(right, Runtime) and isinstance(right.type, PointerType)):
-            raise self.fail("E0302", f"a pointer cannot be compared with {right.type}", span)
+            raise self.fail(
+                "E0302",
+                f"a pointer cannot be compared with {right.type}",
+                span,
+                help="compare it with another pointer, or its number: `Int(p)`",
+            )
         pointers = [left.value, right.value]
         if left.value.ty != right.value.ty:  # an address has another number in each space: the generic ones compare
             pointers = [self.emit1("ptr.cast", [p], tir.ptr("generic"), span) for p in pointers]

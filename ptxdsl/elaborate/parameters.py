@@ -85,7 +85,9 @@ class Parameters(Convert):
             if isinstance(argument.value, ast.Name) and argument.value.id == "_":
                 continue
             if param.name in binding.values:
-                raise self.fail("E0308", f"parameter `{param.name}` is given twice", argument.span)
+                raise self.fail(
+                    "E0308", f"parameter `{param.name}` is given twice", argument.span, help="leave one of them out"
+                )
             self.bind_param(binding, param, argument.value, scope)
 
     def bind_param(self, binding: Binding, param: ast.Param, node: ast.Expr, scope: Scope) -> None:
@@ -252,7 +254,7 @@ class Parameters(Convert):
             if not self.comptime_int(value, condition.span):
                 raise self.fail(
                     "E0405", f"the constraint `{condition.span.text}` does not hold", span,
-                    (condition.span, "required here"),
+                    (condition.span, "required here"), help="choose parameters for which it does"
                 )  # fmt: skip
 
     def typed_alias(self, node: ast.ComptimeDecl, scope: Scope) -> RValue:

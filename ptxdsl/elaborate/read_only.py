@@ -43,9 +43,19 @@ def not_assignable(e: Names, node: ast.Expr, scope: Scope) -> CompileError:
     if isinstance(entity, ImportedName):
         entity = e.imported(entity)
     if isinstance(entity, Overloads | Variadic):
-        return e.fail("E0317", f"`{name}` is a function: it cannot be assigned", node.span)
+        return e.fail(
+            "E0317",
+            f"`{name}` is a function: it cannot be assigned",
+            node.span,
+            help="choose another name for the variable",
+        )
     if isinstance(entity, StructDecl) or (isinstance(entity, Comptime) and entity.type == types.ANY_TYPE):
-        return e.fail("E0317", f"`{name}` is a type: it cannot be assigned", node.span)
+        return e.fail(
+            "E0317",
+            f"`{name}` is a type: it cannot be assigned",
+            node.span,
+            help="choose another name for the variable",
+        )
     if isinstance(entity, Comptime | Literal | ComptimeAlias) or (isinstance(entity, Runtime) and is_comptime(entity)):
         help = f"a variable can: `var x = {name}`"
         return e.fail("E0337", f"`{name}` is a compile-time name: it cannot change", node.span, help=help)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
-from ptxdsl.elaborate.context import Exhausted
+from ptxdsl.elaborate.context import COMPTIME_VALUES, Exhausted
 from ptxdsl.elaborate.control import root
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
@@ -114,7 +114,7 @@ class Statements(Loops):
             case ast.StructDef():
                 raise self.fail("E0211", "a struct inside a function", node.name_span, help="move it to the module")
             case _:
-                raise self.fail("E0328", "this statement is not in the subset", node.span)
+                raise AssertionError(node)
 
     def _expression(self, node: ast.ExprStmt, scope: Scope) -> None:
         if isinstance(node.value, ast.StringLiteral | ast.EllipsisLiteral):
@@ -153,7 +153,12 @@ class Statements(Loops):
         if len(names) == 1:
             return (value,)
         if not isinstance(value, TupleValue) or len(value.items) != len(names):
-            raise self.fail("E0335", f"{len(names)} names for a value of type {value.type}", span)
+            raise self.fail(
+                "E0335",
+                f"{len(names)} names for a value of type {value.type}",
+                span,
+                help="write as many names as it has parts",
+            )
         return value.items
 
     def _initialise(self, name: ast.Name, value: RValue, scope: Scope, span: Span) -> None:
@@ -225,7 +230,12 @@ class Statements(Loops):
             whole = self.evaluate(value, scope)
             items = items_of(whole)
             if items is None:
-                raise self.fail("E0335", f"{len(places)} targets for a value of type {whole.type}", value.span)
+                raise self.fail(
+                    "E0335",
+                    f"{len(places)} targets for a value of type {whole.type}",
+                    value.span,
+                    help="write as many targets as there are values",
+                )
             return items
         wanted = tuple(None if p is None or isinstance(p, ItemPlace) else p.type for p in places)
         return tuple(self.evaluate_items(value.items, scope, wanted))
@@ -304,7 +314,9 @@ class Statements(Loops):
             value = self.comptime_value(node.test, scope) if node.comptime else self.evaluate(node.test, scope)
             test = self.condition(value, node.test.span)
             if not is_comptime(test):
-                raise self.fail("E0401", "this condition is not known at compile time", node.test.span)
+                raise self.fail(
+                    "E0401", "this condition is not known at compile time", node.test.span, help=COMPTIME_VALUES
+                )
             chosen = node.then if self.comptime_int(test, node.test.span) else node.orelse
             self.execute(chosen, scope if node.comptime and not self.comptime_depth else Scope(scope))
             return

@@ -158,7 +158,12 @@ class TypeExpressions(Parameters):
         for node in decl.node.traits:
             value = self.comptime_value(node, scope)
             if not (isinstance(value, Comptime) and isinstance(value.value, Type) and accepts_types(value.value)):
-                raise self.fail("E0311", f"expected a trait, found {value.type}", node.span)
+                raise self.fail(
+                    "E0311",
+                    f"expected a trait, found {value.type}",
+                    node.span,
+                    help="structs inherit nothing; name traits such as `TrivialRegisterPassable`",
+                )
 
     def instance(self, t: StructType) -> StructInstance:
         return t.decl.instances[t.keys]
@@ -239,7 +244,7 @@ class TypeExpressions(Parameters):
                 key = "type"
             if key not in names:
                 shown = f"no parameter `{key}`" if key else f"{count(len(names), 'parameter')}, more are given"
-                raise self.fail("E0307", f"`{name}` has {shown}", argument.span)
+                raise self.fail("E0307", f"`{name}` has {shown}", argument.span, help=f"write `{EXAMPLES[name]}`")
             given[key] = (argument.value, scope)
         missing = next((n for n in names if n not in given and n not in ("origin", "address_space")), None)
         if missing is not None:
@@ -253,7 +258,12 @@ class TypeExpressions(Parameters):
             node, scope = given["size"]
             size = self.comptime_int(self.comptime_value(node, scope, types.INT), node.span)
             if not 0 <= size <= MAX_ARRAY:
-                raise self.fail("E0314", f"an Array holds 0 to {MAX_ARRAY} elements, not {size}", node.span)
+                raise self.fail(
+                    "E0314",
+                    f"an Array holds 0 to {MAX_ARRAY} elements, not {size}",
+                    node.span,
+                    help="allocate memory for more: unsafe_stack_allocation[n, T, address_space=…]()",
+                )
             return ArrayType(elem, size)
         return self._pointer_type(name, given)
 
@@ -267,7 +277,12 @@ class TypeExpressions(Parameters):
             node, scope = given["size"]
             width = self.comptime_int(self.comptime_value(node, scope, types.INT), node.span)
         if not (1 <= width <= 256 and width & (width - 1) == 0):
-            raise self.fail("E0315", f"a SIMD width is a power of two up to 256, not {width}", node.span)
+            raise self.fail(
+                "E0315",
+                f"a SIMD width is a power of two up to 256, not {width}",
+                node.span,
+                help="give 1, 2, 4, 8, …, or use an Array",
+            )
         return SimdType(dtype.value, width)
 
     def _pointer_type(self, name: str, given: dict[str, tuple[ast.Expr, Scope]]) -> PointerType:
@@ -277,7 +292,12 @@ class TypeExpressions(Parameters):
             node, scope = given["origin"]
             origin = self.comptime_value(node, scope, types.ORIGIN)
             if not isinstance(origin, Comptime) or origin.type != types.ORIGIN:
-                raise self.fail("E0316", f"expected an origin such as MutAnyOrigin, found {origin.type}", node.span)
+                raise self.fail(
+                    "E0316",
+                    f"expected an origin such as MutAnyOrigin, found {origin.type}",
+                    node.span,
+                    help="write `MutAnyOrigin`, or leave it out",
+                )
             mutable = bool(origin.value) and mutable
         space = "generic"
         if "address_space" in given:

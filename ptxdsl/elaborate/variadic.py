@@ -45,7 +45,12 @@ class Variadics(Builtins):
             if argument.name in ("sep", "end"):
                 text = argument.value
                 if not (isinstance(text, Comptime) and isinstance(text.value, str)):
-                    raise self.fail("E0301", f"`{argument.name}` is a string known at compile time", argument.span)
+                    raise self.fail(
+                        "E0301",
+                        f"`{argument.name}` is a string known at compile time",
+                        argument.span,
+                        help=f'write `{argument.name}=", "`',
+                    )
                 sep, end = (text.value, end) if argument.name == "sep" else (sep, text.value)
             elif argument.name is None:
                 shown.append(argument)
@@ -130,7 +135,12 @@ class Variadics(Builtins):
         self.complete(binding)
         for name, t, _ in (*specs, *kws):
             if name != "result_type" and binding.values[name].type != t:
-                raise self.fail("E0301", f"`{name}` is a {t}", _span_of(name, function, span))
+                raise self.fail(
+                    "E0301",
+                    f"`{name}` is a {t}",
+                    _span_of(name, function, span),
+                    help=f"write a {t} that is known at compile time",
+                )
         return binding.values
 
     def _check_constraints(self, text: str, results: int, operands: int, span: Span) -> None:
@@ -142,6 +152,7 @@ class Variadics(Builtins):
                 f"the constraints `{text}` name {count(outputs, 'result')} and "
                 f"{count(len(pieces) - outputs, 'operand')}, the call has {results} and {operands}",
                 span,
+                help="results begin with `=`; there is one constraint for each result and operand",
             )
         for piece in pieces:
             if not re.fullmatch(r"=?&?[hrlfdnibqN]|=?\d+", piece):

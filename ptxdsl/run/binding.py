@@ -45,7 +45,7 @@ def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
             spec = left.pop(str(index))
             if left.setdefault(param.name, spec) is not spec:
                 what = f"--arg gives '{param.name}' twice, once by its position {index}"
-                problems += error("E1014", what, None).diagnostics
+                problems += error("E1014", what, None, help="leave one of them out").diagnostics
         try:
             bound.values.append(_value(param, param.name, left, bound))
         except CompileError as problem:
@@ -115,7 +115,8 @@ def _bytes(param: Param, path: str, spec: BytesSpec) -> Any:
     else:
         raise _kind(param, path, "raw bytes")
     if len(spec.data) != size:
-        raise error("E1018", f"parameter '{path}' has {size} bytes, --arg gives {len(spec.data)}", None)
+        message = f"parameter '{path}' has {size} bytes, --arg gives {len(spec.data)}"
+        raise error("E1018", message, None, help=f"write 'bytes:' and {2 * size} hexadecimal digits")
     return int.from_bytes(spec.data, "little", signed=kind == "int") if kind else spec.data
 
 

@@ -82,7 +82,8 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     bound = bind(subject, specs)
     for name, _ in saves:
         if name not in bound.arrays:
-            raise error("E1018", f"--save {name}: no argument of that name is an array", None)
+            help = f"the arrays are {', '.join(bound.arrays)}" if bound.arrays else "no argument is an array"
+            raise error("E1018", f"--save {name}: no argument of that name is an array", None, help=help)
     shape = _shape(arguments, subject)
     before = {**bound.numbers, **{name: to_values(a.copy(), t) for name, (a, t) in bound.arrays.items()}}
     ran = Ran(diagnostics=list(subject.warnings))
@@ -276,7 +277,7 @@ def _saves(entries: Sequence[str]) -> list[tuple[str, str]]:
     for entry in entries:
         name, equals, path = entry.partition("=")
         if not (name and equals and path.endswith(".npy")):
-            raise error("E1013", f"--save {entry}: expected NAME=FILE.npy", None)
+            raise error("E1013", f"--save {entry}: expected NAME=FILE.npy", None, help="for example --save res=res.npy")
         found.append((name, path))
     return found
 

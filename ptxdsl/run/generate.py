@@ -24,16 +24,20 @@ def generate(name: str, spec: ArraySpec) -> tuple[Array, str]:
     form = FORMATS[spec.dtype]
     storage = np.dtype(form.storage)
     if prod(spec.shape) * storage.itemsize > _MOST_BYTES:
-        raise error("E1015", f"argument '{name}': {spec.text} is larger than {_MOST_BYTES >> 30} GiB", None)
+        help = "the simulator is for small launches: give fewer elements"
+        raise error("E1015", f"argument '{name}': {spec.text} is larger than {_MOST_BYTES >> 30} GiB", None, help=help)
     try:
         values = _values(name, spec)
         if values.dtype.kind == "f" and storage.kind in "iu" and form.exact:
             values = _whole(values)
         return from_values(values, spec.dtype), spec.dtype
     except (ValueError, OverflowError) as problem:  # NumPy's, of options
-        raise error("E1015", f"argument '{name}': {spec.text} cannot be made: {problem}", None) from None
+        message = f"argument '{name}': {spec.text} cannot be made: {problem}"
+        raise error("E1015", message, None, help="give values that the type holds") from None
     except MemoryError:
-        raise error("E1015", f"argument '{name}': this computer has no memory for {spec.text}", None) from None
+        raise error(
+            "E1015", f"argument '{name}': no memory for {spec.text}", None, help="give fewer elements"
+        ) from None
 
 
 def _values(name: str, spec: ArraySpec) -> Array:
@@ -76,7 +80,8 @@ def _integers(name: str, spec: ArraySpec, option: Mapping[str, float], random: n
         first, last = 0, 1
     low, high = int(option.get("low", first)), int(option.get("high", last + 1))
     if low >= high:
-        raise error("E1015", f"argument '{name}': low={low} is not below high={high}", None)
+        help = "the values are low to high - 1"
+        raise error("E1015", f"argument '{name}': low={low} is not below high={high}", None, help=help)
     kind = np.uint64 if high > np.iinfo(np.int64).max else np.int64
     return random.integers(low, high - 1, spec.shape, dtype=kind, endpoint=True)
 
@@ -98,4 +103,5 @@ def _file(name: str, spec: ArraySpec) -> tuple[Array, str]:
 
 
 def _unreadable(name: str, spec: ArraySpec, reason: str) -> CompileError:
-    return error("E1015", f"argument '{name}': cannot read '{spec.path}': {reason}", None)
+    message = f"argument '{name}': cannot read '{spec.path}': {reason}"
+    return error("E1015", message, None, help="numpy.save writes such files")

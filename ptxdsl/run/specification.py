@@ -70,7 +70,7 @@ def arguments(entries: Iterable[str]) -> dict[str, Spec]:
             if not equals or not name.strip():
                 raise _wrong(entry, "expected NAME=SPEC", "for example --arg n=300 or --arg a=randn:f32:1024")
             if name in found:
-                raise error("E1014", f"--arg gives '{name}' twice", None)
+                raise error("E1014", f"--arg gives '{name}' twice", None, help="leave one of them out")
             found[name] = specification(text, entry)
         except CompileError as problem:
             problems.extend(problem.diagnostics)

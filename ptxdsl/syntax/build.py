@@ -228,11 +228,13 @@ class Builder(ExpressionBuilder):
                 params.append(replace(item, kind="kw") if kind == "kw" else item)
             elif item == "//":
                 if kind == "kw" or any(p.kind == "infer" for p in params):
-                    self._problem("E0123", "'//' stands once, before any '*'", self._at(item))
+                    self._problem("E0123", "'//' stands once, before any '*'", self._at(item), help="leave it out here")
                 params = [replace(p, kind="infer") for p in params]
             elif item == "*":
                 if kind == "kw":
-                    self._problem("E0123", "'*' stands once in a parameter list", self._at(item))
+                    self._problem(
+                        "E0123", "'*' stands once in a parameter list", self._at(item), help="leave it out here"
+                    )
                 kind = "kw"
         self._check_defaults(params, "parameter")
         return tuple(params)
@@ -250,11 +252,18 @@ class Builder(ExpressionBuilder):
                 args.append(replace(item, kind="kw") if kind == "kw" else item)
             elif item == "/":
                 if kind == "kw" or not args or args[0].kind == "posonly":
-                    self._problem("E0123", "'/' stands once, after an argument and before any '*'", self._at(item))
+                    self._problem(
+                        "E0123",
+                        "'/' stands once, after an argument and before any '*'",
+                        self._at(item),
+                        help="leave it out here",
+                    )
                 args = [replace(a, kind="posonly") for a in args]
             elif item == "*":
                 if kind == "kw":
-                    self._problem("E0123", "'*' stands once in an argument list", self._at(item))
+                    self._problem(
+                        "E0123", "'*' stands once in an argument list", self._at(item), help="leave it out here"
+                    )
                 kind = "kw"
         self._check_defaults(args, "argument")
         return tuple(args)

@@ -25,7 +25,7 @@ def foreign_sign(c: Context) -> Diagnostic | None:
         )
     if c.token == ":=":
         return c.problem("E0114", "':=' is gone from Mojo", help="assign in a statement of its own, before this one")
-    return c.problem("E0111", "'}' closes nothing")
+    return c.problem("E0111", "'}' closes nothing", help="leave it out, or open the bracket before it")
 
 
 def string_prefix(c: Context) -> Diagnostic | None:

@@ -92,7 +92,12 @@ class _LayoutPass:
             if kind == "LPAR" or kind == "LSQB" or (kind == "FOREIGN" and token == "{"):
                 brackets.append(token)
                 if len(brackets) > MAX_BRACKETS:
-                    raise error("E0108", f"brackets are nested more than {MAX_BRACKETS} deep", self._span(token))
+                    raise error(
+                        "E0108",
+                        f"brackets are nested more than {MAX_BRACKETS} deep",
+                        self._span(token),
+                        help="give the inner parts names with 'var'",
+                    )
             elif (kind == "RPAR" or kind == "RSQB" or (kind == "FOREIGN" and token == "}")) and brackets:
                 self._close(token)
             if out and out[-1].type == "CIRCUMFLEX" and kind not in _OPERAND:
@@ -140,7 +145,10 @@ class _LayoutPass:
             indents.append(width)
             if len(indents) > MAX_BLOCKS:
                 raise error(
-                    "E0108", f"blocks are nested more than {MAX_BLOCKS} deep", Span(self.source, end - len(white), end)
+                    "E0108",
+                    f"blocks are nested more than {MAX_BLOCKS} deep",
+                    Span(self.source, end - len(white), end),
+                    help="put the inner blocks into functions of their own",
                 )
             self.out.append(Token("INDENT", white, end - len(white), end))
             return

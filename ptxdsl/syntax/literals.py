@@ -37,10 +37,24 @@ def decode_string(source: Source, token: Token, problems: list[Diagnostic]) -> s
             value = int(escape[1:], 16)
             if value <= 0x10FFFF and not 0xD800 <= value <= 0xDFFF:
                 return chr(value)
-            problems.append(Diagnostic("E0109", f"'{match[0]}' is not a Unicode character", span))
+            problems.append(
+                Diagnostic(
+                    "E0109",
+                    f"'{match[0]}' is not a Unicode character",
+                    span,
+                    help="the characters are 0 to 10ffff, without d800 to dfff",
+                )
+            )
         elif escape in "xuU":
             digits = {"x": 2, "u": 4, "U": 8}[escape]
-            problems.append(Diagnostic("E0109", f"'\\{escape}' needs {digits} hexadecimal digits", span))
+            problems.append(
+                Diagnostic(
+                    "E0109",
+                    f"'\\{escape}' needs {digits} hexadecimal digits",
+                    span,
+                    help=f"write '\\\\{escape}' for a backslash and '{escape}'",
+                )
+            )
         else:
             help = f"write '\\\\{escape}' for a backslash, or r\"...\" for a string without escapes"
             problems.append(Diagnostic("E0109", f"'\\{escape}' is not an escape", span, help=help, severity="warning"))

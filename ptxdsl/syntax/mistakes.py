@@ -71,7 +71,11 @@ def _orphan(c: Context) -> Diagnostic | None:
 def _brackets(c: Context) -> Diagnostic | None:
     closes = c.token in (")", "]", "}")
     if not c.brackets:
-        return c.problem("E0111", f"'{c.token}' closes nothing") if closes else None
+        return (
+            c.problem("E0111", f"'{c.token}' closes nothing", help="leave it out, or open the bracket before it")
+            if closes
+            else None
+        )
     opener = c.brackets[-1]
     closer = CLOSER_OF[opener]
     at = c.span(opener)

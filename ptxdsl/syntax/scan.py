@@ -69,7 +69,8 @@ def scan(tables: ParseTables, source: Source, problems: list[Diagnostic]) -> lis
                 tokens.append(token)
                 if end - start > MAX_NUMBER and kind in ("INTEGER", "FLOAT"):
                     message = f"this number is longer than {MAX_NUMBER} digits"
-                    problems.append(Diagnostic("E0107", message, Span(source, start, end)))
+                    help = "no type holds such a number"
+                    problems.append(Diagnostic("E0107", message, Span(source, start, end), help=help))
                     token.type = ERROR
         start = end
     return tokens
@@ -120,7 +121,7 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
         return start + 1, None
     here = Span(source, start, start + 1)
     if char == "\\" and not text[start + 1 :].strip():
-        return len(text), Diagnostic("E0103", "'\\' continues no line here: the text ends", here)
+        return len(text), Diagnostic("E0103", "'\\' continues no line here: the text ends", here, help="remove it")
     if char in _ADVICE:
         code, message, advice = _ADVICE[char]
         return start + 1, Diagnostic(code, message, here, help=advice)
@@ -130,7 +131,7 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
         return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
     name = _unicode_name(char, "")
     message = f"the character {char!r} (U+{ord(char):04X}{', ' + name if name else ''}) is not allowed here"
-    return start + 1, Diagnostic("E0102", message, here)
+    return start + 1, Diagnostic("E0102", message, here, help="such characters stand in strings and comments alone")
 
 
 def _unicode_name(char: str, default: str) -> str:

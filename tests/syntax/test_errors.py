@@ -20,7 +20,7 @@ MISPLACED = [
     ("x = a if b^", "E0110", "expected 'else' in the conditional expression", "value if condition else other"),
     ("f(a ^b)", "E0110", "expected ',' or ')', found 'b'", None),
     ("x = 3;^; y = 4", "E0110", "a statement cannot begin with ';'", None),
-    ("^)", "E0111", "')' closes nothing", None),
+    ("^)", "E0111", "')' closes nothing", "leave it out"),
     ("pass ^pass", "E0110", "expected an operator or the end of the statement, found 'pass'", None),
     ("int ^x = 3", "E0110", "'int' and 'x' stand side by side", "write 'var x: int'"),
     ("def ^3(): pass", "E0110", "expected a name after 'def', found '3'", None),
@@ -152,19 +152,19 @@ LEXICAL = [
     ("x = ^1.5f", "E0105", "'1.5f' is not a number", "no suffix"),
     ("x = ^0xfg", "E0105", "'0xfg' is not a number", "hexadecimal digits"),
     ("x = ^1__2", "E0105", "'1__2' is not a number", "between two digits"),
-    ("x = ^" + "9" * 4001, "E0107", "longer than 4000 digits", None),
+    ("x = ^" + "9" * 4001, "E0107", "longer than 4000 digits", "no type holds"),
     ("x = ^é", "E0103", "'é' is not allowed in a name", "a-z"),
     ("x = ^“", "E0102", "typographic quotes do not make a string", "write"),
     ("x = a ^− b", "E0102", "this dash is not a minus sign", "write '-'"),
-    ("x = ^☃", "E0102", "U+2603, snowman", None),
-    ("x = a ^\\", "E0103", "'\\' continues no line here: the text ends", None),
+    ("x = ^☃", "E0102", "U+2603, snowman", "in strings and comments alone"),
+    ("x = a ^\\", "E0103", "'\\' continues no line here: the text ends", "remove it"),
     ("x = a ^\\ b", "E0103", "'\\' continues a line only as its last character", "spaces too"),
     ("x = ^\x00", "E0102", "NUL byte (U+0000) in the text", "remove it"),
     ("# ^\x07", "E0102", "(U+0007) in the text", "remove it"),
     ("x = '^\u202e'", "E0102", "right-to-left override (U+202E) in the text", "remove it"),
     ("x = a^\ry = b", "E0102", "carriage return (U+000D) in the text", "remove it"),
-    ("x = '^\\xg'", "E0109", "'\\x' needs 2 hexadecimal digits", None),
-    ("x = 'a^\\ud800'", "E0109", "is not a Unicode character", None),
+    ("x = '^\\xg'", "E0109", "'\\x' needs 2 hexadecimal digits", "write '\\\\x' for a backslash"),
+    ("x = 'a^\\ud800'", "E0109", "is not a Unicode character", "without d800 to dfff"),
 ]
 
 DECLARATIONS = [
@@ -175,9 +175,9 @@ DECLARATIONS = [
     ("struct A:\n    ^var x = 3\n", "E0122", "a field needs a type", "var name: Type"),
     ("def f(a: T = 3, ^b: T): pass", "E0123", "argument 'b' without a default follows 'a'", "move it before 'a'"),
     ("def f[a: T = 3, ^b: T](): pass", "E0123", "parameter 'b' without a default", "give 'b' a default"),
-    ("def f[a: T, //, b: T, ^//](): pass", "E0123", "'//' stands once", None),
-    ("def f(a: T, *, b: T, ^*): pass", "E0123", "'*' stands once", None),
-    ("def f(^/, a: T): pass", "E0123", "'/' stands once", None),
+    ("def f[a: T, //, b: T, ^//](): pass", "E0123", "'//' stands once", "leave it out here"),
+    ("def f(a: T, *, b: T, ^*): pass", "E0123", "'*' stands once", "leave it out here"),
+    ("def f(^/, a: T): pass", "E0123", "'/' stands once", "leave it out here"),
 ]  # fmt: skip
 
 
