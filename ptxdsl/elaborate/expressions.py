@@ -318,7 +318,7 @@ class Expressions(Conditions):
             low, high = t.dtype.limits
             number = high if name.startswith("MAX") else low
             return const(t, number - (1 << t.dtype.bits) if number >= 1 << (t.dtype.bits - 1) else number)
-        if t.dtype.kind == "float" and name.endswith("FINITE"):
+        if t.dtype.kind == "float" and (name.endswith("FINITE") or t.dtype.name == "float8_e4m3fn"):  # has no infinity
             largest = {
                 "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "float16": 65504.0,
                 "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0,

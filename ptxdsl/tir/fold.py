@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from ptxdsl.hints import Any
-from ptxdsl.tir import Const, Ty, Value
+from ptxdsl.tir import F32, Const, Ty, Value
 
 # The precision (with the hidden bit), least exponent of a normal number, and largest finite value of each format.
 _FORMATS = {
@@ -32,13 +32,13 @@ def unsigned(value: int, bits: int) -> int:
 
 
 def round_float(value: float | Fraction, ty: Ty) -> float:
-    """The nearest value of a float type, ties to even. Overflow gives infinity (fp8 saturates: e4m3fn has none)."""
+    """The nearest value of a float type, ties to even. Overflow gives infinity; fp8 saturates, infinity too."""
     precision, least, largest = _FORMATS[ty.name]
     if isinstance(value, float):
         if ty.name == "f64" or math.isnan(value) or value == 0:
             return value
         if math.isinf(value):
-            return math.nan if ty.name == "f8e4m3" else value
+            return math.copysign(largest, value) if ty.name.startswith("f8") and largest else value
         exact = Fraction(value)
     else:
         exact = value
@@ -91,12 +91,17 @@ def _floored(name: str, a: float, b: float, ty: Ty) -> float:
     return floor if name == "ffloordiv" else round_float(_fma(-floor, b, a), ty)
 
 
+def _order(value: float) -> tuple[float, float]:
+    """-0.0 is below 0.0, as in PTX's min and max."""
+    return value, math.copysign(1.0, value)
+
+
 def _fmin(a: float, b: float) -> float:
-    return b if math.isnan(a) else a if math.isnan(b) else min(a, b)
+    return b if math.isnan(a) else a if math.isnan(b) else min(a, b, key=_order)
 
 
 def _fmax(a: float, b: float) -> float:
-    return b if math.isnan(a) else a if math.isnan(b) else max(a, b)
+    return b if math.isnan(a) else a if math.isnan(b) else max(a, b, key=_order)
 
 
 def _fma(a: float, b: float, c: float) -> float | Fraction:
@@ -184,8 +189,8 @@ def _scalar(name: str, args: Sequence[Any], source: Ty, target: Ty) -> Any:
         return round_float(Fraction(unsigned(args[0], bits) if suffix == "u" else args[0]), target)
     if base == "ftoi":
         return wrap(_to_int(args[0], target.bits, suffix == "s"), target.bits)
-    if name == "fcast":
-        return round_float(args[0], target)
+    if name == "fcast":  # to fp8 through f32, from which alone there is an instruction
+        return round_float(round_float(args[0], F32) if target.name.startswith("f8") else args[0], target)
     if name == "bitcast":
         return _bitcast(args[0], source, target)
     return None
