@@ -59,7 +59,10 @@ def _values(name: str, spec: ArraySpec) -> Array:
         return line.reshape(spec.shape)
     value = {"zeros": 0, "ones": 1, "nan": float("nan"), "full": option.get("value", 0)}[spec.generator]
     if integer and isinstance(value, int):  # as large as the type allows, in no more memory than the array itself
-        return np.full(spec.shape, value, FORMATS[dtype].storage)
+        limits = np.iinfo(FORMATS[dtype].storage)
+        if not limits.min <= value <= limits.max:  # NumPy 1 would wrap it
+            raise ValueError(f"{value} is not in {limits.min} … {limits.max}")
+        return np.full(spec.shape, value, limits.dtype)
     return np.full(spec.shape, value, np.float32 if value in (0, 1) else None)
 
 
