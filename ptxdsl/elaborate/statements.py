@@ -216,7 +216,12 @@ class Statements(Loops):
         places = [None if d else self._target(t, scope) for t, d in zip(targets, dropped, strict=True)]
         items = self._items_for(places, node.value, scope)
         if len(items) != len(targets):
-            raise self.fail("E0335", f"{len(targets)} targets for {len(items)} values", node.span)
+            raise self.fail(
+                "E0335",
+                f"{len(targets)} targets for {len(items)} values",
+                node.span,
+                help="write as many targets as there are values",
+            )
         for to, place, value in zip(targets, places, items, strict=True):
             if isinstance(place, ItemPlace):
                 self._set_item(place, value, span)
