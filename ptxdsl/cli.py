@@ -185,8 +185,8 @@ def _build(arguments: Arguments) -> int:
 
 def _run(arguments: Arguments) -> int:
     from ptxdsl.command.json_diagnostics import report
+    from ptxdsl.command.run import run
     from ptxdsl.imports import source_of
-    from ptxdsl.run.command import run
 
     name, data = _input(arguments.file)
     ran = run(arguments, source_of(data, name), _constants(arguments.constants))
@@ -218,7 +218,7 @@ def _check(arguments: Arguments) -> int:
         _write("".join(f"{verdict.text}\n" for verdict in verdicts))
     written: dict[str, list[str]] = {}
     if arguments.witness is not None:
-        from ptxdsl.explore.counterexamples import write_witnesses
+        from ptxdsl.command.counterexamples import write_witnesses
 
         lines, written = write_witnesses(arguments, source, constants, verdicts)
         if arguments.sarif is None and not arguments.json:

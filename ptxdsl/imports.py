@@ -15,10 +15,13 @@ from ptxdsl.diagnostics import DiagnosticSink, error
 from ptxdsl.files import cache, resources
 from ptxdsl.files.digest import digest
 from ptxdsl.files.text_files import SIZE_LIMIT, LeavesFolderError, find_module, read_bytes
-from ptxdsl.hints import Any
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
+
+if TYPE_CHECKING:
+    from ptxdsl.files.compilations import Resolutions
 
 # Mojo's module paths and the module of our standard library that has their names. A name that it lacks is looked
 # up among those that need no import, and is for host code where it is not there either.
@@ -64,9 +67,6 @@ HOST_ONLY_MODULES: frozenset[str] = frozenset(
         "std.testing",
     }
 )
-
-# The importing file's name and the module's: the path and the digest of the file it is, both empty where it is none.
-Resolutions = dict[tuple[str, str], tuple[str, str]]
 
 _PARSED_LIMIT = 128
 _parsed: OrderedDict[tuple[str, str, str], ast.Module] = OrderedDict()

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ptxdsl.aot.c_source import CSource, Image
 from ptxdsl.aot.fatbin import fatbin
-from ptxdsl.api.kernel_cache import compile_kernel
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.files.output_files import is_same_file, make_folder, write_file
+from ptxdsl.kernel_cache import compile_kernel
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Source

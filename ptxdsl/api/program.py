@@ -45,13 +45,13 @@ class Program:
 
     def compile(self, kernel: str | None, constants: Constants, arch: str) -> Compiled:
         """constants: expression texts. Raises CompileError, and TypeError for names that are none."""
-        from ptxdsl.api.kernel_cache import compile_kernel
+        from ptxdsl.kernel_cache import compile_kernel
 
         return compile_kernel(self.source, kernel, constants, self._options(kernel, arch))
 
     def known(self, kernel: str | None, constants: Constants, arch: str) -> Compiled | None:
         """What ``compile`` would find in the cache."""
-        from ptxdsl.api.kernel_cache import known_kernel
+        from ptxdsl.kernel_cache import known_kernel
 
         return known_kernel(self.source, kernel, constants, self._options(kernel, arch))
 

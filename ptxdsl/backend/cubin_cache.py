@@ -9,8 +9,8 @@ import os
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.backend.assemble import Assembled, find_tool, run_ptxas, understand
-from ptxdsl.command.ptx_cache import turned_off
 from ptxdsl.files import cache
+from ptxdsl.files.compilations import turned_off
 
 _NAME = "cubin"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ptxdsl.command.command_line import Arguments
 from ptxdsl.diagnostics import error
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.machine.schedule import BAD_SCHEDULE, Recording
@@ -29,19 +28,6 @@ class Launch:
     cluster: Dim3 | None = None
     smem: int | None = None
     args: Mapping[str, str] = field(default_factory=dict)
-
-    def fill_in(self, arguments: Arguments) -> None:
-        """Gives a command what it does not say itself."""
-        arguments.kernel = arguments.kernel or self.kernel
-        arguments.arch = arguments.arch or self.arch
-        if arguments.grid == (1, 1, 1):
-            arguments.grid = self.grid
-        arguments.block = arguments.block or self.block
-        arguments.cluster = arguments.cluster or self.cluster
-        arguments.smem = self.smem if arguments.smem is None else arguments.smem
-        said = {entry.partition("=")[0] for entry in arguments.args or ()}
-        own = [f"{name}={text}" for name, text in self.args.items() if name not in said]
-        arguments.args = [*(arguments.args or ()), *own]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import ptxdsl
-from ptxdsl import driver
-from ptxdsl.api import kernel_cache
+from ptxdsl import driver, kernel_cache
 from ptxdsl.backend import cubin_cache
 from ptxdsl.files import cache
 
@@ -126,9 +125,9 @@ def test_a_damaged_entry_is_made_again(folder, compilations, damage):
 
 
 def test_a_payload_of_other_times_is_made_again(folder, compilations, monkeypatch):
-    real = kernel_cache.ptx_cache.look_up_made
+    real = kernel_cache.compilations.look_up
     first = compile_(folder)
-    monkeypatch.setattr(kernel_cache.ptx_cache, "look_up_made", lambda *given: real(*given)[:-20])
+    monkeypatch.setattr(kernel_cache.compilations, "look_up", lambda *given: real(*given)[:-20])
     assert compile_(folder).ptx == first.ptx and len(compilations) == 2
 
 
@@ -245,7 +244,7 @@ def test_a_failure_of_ptxas_is_not_kept(folder, assemblies):
 STRESS = """
 import sys
 import ptxdsl
-from ptxdsl.api import kernel_cache
+from ptxdsl import kernel_cache
 kernel_cache._compiler = lambda: "this one"
 for times in range(20):
     made = ptxdsl.load(sys.argv[1])["add"].specialize(times=times).compile()
@@ -283,7 +282,7 @@ def test_a_kernel_of_the_cache_needs_no_compiler(folder):
     """Neither parser nor LLVM is loaded."""
     code = f"""
 import sys, ptxdsl
-from ptxdsl.api import kernel_cache
+from ptxdsl import kernel_cache
 kernel_cache._compiler = lambda: "this one"
 made = ptxdsl.load({str(folder / "add.pdsl")!r}).add.compile()
 heavy = ("lark", "llvmlite.binding", "numpy", "ptxdsl.driver", "ptxdsl.syntax.lalr", "ptxdsl.elaborate")

@@ -13,6 +13,7 @@ import pytest
 from ptxdsl import cli, driver
 from ptxdsl.command import ptx_cache
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.files import compilations
 
 MAIN = """\
 from steps import step
@@ -53,7 +54,7 @@ class Command:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled = 0
-        monkeypatch.setattr(ptx_cache, "compiler", lambda: "this one")
+        monkeypatch.setattr(compilations, "compiler", lambda: "this one")
         real = driver.show
 
         def show(job: driver.Job, stop: str) -> str | bytes:
@@ -188,7 +189,7 @@ def test_a_damaged_entry_is_made_again(compile_: Command, tmp_path: Path) -> Non
 def test_a_payload_that_is_none_is_compiled(compile_: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     text = compile_()
     for payload in (b"", b"x\0", b"2\0add.pdsl\0steps\0", b"-1\0a", b"1\0add.pdsl\0steps\0nowhere\0" + b"0\0ptx"):
-        monkeypatch.setattr(ptx_cache.cache, "load_own", lambda *_, found=payload: found)
+        monkeypatch.setattr(compilations.cache, "load_own", lambda *_, found=payload: found)
         assert compile_() == text
 
 
@@ -199,7 +200,7 @@ def test_another_compiler_is_another_key(folder: Path, monkeypatch: pytest.Monke
     assert arguments is not None
     copy = folder / "ptxdsl"
     shutil.copytree(Path(cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(ptx_cache, "__file__", str(copy / "command" / "ptx_cache.py"))
+    monkeypatch.setattr(compilations, "__file__", str(copy / "files" / "compilations.py"))
     own = ptx_cache.key(arguments, "add.pdsl", b"")
     assert own == ptx_cache.key(arguments, "add.pdsl", b"") != ptx_cache.key(arguments, "add.pdsl", b" ")
     (copy / "elaborate" / "scope.py").touch()

@@ -1,25 +1,20 @@
 """Compiled kernels of the Python API on disk: a kernel that was compiled before starts without the compiler.
 
 An entry is found by the compiler's own files, LLVM's version, the text and its name, the kernel, its constants and the
-options; it is void where an import is no longer what it was (``ptx_cache.py``). It is a pickle, so ``cache.py`` reads
-it only where no other user can have written it.
+options; it is void where an import is no longer what it was (``files/compilations.py``). It is a pickle, so
+``files/cache.py`` reads it only where no other user can have written it.
 """
 
 from __future__ import annotations
 
 import functools
 import pickle
-from typing import TYPE_CHECKING
 
-from ptxdsl.command import ptx_cache
 from ptxdsl.compiled import Compiled, Constants, from_artifact
-from ptxdsl.files import cache
+from ptxdsl.files import cache, compilations
 from ptxdsl.options import Options
 from ptxdsl.record import field_names
 from ptxdsl.source import Source
-
-if TYPE_CHECKING:
-    from ptxdsl.imports import Resolutions
 
 _NAME = "kernel"
 
@@ -27,7 +22,7 @@ _NAME = "kernel"
 def compile_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled:
     """The artifact, of the cache or made now. constants: expression texts. Raises CompileError."""
     key = _key(source, kernel, constants, options)
-    found = None if key is None else _read(ptx_cache.look_up_made(_NAME, key))
+    found = None if key is None else _read(compilations.look_up(_NAME, key))
     if found is not None:
         return found
     from ptxdsl import driver
@@ -42,11 +37,11 @@ def compile_kernel(source: Source, kernel: str | None, constants: Constants, opt
 def known_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled | None:
     """The artifact of the cache, None where it has none."""
     key = _key(source, kernel, constants, options)
-    return None if key is None else _read(ptx_cache.look_up_made(_NAME, key))
+    return None if key is None else _read(compilations.look_up(_NAME, key))
 
 
 def _key(source: Source, kernel: str | None, constants: Constants, options: Options) -> bytes | None:
-    if ptx_cache.turned_off():
+    if compilations.turned_off():
         return None
     asked = repr((kernel, constants, options))
     texts = (part.encode("utf-8", "surrogatepass") for part in source.identity)
@@ -55,12 +50,12 @@ def _key(source: Source, kernel: str | None, constants: Constants, options: Opti
 
 @functools.cache
 def _compiler() -> str:
-    return ptx_cache.compiler()
+    return compilations.compiler()
 
 
-def _store(key: bytes, made: Compiled, resolutions: Resolutions) -> None:
+def _store(key: bytes, made: Compiled, resolutions: compilations.Resolutions) -> None:
     fields = {name: getattr(made, name) for name in field_names(Compiled)}
-    ptx_cache.keep_made(_NAME, key, resolutions, pickle.dumps(fields, protocol=5))
+    compilations.keep(_NAME, key, resolutions, pickle.dumps(fields, protocol=5))
 
 
 def _read(data: bytes | None) -> Compiled | None:

@@ -54,7 +54,7 @@ def run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
 def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
     schedule, witness = _schedule(arguments.schedule)
     if witness is not None:
-        witness.launch.fill_in(arguments)
+        _fill_in(arguments, witness.launch)
         constants = {**witness.launch.constants, **constants}
         arguments.races = arguments.races or witness.races
     specs = specification.arguments(arguments.args or ())
@@ -101,6 +101,20 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     for name, path in saves:
         write_by(path, partial(np.save, arr=bound.arrays[name][0], allow_pickle=False))
     return ran
+
+
+def _fill_in(arguments: Arguments, launch: Launch) -> None:
+    """Gives a command what it does not say itself, of a witness's launch."""
+    arguments.kernel = arguments.kernel or launch.kernel
+    arguments.arch = arguments.arch or launch.arch
+    if arguments.grid == (1, 1, 1):
+        arguments.grid = launch.grid
+    arguments.block = arguments.block or launch.block
+    arguments.cluster = arguments.cluster or launch.cluster
+    arguments.smem = launch.smem if arguments.smem is None else arguments.smem
+    said = {entry.partition("=")[0] for entry in arguments.args or ()}
+    own = [f"{name}={text}" for name, text in launch.args.items() if name not in said]
+    arguments.args = [*(arguments.args or ()), *own]
 
 
 def _simulate(
@@ -151,7 +165,7 @@ def _explore(
     before: dict[str, Any],
     ran: Ran,
 ) -> None:
-    from ptxdsl.explore.counterexamples import explored, write_outcomes
+    from ptxdsl.command.counterexamples import explored, write_outcomes
 
     exploration, replay = explored(subject, fresh, shape, Limits(turns=5000))
     target = subject.compiled.options.arch
