@@ -126,7 +126,9 @@ class LoadedKernel:
         self.submit(plan, handle, packed)
         self._remember(arguments)
         if any(array.donated for _, array in packed.arrays):
-            self._wait(plan, handle)
+            from ptxdsl.cuda.waiting import wait
+
+            wait(self.driver, handle, None, plan)
 
     def pack(self, stream: Any, arguments: Sequence[Any]) -> tuple[int, Packed]:
         """The handle of the stream, and the arguments as they go to the driver. Raises LaunchError."""
@@ -172,11 +174,6 @@ class LoadedKernel:
             self.driver.context(self.device.ordinal)
         except DriverError as failure:
             raise self._failed(failure, f"kernel '{self.signature.name}'") from None
-
-    def _wait(self, plan: Plan, stream: int) -> None:
-        from ptxdsl.cuda.watch import wait
-
-        wait(plan, stream, None)
 
     def _remember(self, arguments: Sequence[Any]) -> None:
         """Makes a quick way for arguments of these classes, which were just accepted."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
@@ -24,8 +25,8 @@ def simulate_kernel(
     spans: Mapping[str, Span],
     arguments: Sequence[Any],
     *,
-    grid: Any,
-    block: Any,
+    grid: Any = 1,
+    block: Any = None,
     cluster: Any = None,
     smem: int | None = None,
     schedule: Schedule | str | None = None,
@@ -65,6 +66,35 @@ def simulate_kernel(
         progress=progress,
         watch=watch,
     )
+
+
+class Kernel(Protocol):
+    """A kernel of the Python API."""
+
+    @property
+    def spans(self) -> Mapping[str, Span]: ...
+    def compile(self, arch: str) -> Compiled: ...
+
+
+class LaunchShape(TypedDict, total=False):
+    """The parameters of ``Kernel.simulate`` of this name. smem: bytes of dynamic shared memory."""
+
+    grid: Any
+    block: Any
+    cluster: Any
+    smem: int | None
+
+
+def simulation(
+    kernel: Kernel | Compiled, arguments: Sequence[Any], arch: str, **shape: Unpack[LaunchShape]
+) -> Callable[..., Report]:
+    """A launch to be simulated, under the other parameters of ``simulate_kernel``.
+
+    kernel: of the Python API, compiled for ``arch``, or what a compilation gave, with a single kernel.
+    """
+    compiled = kernel if isinstance(kernel, Compiled) else kernel.compile(arch)
+    spans = {} if isinstance(kernel, Compiled) else kernel.spans
+    return partial(simulate_kernel, compiled, spans, arguments, **shape)
 
 
 def raise_unless_finished(report: Report) -> None:

@@ -7,13 +7,13 @@ gone; the copies are what the simulator runs the launch with again.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.cuda.arrays import ArrayView, Donated
 from ptxdsl.cuda.errors import DeviceError, DriverError
 from ptxdsl.cuda.launch import LoadedKernel, Plan
+from ptxdsl.cuda.waiting import Simulate, failed, wait
 from ptxdsl.diagnostics import Diagnostic, launch_error
 from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
 
 REPLAY_BYTES = 256 << 20  # of arrays that a watched launch copies
-_LONGEST_SLEEP = 0.01  # seconds between two looks
-
-Simulate = Callable[..., "Report"]
 
 
 def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[Any], timeout: float) -> None:
@@ -33,7 +30,7 @@ def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[A
     handle, packed = kernel.pack(stream, arguments)
     if _is_captured(plan, handle):
         raise launch_error("E0915", f"{plan} cannot be waited for while its stream is being captured into a graph")
-    wait(plan, handle, timeout, "what was launched before", None)
+    wait(kernel.driver, handle, timeout, "what was launched before")
     try:
         again = keep(kernel, plan, arguments, packed.arrays)
     except DriverError as failure:
@@ -43,39 +40,12 @@ def watched(kernel: LoadedKernel, plan: Plan, stream: Any, arguments: Sequence[A
     try:
         with listening() as output:
             kernel.submit(plan, handle, packed)
-            wait(plan, handle, timeout, str(plan), again)
+            wait(kernel.driver, handle, timeout, plan, again)
     except DeviceError as problem:
         assertion = failed_assertion(output.text, kernel.compiled)
         if assertion is None:
             raise
         raise _asserted(problem, assertion, plan, again) from None
-
-
-def wait(
-    plan: Plan, stream: int, timeout: float | None, what: str | None = None, again: Simulate | None = None
-) -> None:
-    """Waits until a stream has come so far; without a time limit not for what is being captured. Raises DeviceError as
-    ``watched`` does.
-
-    what: that which runs, as messages call it. again: how to replay it.
-    """
-    driver = plan.kernel.driver
-    try:
-        if timeout is None:
-            if not driver.is_capturing(stream):
-                driver.synchronise(stream)
-            return
-        event = driver.record(stream)
-        deadline, pause = time.monotonic() + timeout, 1e-5
-        while not driver.reached(event):
-            if time.monotonic() > deadline:
-                driver.hangs = True
-                raise _hangs(what or str(plan), timeout, again)
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_SLEEP)
-        driver.forget(event)
-    except DriverError as failure:
-        raise failed(failure, what or str(plan), again) from None
 
 
 def _is_captured(plan: Plan, stream: int) -> bool:
@@ -85,27 +55,6 @@ def _is_captured(plan: Plan, stream: int) -> bool:
         raise failed(failure, "what was launched before") from None
 
 
-def _hangs(what: str, timeout: float, again: Simulate | None) -> DeviceError:
-    return DeviceError(
-        Diagnostic(
-            "E0915",
-            f"{what} has not ended within {timeout:g} s: it hangs, or needs longer",
-            help="the kernel still occupies the device, so its CUDA context is lost: end the process (os._exit(1) "
-            f"where it does not end). {_offer(again)}",
-        ),
-        again,
-    )
-
-
-def failed(failure: DriverError, what: str, again: Simulate | None = None) -> DeviceError:
-    """The error E0916 of what ran, from the driver's result. again: how to replay it."""
-    lost = "the CUDA context is lost and the process must be started anew. " if failure.lost_context else ""
-    return DeviceError(
-        Diagnostic("E0916", f"{what} failed: {failure.words}", help=lost + _offer(again)),
-        again,
-    )
-
-
 def _asserted(problem: DeviceError, assertion: Assertion, plan: Plan, again: Simulate | None) -> DeviceError:
     """The same with what the driver printed of an assertion."""
     more = f", in {assertion.threads} threads" if assertion.threads > 1 else ""
@@ -113,12 +62,6 @@ def _asserted(problem: DeviceError, assertion: Assertion, plan: Plan, again: Sim
     result = re.search(r" \(CUDA_ERROR_\w+\)$", problem.diagnostics[0].message)
     message += result[0] if result else ""
     return DeviceError(Diagnostic("E0916", message, assertion.span, help=problem.diagnostics[0].help), again)
-
-
-def _offer(again: Simulate | None) -> str:
-    if again is None:
-        return "kernel.simulate(…) runs the same kernel in the simulator, which says where and why"
-    return "problem.replay() on this exception runs the launch again in the simulator, which says where and why"
 
 
 def keep(

@@ -16,18 +16,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.cuda.simulated import simulate_kernel
+from ptxdsl.cuda.simulated import Kernel, LaunchShape, simulation
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.explore.footprints import Footprints
 from ptxdsl.explore.orders import Clock, Event, Orders, happened
 from ptxdsl.explore.steps import Part, commute
-from ptxdsl.races.trace import Kernel
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.limits import Limits
 from ptxdsl.sim.machine.schedule import Recording, Schedule
@@ -100,35 +99,19 @@ def explore(
     kernel: Kernel | Compiled,
     arguments: Sequence[Any],
     *,
-    grid: Any = 1,
-    block: Any = None,
-    cluster: Any = None,
-    smem: int | None = None,
     arch: str = "sm_90a",
     bounds: Bounds | None = None,
+    **shape: Unpack[LaunchShape],
 ) -> Exploration:
     """All interleavings of a small launch. The parameters are those of ``check_trace``; arrays are left as they were.
 
     Raises what a simulation of the launch raises."""
-    compiled = kernel if isinstance(kernel, Compiled) else kernel.compile(arch)
-    spans: Mapping[str, Any] = {} if isinstance(kernel, Compiled) else kernel.spans
     bounds = bounds or Bounds()
+    launch = simulation(kernel, arguments, arch, **shape)
     limits = Limits(turns=bounds.turns)
 
     def run(schedule: Schedule, watch: Footprints) -> Report:
-        return simulate_kernel(
-            compiled,
-            spans,
-            arguments,
-            grid=grid,
-            block=block,
-            cluster=cluster,
-            smem=smem,
-            schedule=schedule,
-            limits=limits,
-            record=True,
-            watch=watch,
-        )
+        return launch(schedule=schedule, limits=limits, record=True, watch=watch)
 
     return explore_runs(run, list(arrays_of(arguments)), bounds)
 

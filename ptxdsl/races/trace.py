@@ -12,11 +12,11 @@ It says nothing of code that this run did not execute, nor of what another outco
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.cuda.simulated import simulate_kernel
+from ptxdsl.cuda.simulated import Kernel, LaunchShape, simulation
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.races.clocks import GENERIC, Clock
 from ptxdsl.races.races import Race
@@ -24,20 +24,11 @@ from ptxdsl.races.trace_order import TraceOrder
 from ptxdsl.record import dataclass
 from ptxdsl.sim.barriers.cta_barriers import ClusterBarrier, NamedBarrier
 from ptxdsl.sim.launch import Report
-from ptxdsl.source import Span
 
 if TYPE_CHECKING:
     from ptxdsl.sim.limits import Limits
     from ptxdsl.sim.machine.cta import Cluster, Cta
     from ptxdsl.sim.machine.schedule import Schedule
-
-
-class Kernel(Protocol):
-    """A kernel of the Python API."""
-
-    @property
-    def spans(self) -> Mapping[str, Span]: ...
-    def compile(self, arch: str) -> Compiled: ...
 
 
 @dataclass(frozen=True)
@@ -77,33 +68,18 @@ def check_trace(
     kernel: Kernel | Compiled,
     arguments: Sequence[Any],
     *,
-    grid: Any = 1,
-    block: Any = None,
-    cluster: Any = None,
-    smem: int | None = None,
     arch: str = "sm_90a",
     schedule: Schedule | str | None = None,
     limits: Limits | None = None,
+    **shape: Unpack[LaunchShape],
 ) -> tuple[Found, Report]:
     """Simulates a launch and looks for races. Arrays are changed in place.
 
     kernel: of the Python API, compiled for ``arch``, or what a compilation gave, with a single kernel. The other
     parameters are those of ``Kernel.simulate``. Raises what that raises.
     """
-    compiled = kernel if isinstance(kernel, Compiled) else kernel.compile(arch)
     watch = TraceCheck()
-    report = simulate_kernel(
-        compiled,
-        {} if isinstance(kernel, Compiled) else kernel.spans,
-        arguments,
-        grid=grid,
-        block=block,
-        cluster=cluster,
-        smem=smem,
-        schedule=schedule,
-        limits=limits,
-        watch=watch,
-    )
+    report = simulation(kernel, arguments, arch, **shape)(schedule=schedule, limits=limits, watch=watch)
     return watch.found(), report
 
 

@@ -11,7 +11,7 @@ from ptxdsl.api.program import device_arch
 from ptxdsl.cuda.driver import Device, Driver
 from ptxdsl.cuda.errors import DriverError
 from ptxdsl.cuda.launch import LoadedKernel, Plan
-from ptxdsl.cuda.watch import failed, wait
+from ptxdsl.cuda.waiting import failed, wait
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.tuning.space import Candidate
 
@@ -87,7 +87,7 @@ class OnDevice:
                     driver.forget(mark)
 
     def _wait(self, plan: Plan, stream: int, runs: int) -> None:
-        wait(plan, stream, runs * self._timeout)
+        wait(plan.kernel.driver, stream, runs * self._timeout, plan)
 
     def close(self) -> None:
         """Gives the memory back, unless it is gone with the context, or a kernel that hangs would be waited for."""
