@@ -79,7 +79,7 @@ def choose(
 
 
 def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> float:
-    """Cycles that a product takes, as they were measured on an H200 (benchmarks/gemm.py).
+    """Cycles that a product takes, as they were measured on an H200.
 
     A step multiplies 128 bytes of K at the tensor cores' rate, or as fast as L2 gives what it needs; a tile has its
     epilogue, and the last one is written when there is nothing more to compute.

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from ptxdsl.check.threads import WARP, Block, Mask, members, warps, whole_warps
 from ptxdsl.effects import Kind
+from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import (
     Assign,
     Branch,
-    Expr,
     Jump,
     Kernel,
     Loop,

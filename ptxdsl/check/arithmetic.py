@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Test, Value, add, negated, scale, total
 from ptxdsl.hints import Any
-from ptxdsl.protocol.model import compute
+from ptxdsl.protocol.expressions import compute
 
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})

@@ -12,7 +12,8 @@ from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import ARRAY_SHIFT, Expr, Op, const
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, const
+from ptxdsl.protocol.model import Op
 
 Targets = tuple[tuple[Barrier, Mask], ...]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxdsl.check.threads import WARP, Block
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Branch, Expr, Kernel, Op, walk
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Branch, Kernel, Op, walk
 
 Shape = tuple[int, int, int]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ptxdsl.protocol.model import ARRAY_SHIFT, Expr, Kernel, Op, Place, walk
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr
+from ptxdsl.protocol.model import Kernel, Op, Place, walk
 
 Sizes = dict[int, int]  # bytes by id of a Place
 

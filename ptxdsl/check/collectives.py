@@ -15,7 +15,8 @@ from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import WARP, Mask, Row, members, warps, whole_warps
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Expr, Op
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Op
 
 _NAMED = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE})
 _IDS = 16

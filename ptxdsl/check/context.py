@@ -10,7 +10,8 @@ from ptxdsl.check.states import UNINITIALISED, Lives
 from ptxdsl.check.threads import Mask, range_text, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, Array, Kernel, Pipeline
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
+from ptxdsl.protocol.model import Array, Kernel, Pipeline
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 

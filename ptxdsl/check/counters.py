@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from math import gcd, lcm
 
-from ptxdsl.protocol.model import Assign, Expr, Kernel, Loop, expressions_of, walk
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Assign, Kernel, Loop, expressions_of, walk
 
 Rates = dict[int, tuple[int, int]]
 IRREGULAR: Rates = {-1: (1, 0)}

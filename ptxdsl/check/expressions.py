@@ -9,7 +9,7 @@ from ptxdsl.check.counters import Counters, Rates
 from ptxdsl.check.threads import Block, Mask, Row, members
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
-from ptxdsl.protocol.model import ARITHMETIC, CTA_SHIFT, Expr, apply, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, CTA_SHIFT, Expr, apply, wrap
 
 Environment = list[Any]
 Function = Callable[[Environment], Value]

@@ -31,7 +31,8 @@ from ptxdsl.check.tensor import tensor_steps
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Assign, Branch, Expr, Jump, Loop, Node, Op, Place, Return, Seq, Unmodelled, walk
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Place, Return, Seq, Unmodelled, walk
 
 _ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 _MOST_SPREAD = 512  # places of an access in a loop that are looked at one by one

@@ -17,7 +17,7 @@ from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, scale
 from ptxdsl.hints import Any, ClassVar
-from ptxdsl.protocol.model import Expr, uniform
+from ptxdsl.protocol.expressions import Expr, uniform
 from ptxdsl.source import Span
 
 WAIT = -1

@@ -40,7 +40,8 @@ from ptxdsl.check.values import Sum, Symbols, Value, add, scale
 from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
-from ptxdsl.protocol.model import ARRAY_SHIFT, Kernel, Op, walk
+from ptxdsl.protocol.expressions import ARRAY_SHIFT
+from ptxdsl.protocol.model import Kernel, Op, walk
 from ptxdsl.record import dataclass, replace
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"

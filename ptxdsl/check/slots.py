@@ -27,7 +27,8 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum
-from ptxdsl.protocol.model import ARRAY_SHIFT, CTA_SHIFT, TENSOR, Array, Expr, Place
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, Expr
+from ptxdsl.protocol.model import Array, Place
 from ptxdsl.source import Span
 
 _AT = (1 << CTA_SHIFT) - 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import repeat
 
-from ptxdsl.protocol.model import Expr, compute
+from ptxdsl.protocol.expressions import Expr, compute
 
 WARP = 32
 Mask = int

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ptxdsl.hints import Any
-from ptxdsl.protocol.model import compute
+from ptxdsl.protocol.expressions import compute
 
 INFINITE = 1 << 62
 CHOICES = frozenset({"select", "min.s", "min.u", "max.s", "max.u"})

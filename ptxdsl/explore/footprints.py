@@ -29,14 +29,14 @@ from ptxdsl.explore.steps import (
 )
 from ptxdsl.races.accesses import LOAD, Key, Spaces, tensor_words
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.matrix.wgmma import WARPS, Product
 from ptxdsl.sim.watch import How, Watch
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.host import Group
     from ptxdsl.sim.machine.cta import AgentEntity, Cta, Warp
-    from ptxdsl.sim.machine.host import Group
     from ptxdsl.sim.machine.machine import Machine
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxdsl.protocol import model
-from ptxdsl.protocol.model import ARITHMETIC, Expr, apply, const, wrap
+from ptxdsl.protocol import expressions
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, apply, const, wrap
 
 _OPPOSITE = {
     "eq": "ne", "ne": "eq", "lt.s": "ge.s", "ge.s": "lt.s", "gt.s": "le.s", "le.s": "gt.s",
@@ -296,15 +296,15 @@ def substitute(expr: Expr, of: Callable[[Expr], Expr | None], known: dict[Expr, 
 def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     """What is not arithmetic, of other arguments."""
     if expr.op in ("any", "all"):
-        found = model.vote(expr.op, *args)
+        found = expressions.vote(expr.op, *args)
         assert found is not None
         return found
     if expr.op == "shuffle":
-        return model.shuffle(*args)
+        return expressions.shuffle(*args)
     if expr.op == "load":
-        return model.load(expr.value, args[0], expr.bits)
+        return expressions.load(expr.value, args[0], expr.bits)
     if expr.op == "test":
-        return model.test(*args)
+        return expressions.test(*args)
     raise AssertionError(expr.op)
 
 

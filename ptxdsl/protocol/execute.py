@@ -11,24 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from zlib import crc32
 
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import (
-    ARITHMETIC,
-    ARRAY_SHIFT,
-    CTA_SHIFT,
-    Assign,
-    Branch,
-    Expr,
-    Jump,
-    Kernel,
-    Loop,
-    Node,
-    Op,
-    Place,
-    Return,
-    Seq,
-    Unmodelled,
-    compute,
-)
+from ptxdsl.protocol.expressions import ARITHMETIC, ARRAY_SHIFT, CTA_SHIFT, Expr, compute
+from ptxdsl.protocol.model import Assign, Branch, Jump, Kernel, Loop, Node, Op, Place, Return, Seq, Unmodelled
 from ptxdsl.record import dataclass
 
 WARP = 32

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.protocol import ptx_operations
-from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Kernel, Seq, Unmodelled
+from ptxdsl.protocol.expressions import ARRAY_SHIFT
+from ptxdsl.protocol.model import Array, Kernel, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
 from ptxdsl.protocol.ptx_operations import Operations, is_protocol, needs, written_root
 from ptxdsl.protocol.ptx_structure import Structure, TooDeep
@@ -19,10 +20,10 @@ from ptxdsl.protocol.ranges import turned_back
 from ptxdsl.protocol.rerolled import rerolled
 from ptxdsl.protocol.sums import as_sums
 from ptxdsl.protocol.tidy import tidy
+from ptxdsl.ptx.call_parameters import promote
+from ptxdsl.ptx.inline import Flat, Inliner
+from ptxdsl.ptx.liveness import reads_and_writes
 from ptxdsl.ptx.module import Function, Module, Variable
-from ptxdsl.sim.program.call_parameters import promote
-from ptxdsl.sim.program.inline import Flat, Inliner
-from ptxdsl.sim.program.liveness import reads_and_writes
 from ptxdsl.source import Span
 
 DYNAMIC = "dynamic shared memory"

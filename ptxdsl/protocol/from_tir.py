@@ -12,20 +12,8 @@ import re
 from collections.abc import Iterator
 
 from ptxdsl.protocol import model
-from ptxdsl.protocol.model import (
-    ARRAY_SHIFT,
-    Array,
-    Assign,
-    Branch,
-    Expr,
-    Jump,
-    Loop,
-    Node,
-    Range,
-    Return,
-    Seq,
-    leaves,
-)
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, leaves
+from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
 from ptxdsl.protocol.tensor_places import allocation
 from ptxdsl.protocol.tir_integers import Integers
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, needs, writes_global

@@ -8,7 +8,8 @@ not constants the place has no width: any byte from there on.
 
 from __future__ import annotations
 
-from ptxdsl.protocol.model import Expr, Place, apply, const
+from ptxdsl.protocol.expressions import Expr, apply, const
+from ptxdsl.protocol.model import Place
 from ptxdsl.protocol.tir_integers import plus
 
 _ADDRESS = 0x3FFF

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.protocol.algebra import linear
-from ptxdsl.protocol.model import (
-    ARRAY_SHIFT,
-    CTA_SHIFT,
-    Array,
-    Assign,
-    Branch,
-    Expr,
-    Jump,
-    Kernel,
-    Loop,
-    Node,
-    Op,
-    Place,
-    Return,
-    Seq,
-    Unmodelled,
-)
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr
+from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Kernel, Loop, Node, Op, Place, Return, Seq, Unmodelled
 
 _SIGNS = {
     "eq": "==", "ne": "!=", "lt.s": "<", "le.s": "<=", "gt.s": ">", "ge.s": ">=", "lt.u": "<u", "le.u": "<=u",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ptxdsl.ptx.inline import Flat
 from ptxdsl.ptx.module import Instruction, Label, Symbol
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.program.inline import Flat
 
 _ENDS = frozenset(("bra", "brx", "exit", "ret"))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ptxdsl.protocol import model
+from ptxdsl.protocol import expressions
 from ptxdsl.protocol.algebra import PEER_MASK, plain, same_width
-from ptxdsl.protocol.model import Expr, const, wrap
+from ptxdsl.protocol.expressions import Expr, const, wrap
 from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Pair, Register, Symbol
 
 # Reads an operand as an integer of a width; None where it is none (a float, a vector, an opaque handle).
@@ -45,25 +45,25 @@ def special(name: str) -> Expr | None:
     """A special register; None where its value says nothing that threads could share."""
     word, _, axis = name[1:].partition(".")
     if word == "tid":
-        return model.tid(_AXES[axis]) if axis in _AXES else const(0)
-    lane = plain("and", model.tid(3), const(31))
+        return expressions.tid(_AXES[axis]) if axis in _AXES else const(0)
+    lane = plain("and", expressions.tid(3), const(31))
     if word == "laneid":
         return lane
     if word in _SCALARS_OF_CTA:
-        return model.cta(word)
+        return expressions.cta(word)
     if word in _SCALARS_OF_GRID:
-        return model.uniform(word)
+        return expressions.uniform(word)
     if word in _CTA | _GRID:
         if axis not in _AXES:
             return const(0)
-        return (model.cta if word in _CTA else model.uniform)(f"{word}_{axis}")
+        return (expressions.cta if word in _CTA else expressions.uniform)(f"{word}_{axis}")
     if word.startswith("lanemask_"):
         return _lane_mask(word[9:], lane)
     return None
 
 
 def _lane_mask(which: str, lane: Expr) -> Expr:
-    own = model.apply("shl", const(1), lane)
+    own = expressions.apply("shl", const(1), lane)
     below = plain("sub", own, const(1))
     masks = {"eq": own, "lt": below, "le": plain("or", below, own)}
     if which in masks:
@@ -109,7 +109,7 @@ def _arithmetic(op: str) -> Callable[..., Found]:
         if a.bits != b.bits:
             return None
         if op == "and" and b == const(PEER_MASK):
-            rank = plain("and", model.cta("cluster_ctarank"), const(-2))
+            rank = plain("and", expressions.cta("cluster_ctarank"), const(-2))
             return plain("mapa", plain("ext.u", a, bits=_ADDRESS_BITS), rank, bits=_ADDRESS_BITS)
         return plain(name, a, b, bits=a.bits)
 
@@ -222,7 +222,7 @@ def is_remote(a: Expr) -> bool:
     """Whether it is an address that ``mapa`` made: such addresses keep their width."""
     while a.op == "add":
         a = a.args[0] if a.args[0].op in ("add", "mapa") else a.args[1]
-    return a.op == "mapa" or (a.op == "const" and a.value >> model.CTA_SHIFT > 0)
+    return a.op == "mapa" or (a.op == "const" and a.value >> expressions.CTA_SHIFT > 0)
 
 
 def _address(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ...], read: Read) -> Found:
@@ -295,18 +295,18 @@ def _funnel(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ..
 def _vote(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ...], read: Read) -> Found:
     if "any" in rest or "all" in rest:
         lanes = read(operands[1], 32) if "sync" in rest else None
-        return model.vote("any" if "any" in rest else "all", read(operands[0], 1), lanes)
+        return expressions.vote("any" if "any" in rest else "all", read(operands[0], 1), lanes)
     return None
 
 
 def _shuffle(rest: list[str], letter: str, bits: int, operands: tuple[Operand, ...], read: Read) -> Found:
     """shfl.sync over the whole warp."""
     value, by, clamp = read(operands[0], 32), read(operands[1], 32), read(operands[2], 32)
-    lane = plain("and", model.tid(3), const(31))
+    lane = plain("and", expressions.tid(3), const(31))
     if "idx" in rest and clamp == const(31):
-        return [model.shuffle(value, plain("and", by, const(31))), const(1, 1)]
+        return [expressions.shuffle(value, plain("and", by, const(31))), const(1, 1)]
     if "bfly" in rest and clamp == const(31):
-        return [model.shuffle(value, plain("xor", lane, by)), const(1, 1)]
+        return [expressions.shuffle(value, plain("xor", lane, by)), const(1, 1)]
     if "down" in rest and clamp == const(31):
         source = plain("add", lane, by)
         inside = plain("le.u", source, const(31), bits=1)
@@ -315,7 +315,7 @@ def _shuffle(rest: list[str], letter: str, bits: int, operands: tuple[Operand, .
         inside = plain("ge.s", source, const(0), bits=1)
     else:
         return [None, None]
-    return [model.shuffle(value, plain("select", inside, source, lane)), inside]
+    return [expressions.shuffle(value, plain("select", inside, source, lane)), inside]
 
 
 HANDLERS: dict[str, Callable[..., Found]] = {
@@ -343,7 +343,7 @@ HANDLERS: dict[str, Callable[..., Found]] = {
 
 def elected(instruction: Instruction, read: Read) -> list[Expr | None]:
     """elect.sync: whose lane it is, and whether it is the own one."""
-    chosen = model.elected(1, read(instruction.operands[-1], 32))
+    chosen = expressions.elected(1, read(instruction.operands[-1], 32))
     return [None, chosen] if isinstance(instruction.operands[0], Pair) else [chosen]
 
 

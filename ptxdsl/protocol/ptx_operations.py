@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.protocol import model
 from ptxdsl.protocol.algebra import plain
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places
-from ptxdsl.protocol.model import ARRAY_SHIFT, Array, Branch, Expr, Node, Place, Return, Seq, Unmodelled, const
+from ptxdsl.protocol.model import Array, Branch, Node, Place, Return, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
 from ptxdsl.protocol.ptx_registers import root_of
 from ptxdsl.protocol.ptx_values import Values
+from ptxdsl.ptx.liveness import register_names
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Register, Vector
 from ptxdsl.ptx.opcodes import effect, sources
 from ptxdsl.record import replace
-from ptxdsl.sim.program.liveness import register_names
 from ptxdsl.source import Span
 
 _BARRIER_BYTES = 8

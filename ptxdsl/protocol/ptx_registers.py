@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ptxdsl.protocol import model, ptx_integers
+from ptxdsl.protocol import expressions, ptx_integers
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.model import Expr, const, wrap
+from ptxdsl.protocol.expressions import Expr, const, wrap
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.ptx.module import (
     Address,
@@ -68,7 +68,7 @@ class Registers:
 
     def unknown(self, bits: int) -> Expr:
         self._unknowns += 1
-        return model.unknown(self._unknowns, bits)
+        return expressions.unknown(self._unknowns, bits)
 
     def _value(self, name: str) -> Expr:
         found = self._env.get(name)
@@ -114,7 +114,7 @@ class Registers:
         elif first in ("ld", "ldu"):
             found = self._load(item)
         elif first.startswith("mbarrier") and "parity" in item.opcode and _is_test(item):
-            found = [model.test(self._barrier(item), self.read(sources(item)[1], 32))]
+            found = [expressions.test(self._barrier(item), self.read(sources(item)[1], 32))]
         elif isinstance(target, Vector) and first == "mov":
             found = self._unpacked(item)
         elif first == "mov" and isinstance(item.operands[1], Vector):
@@ -171,7 +171,7 @@ class Registers:
         found = []
         for i in range(count):
             at = plain("add", address, const(i * bits // 8, POINTER_BITS), bits=POINTER_BITS)
-            found.append(model.load(root, at, bits))
+            found.append(expressions.load(root, at, bits))
         if "nc" in parts:
             self.constant.update(found)
         return list(found)
@@ -181,7 +181,7 @@ class Registers:
             return None
         offset += place.base.offset + place.offset
         name = self.parameters[place.base.name]
-        return model.uniform(f"{name}+{offset}" if offset else name, bits)
+        return expressions.uniform(f"{name}+{offset}" if offset else name, bits)
 
 
 def root_of(address: Expr, roots: Mapping[Expr, str | None]) -> str | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Return, Seq, const
+from ptxdsl.protocol.expressions import const
+from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Return, Seq
 from ptxdsl.protocol.ptx_graph import Graph
 from ptxdsl.protocol.ptx_operations import Operations
 from ptxdsl.protocol.ptx_values import Values

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ptxdsl.protocol import model
+from ptxdsl.protocol import expressions
 from ptxdsl.protocol.algebra import mentions, plain, size, substitute
-from ptxdsl.protocol.model import Expr, const, wrap
+from ptxdsl.protocol.expressions import Expr, const, wrap
 from ptxdsl.protocol.ptx_graph import Graph, Item, Wait
 from ptxdsl.protocol.ptx_registers import POINTER_BITS, Registers, is_integer, root_of
+from ptxdsl.ptx.liveness import reads_and_writes
 from ptxdsl.record import dataclass
-from ptxdsl.sim.program.liveness import reads_and_writes
 
 _MAX_TREE = 400  # nodes of an expression that is copied into a selection
 # What may have another value when it is looked at again.
@@ -186,7 +186,7 @@ class Values(Registers):
             if chosen is not None:
                 return chosen
         width = max((value.bits for value in known.values()), default=self._width(name))
-        variable = model.var(self._variables, width)
+        variable = expressions.var(self._variables, width)
         self._variables += 1
         self.starts[variable] = tuple(known.values())
         if width == POINTER_BITS:
@@ -287,7 +287,7 @@ class Values(Registers):
                         advancing.append((name, begins, step))
             if not advancing:
                 continue
-            turn = model.var(self._variables)
+            turn = expressions.var(self._variables)
             self.turns.add(self._variables)
             self._variables += 1
             for name, begins, step in advancing:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.ptx_graph import Block, Graph, Wait
+from ptxdsl.ptx.liveness import reads_and_writes
 from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Register
 from ptxdsl.ptx.opcodes import effect, sources
-from ptxdsl.sim.program.liveness import reads_and_writes
 
 # What a polling loop may do besides testing: nothing that another thread could see.
 _PASTIMES = frozenset(("mov", "nanosleep", "pmevent"))

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
-from ptxdsl.protocol.model import ARITHMETIC, Assign, Branch, Expr, Loop, Node, Op, Place, Range, Seq, const, var, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, wrap
+from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq
 from ptxdsl.protocol.ranges import while_condition
 from ptxdsl.protocol.rewriting import assigned, expressions_of, mapped, with_expressions
 from ptxdsl.protocol.tidy import same, variables_of

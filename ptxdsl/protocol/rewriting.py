@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ptxdsl.protocol.algebra import substitute
-from ptxdsl.protocol.model import Assign, Branch, Expr, Loop, Node, Op, Place, Range, Seq, walk
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq, walk
 from ptxdsl.record import replace
 
 Rewrite = Callable[[Expr], Expr | None]

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import mentions, plain
-from ptxdsl.protocol.model import Branch, Expr, Jump, Loop, Node, Op, Return, Seq, Unmodelled, walk
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled, walk
 from ptxdsl.protocol.rewriting import seq_with, with_inner
 from ptxdsl.record import replace
 

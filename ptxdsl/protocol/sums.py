@@ -7,8 +7,9 @@ proof takes sums apart into what threads share and what each has for itself.
 from __future__ import annotations
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain, rebuilt
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const
 from ptxdsl.protocol.facts import NOTHING, Facts
-from ptxdsl.protocol.model import ARITHMETIC, Branch, Expr, Loop, Node, Seq, const
+from ptxdsl.protocol.model import Branch, Loop, Node, Seq
 from ptxdsl.protocol.rewriting import assigned, with_own_expressions
 from ptxdsl.record import replace
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ptxdsl.protocol.model import TENSOR, Array, Expr, Place, apply, const, tensor_address
+from ptxdsl.protocol.expressions import TENSOR, Expr, apply, const, tensor_address
+from ptxdsl.protocol.model import Array, Place
 from ptxdsl.protocol.tir_integers import plus
 from ptxdsl.source import Span
 

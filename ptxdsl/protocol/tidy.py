@@ -7,18 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.protocol.model import (
-    Assign,
-    Branch,
-    Expr,
-    Jump,
-    Loop,
-    Node,
-    Op,
-    Return,
-    Seq,
-    Unmodelled,
-)
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled
 from ptxdsl.protocol.rewriting import expressions_of, seq_with, with_inner
 from ptxdsl.protocol.straight import straight
 from ptxdsl.record import replace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.protocol import model
-from ptxdsl.protocol.model import Expr, apply, const
+from ptxdsl.protocol import expressions
+from ptxdsl.protocol.expressions import Expr, apply, const
 from ptxdsl.tir import Const, Op, Ty, Value
 
 # Special registers that are the same for the whole grid, and for a CTA. The block's and the cluster's shape are known.
@@ -56,7 +56,7 @@ class Integers:
 
     def unknown(self, bits: int) -> Expr:
         self._unknowns += 1
-        return model.unknown(self._unknowns, bits)
+        return expressions.unknown(self._unknowns, bits)
 
     def root(self, pointer: Value) -> Op | str | None:
         """The allocation or the parameter that a pointer is derived from; None where that is not to be seen."""
@@ -76,7 +76,7 @@ class Integers:
         if name == "pipe.step":
             number = op.results.index(value)
             return op.operands[2:] if number == 2 else op.operands[: number + 1]
-        if name in model.ARITHMETIC or name in _POINTERS or name in _LOOKED_INTO:
+        if name in expressions.ARITHMETIC or name in _POINTERS or name in _LOOKED_INTO:
             return op.operands
         return op.operands if name == "load" and isinstance(self.root(op.operands[0]), str) else ()
 
@@ -85,10 +85,10 @@ class Integers:
         if isinstance(value, Const):
             return const(int(value.value), bits) if isinstance(value.value, int) else self.unknown(bits)
         if value in self.variables:
-            return model.var(self.variables[value], bits)
+            return expressions.var(self.variables[value], bits)
         name = self.params.get(value)
         if name is not None:
-            return model.uniform(name, bits)
+            return expressions.uniform(name, bits)
         op = self.made.get(value)
         if op is None or value.ty.lanes != 1 or not (value.ty.is_int or value.ty.is_pointer) or depth > _DEPTH:
             return self.unknown(bits)
@@ -96,7 +96,7 @@ class Integers:
 
     def _operation(self, op: Op, value: Value, bits: int, depth: int) -> Expr:
         name = op.name
-        if name in model.ARITHMETIC and name != "mapa":
+        if name in expressions.ARITHMETIC and name != "mapa":
             args = [self.of(v, depth) for v in op.operands]
             if name in _CASTS and bits == args[0].bits:
                 return args[0]
@@ -146,33 +146,33 @@ class Integers:
         """From memory that the kernel does not write: the same address gives the same value everywhere."""
         root = self.root(op.operands[0])
         if isinstance(root, Op) and root in self.tensors:
-            return const(model.tensor_address(self.tensors[root]), bits)
+            return const(expressions.tensor_address(self.tensors[root]), bits)
         if not isinstance(root, str) or root in self.written or op.attrs.get("volatile"):
             return self.unknown(bits)
-        return model.load(root, self.of(op.operands[0], depth), bits)
+        return expressions.load(root, self.of(op.operands[0], depth), bits)
 
     def _instruction(self, op: Op, bits: int, depth: int) -> Expr:
         name, axis = op.name, _AXES.get(op.name[-1], 0)
         if name.startswith("tid_"):
-            return model.tid(axis)
+            return expressions.tid(axis)
         if name.startswith("ntid_"):
-            return model.uniform(name)
+            return expressions.uniform(name)
         if name == "laneid":
-            return apply("mod.u", model.tid(3), const(32))
+            return apply("mod.u", expressions.tid(3), const(32))
         if name in _UNIFORM or name.startswith("cluster_nct"):
-            return model.uniform(name)
+            return expressions.uniform(name)
         if name in _CTA:
-            return model.cta(name)
+            return expressions.cta(name)
         if name in _ELECT:
             lanes = self.of(op.operands[0], depth) if name == "elect_mask" else None
-            return model.elected(bits, lanes) or self.unknown(bits)
+            return expressions.elected(bits, lanes) or self.unknown(bits)
         if name in _TESTS:
-            return model.test(self.of(op.operands[0], depth), self.of(op.operands[1], depth))
+            return expressions.test(self.of(op.operands[0], depth), self.of(op.operands[1], depth))
         if name == "shfl_idx":
-            return model.shuffle(self.of(op.operands[1], depth), self.of(op.operands[2], depth))
+            return expressions.shuffle(self.of(op.operands[1], depth), self.of(op.operands[2], depth))
         if name in ("vote_any_sync", "vote_all_sync"):
             lanes, value = (self.of(v, depth) for v in op.operands)
-            return model.vote(name[5:8], value, lanes) or self.unknown(bits)
+            return expressions.vote(name[5:8], value, lanes) or self.unknown(bits)
         if name == "mapa":
             return apply("mapa", *(self.of(v, depth) for v in op.operands), bits=_POINTER_BITS)
         return self.unknown(bits)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol import model, tensor_places
+from ptxdsl.protocol.expressions import Expr, apply, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
-from ptxdsl.protocol.model import Array, Branch, Expr, Node, Pipeline, Place, Return, Seq, Unmodelled, apply, const
+from ptxdsl.protocol.model import Array, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
 from ptxdsl.tir import Const, Op, Value

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, SPACES
+from ptxdsl.sim.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, SPACES
 from ptxdsl.sim.machine.memory import SHARED_SPACES
 
 if TYPE_CHECKING:

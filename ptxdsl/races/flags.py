@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ptxdsl.races.accesses import FENCE
 from ptxdsl.races.clocks import Clock, nothing
-from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_WINDOW, SPACES
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW, SPACES
 
 if TYPE_CHECKING:
     from ptxdsl.races.actors import Strand

@@ -17,8 +17,8 @@ from ptxdsl.sim.watch import Watch
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.host import Agent, Group
     from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
-    from ptxdsl.sim.machine.host import Agent, Group
     from ptxdsl.sim.machine.machine import Machine
 
 _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))

@@ -14,12 +14,12 @@ from ptxdsl.races.shadow import Cells
 from ptxdsl.races.trace_memory import TraceMemory
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.layout import RANK_SHIFT
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
     from ptxdsl.sim.barriers.mbarrier import Barrier
-    from ptxdsl.sim.machine.host import Group
+    from ptxdsl.sim.host import Group
     from ptxdsl.sim.machine.machine import Machine
 
 Array = npt.NDArray[Any]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ptxdsl.diagnostics import Diagnostic, LaunchError, launch_error
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.layout import SHARED_START
+from ptxdsl.sim.layout import SHARED_START
 from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Memory
 from ptxdsl.sim.program.symbols import Symbols
 

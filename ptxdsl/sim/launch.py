@@ -13,8 +13,8 @@ from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.arguments import bind, check_shape
 from ptxdsl.sim.float_environment import default_floats
-from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
-from ptxdsl.sim.machine.faults import DIVERGENT, INTERRUPTED, MEMORY_LIMIT, Note, Places, SimulationFault, at_source
+from ptxdsl.sim.limits import MEMORY_LIMIT, LimitReached, Limits, Progress, Statistics
+from ptxdsl.sim.machine.faults import DIVERGENT, INTERRUPTED, Note, Places, SimulationFault, at_source
 from ptxdsl.sim.machine.machine import Machine
 from ptxdsl.sim.machine.memory import Memory
 from ptxdsl.sim.machine.schedule import Recording, Schedule, parse_schedule

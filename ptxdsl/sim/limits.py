@@ -5,6 +5,8 @@ from __future__ import annotations
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import dataclass
 
+STEP_LIMIT, MEMORY_LIMIT = "E1185", "E1186"
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -19,6 +21,30 @@ class Limits:
     turns: int = 200_000_000
     memory: int = 4 << 30
     idle_rounds: int = 256
+
+    def check(self, done: Statistics, memory: int) -> None:
+        """Raises LimitReached. memory: bytes in use."""
+        for count, limit, what in (
+            (done.thread_instructions, self.steps, "thread-instructions"),
+            (done.turns, self.turns, "turns"),
+        ):
+            if count > limit:
+                raise LimitReached(
+                    STEP_LIMIT,
+                    f"stopped after {count:,} {what}; the limit is {limit:,}",
+                    "raise the limit, or look where the warps are: a loop may not end",
+                )
+        self.check_memory(memory)
+
+    def check_memory(self, used: int, wanted: int = 0) -> None:
+        """Raises LimitReached. used: bytes; wanted: those that the next CTA needs beside them."""
+        if used + wanted > self.memory:
+            next_cta = f"; the next CTA needs {wanted:,}" if wanted else ""
+            raise LimitReached(
+                MEMORY_LIMIT,
+                f"the simulation uses {used:,} bytes beside the arguments{next_cta}; the limit is {self.memory:,}",
+                "raise the limit, or launch fewer CTAs that wait for one another",
+            )
 
 
 @dataclass(slots=True, eq=False)

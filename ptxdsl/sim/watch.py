@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.machine.layout import ACCESS, LOG
+from ptxdsl.sim.layout import ACCESS, LOG
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.host import Group
     from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
-    from ptxdsl.sim.machine.host import Group
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.memory import Memory
 

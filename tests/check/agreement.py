@@ -22,7 +22,8 @@ from ptxdsl.imports import read_file
 from ptxdsl.options import Options
 from ptxdsl.protocol import from_ptx, from_tir
 from ptxdsl.protocol.execute import NOTHING, Accesses, Event, Thread, covers
-from ptxdsl.protocol.model import TENSOR, Kernel, Node, Op, Place, walk
+from ptxdsl.protocol.expressions import TENSOR
+from ptxdsl.protocol.model import Kernel, Node, Op, Place, walk
 from ptxdsl.protocol.rewriting import mapped
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import replace

@@ -11,7 +11,8 @@ import pytest
 
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.model import Kernel, Op, Place, const
+from ptxdsl.protocol.expressions import const
+from ptxdsl.protocol.model import Kernel, Op, Place
 from ptxdsl.protocol.rewriting import mapped
 from ptxdsl.record import replace
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ptxdsl.ptx.reader import read
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
 from ptxdsl.sim.program.program import build
 from ptxdsl.sim.translate.warp_code import WarpCode, translate
 

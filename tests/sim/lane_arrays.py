@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ptxdsl.ptx.liveness import CARRY
 from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Register, Sink
 from ptxdsl.ptx.reader import read
-from ptxdsl.sim.translate.emitter import CARRY, ELEMENTS, WIDTH, splat, vector
+from ptxdsl.sim.translate.emitter import ELEMENTS, WIDTH, splat, vector
 from ptxdsl.sim.translate.host_code import compile_ir
 from ptxdsl.sim.translate.ops_table import LANE_OPS
 

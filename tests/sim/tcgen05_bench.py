@@ -13,8 +13,8 @@ import numpy as np
 from ptxdsl.ptx.module import Address, Immediate, Not, Register
 from ptxdsl.ptx.reader import read
 from ptxdsl.sim.barriers.mbarrier import barriers_of
-from ptxdsl.sim.machine.host import EXIT_CHECKS, HANDLERS, handler_prefix
-from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_START
+from ptxdsl.sim.host import EXIT_CHECKS, HANDLERS, handler_prefix
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_START
 from ptxdsl.sim.machine.memory import Memory
 from ptxdsl.sim.program.symbols import lay_out
 from ptxdsl.sim.tcgen05 import alloc as tcgen05_alloc  # noqa: F401  (register their handlers)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from harness import Launch, compile_kernel, launch, run
 
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
 
 LANE = np.arange(32)
 VALUES = np.random.default_rng(5).integers(0, 1 << 32, 32, np.uint32)

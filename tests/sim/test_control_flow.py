@@ -6,8 +6,8 @@ from harness import HEAD, Launch, compile_kernel, launch, run
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.ptx.reader import read
+from ptxdsl.sim import layout
 from ptxdsl.sim.launch import compiled, simulate
-from ptxdsl.sim.machine import layout
 from ptxdsl.sim.program.program import build
 
 LANE = np.arange(32, dtype=np.uint32)

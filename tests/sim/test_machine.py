@@ -272,8 +272,8 @@ def test_the_clock_runs_on_while_a_kernel_waits_for_it() -> None:
 def test_every_handler_is_found_by_its_opcode():
     """In a fresh process, where nothing has been imported but what an opcode asks for."""
     code = """
-from ptxdsl.sim.machine import families
-from ptxdsl.sim.machine import host
+from ptxdsl.sim import families
+from ptxdsl.sim import host
 for opcode in families.FAMILIES:
     families.load(opcode)
 known = dict(host.HANDLERS)

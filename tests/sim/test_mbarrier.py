@@ -12,7 +12,7 @@ from async_kernels import CLUSTER_SYNC, SYNC, deadlock, fault, finish, wait
 
 from ptxdsl.sim.barriers.mbarrier import COUNT_LIMIT, Barriers
 from ptxdsl.sim.barriers.mbarrier_word import pack, token_pending, tokens
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 CARD = json.loads((Path(__file__).parent / "data" / "async.json").read_text())
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ptxdsl.ptx.module import Symbol, Variable
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
+from ptxdsl.sim.layout import LOCAL_WINDOW, PARAMETERS, SHARED_START, SHARED_WINDOW, VARIABLES
 from ptxdsl.sim.machine.cta import Cluster, Cta, CtaStorage
-from ptxdsl.sim.machine.layout import LOCAL_WINDOW, PARAMETERS, SHARED_START, SHARED_WINDOW, VARIABLES
 from ptxdsl.sim.machine.memory import AccessFault, Memory, access_bytes
 from ptxdsl.sim.program.symbols import GRANULE, lay_out
 

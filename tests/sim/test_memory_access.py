@@ -6,7 +6,7 @@ from harness import HEAD, Launch, compile_kernel, launch
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.ptx.reader import read
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
 from ptxdsl.sim.program.program import build
 from ptxdsl.sim.translate.warp_code import translate
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import Launch, compile_kernel
 
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
 
 REGISTERS, PREDICATES, BLOCKS, STEPS = 6, 3, 12, 40
 OPERATIONS = {

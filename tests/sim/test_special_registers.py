@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from harness import Launch, compile_kernel
 
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
 
 
 def read(register: str, bits: int, change: dict[str, object]) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tcgen05_packing import pack_instruction, pack_shared
 
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 from ptxdsl.sim.tcgen05.descriptor import (
     SWIZZLE_64,
     SWIZZLE_128,

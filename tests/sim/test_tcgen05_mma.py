@@ -23,7 +23,7 @@ from tcgen05_matrices import (
 from tcgen05_packing import pack_instruction
 
 from ptxdsl.sim import numbers
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 A_AT, B_AT = 0x4000, 0x10000
 D_TYPES = {"f16": 0, "f32": 1, "s32": 2}

@@ -8,7 +8,7 @@ from tcgen05_bench import Bench
 from tcgen05_matrices import put_matrix, random_codes, row_bytes
 from tcgen05_packing import pack_shared
 
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 from ptxdsl.sim.tcgen05.move import copy_unsupported, parse, unsupported
 
 NUMBERS = np.arange(128)[:, None] * 1000 + np.arange(512)[None, :]  # what each word of tensor memory is set to

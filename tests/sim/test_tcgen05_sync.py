@@ -7,7 +7,7 @@ import pytest
 from tcgen05_bench import Bench
 from tcgen05_packing import pack_shared
 
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 COMMIT = "tcgen05.commit.cta_group::{}.mbarrier::arrive::one.shared::cluster{}.b64 [%r1]{};"
 SHIFT = "tcgen05.shift.down.cta_group::1 [%r1];"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tcgen05_bench import Bench
 
-from ptxdsl.sim.machine.host import Fault
-from ptxdsl.sim.machine.layout import SHARED_START
+from ptxdsl.sim.host import Fault
+from ptxdsl.sim.layout import SHARED_START
 from ptxdsl.sim.tcgen05.tensor_memory import UNWRITTEN
 
 ALLOC = "tcgen05.alloc.cta_group::{}.sync.aligned.shared::cta.b32 [%r1], %r2;"

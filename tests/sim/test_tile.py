@@ -13,7 +13,7 @@ from ptxdsl.sim.copies import tile
 from ptxdsl.sim.copies.reductions import STORAGE, reduce
 from ptxdsl.sim.copies.swizzle import SWIZZLES, swizzled
 from ptxdsl.sim.copies.tensor_description import Description
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 CARD = json.loads((Path(__file__).parent / "data" / "tensor_maps.json").read_text())
 CARD_ASYNC = json.loads((Path(__file__).parent / "data" / "async.json").read_text())

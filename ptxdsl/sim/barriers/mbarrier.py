@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.sim.barriers.mbarrier_faults import AGAIN, ahead, too_many
 from ptxdsl.sim.barriers.mbarrier_word import TOKEN_PHASE, pack, token
+from ptxdsl.sim.host import Fault, WaitsFor
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.machine.cta import Warp
-from ptxdsl.sim.machine.host import Fault, WaitsFor
-from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.machine.ledger import Ledger, history
 from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.barriers.mbarrier import Barrier, Barriers, barriers_of
-from ptxdsl.sim.machine.host import EXIT_WARNINGS, Fault, Group, handles
+from ptxdsl.sim.host import EXIT_WARNINGS, Fault, Group, handles
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
+from ptxdsl.sim.host import Fault
 from ptxdsl.sim.machine.cta import Warp
-from ptxdsl.sim.machine.host import Fault
 from ptxdsl.sim.machine.who import entities_text
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from ptxdsl.ptx.module import Address, Instruction, Operand, Sink
 from ptxdsl.record import dataclass
 from ptxdsl.sim.barriers.mbarrier import SIZE, Barrier, barriers_of, shared_address
 from ptxdsl.sim.barriers.mbarrier_word import token_pending, tokens
+from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
+from ptxdsl.sim.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.machine.cta import lane_numbers
-from ptxdsl.sim.machine.host import Group, Wait, WaitsFor, handles
-from ptxdsl.sim.machine.layout import LANES, RANK_SHIFT
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.machine.layout import LANES
+from ptxdsl.sim.layout import LANES
 
 _FIELD = (1 << 20) - 1
 _EXPECTED_SHIFT = 1

@@ -18,8 +18,8 @@ from ptxdsl.sim.barriers.mbarrier import barriers_of, shared_address
 from ptxdsl.sim.copies.bulk import signal
 from ptxdsl.sim.copies.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.copies.transfer import Transfer
-from ptxdsl.sim.machine.host import Group, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.host import Group, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import copy_cycles
 
 Array = npt.NDArray[Any]

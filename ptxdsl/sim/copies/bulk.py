@@ -18,9 +18,9 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim.barriers.mbarrier import Barriers, barriers_of, shared_address
 from ptxdsl.sim.copies.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.copies.transfer import BULK, Transfer, groups_of, wait_for
+from ptxdsl.sim.host import Group, Wait, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.cta import lane_numbers
-from ptxdsl.sim.machine.host import Group, Wait, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import copy_cycles
 from ptxdsl.sim.watch import How
 

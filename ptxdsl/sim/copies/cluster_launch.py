@@ -16,9 +16,9 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Vector
 from ptxdsl.sim.barriers.mbarrier import shared_address
 from ptxdsl.sim.copies.bulk import Bytes, start_into
+from ptxdsl.sim.host import Group, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.cta import lanes_of
-from ptxdsl.sim.machine.host import Group, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
 
 _BYTES = 16
 _OFFSET = (1 << RANK_SHIFT) - 1

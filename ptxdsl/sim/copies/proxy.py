@@ -5,7 +5,7 @@ All proxies of the simulator see memory alike, so these fences change nothing. T
 
 from __future__ import annotations
 
-from ptxdsl.sim.machine.host import Group, handles
+from ptxdsl.sim.host import Group, handles
 
 
 @handles("fence.proxy")

@@ -1,7 +1,7 @@
 """What asynchronous reductions in memory compute: ``cp.reduce.async.bulk``, its tensor form, ``red.async``.
 
 Source: PTX ISA, "cp.reduce.async.bulk" and "red.async" (operations and types; inc and dec). Where the ISA leaves room,
-or says otherwise (it has f32 addition flush subnormal numbers), it is done as by an H200 (tests/sim/data/async.json).
+or says otherwise (it has f32 addition flush subnormal numbers), it is done as by an H200.
 """
 
 from __future__ import annotations

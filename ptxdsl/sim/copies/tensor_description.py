@@ -1,7 +1,7 @@
 """What a tensor map says: element types, a tensor's and its tile's shape, and the rules that the driver has for them.
 
-Rules: CUDA driver API, "Tensor Map Object Management", cuTensorMapEncodeTiled, and what was measured
-(tests/device/dump_tensor_maps.py). Dimension 0 is the innermost here, as there.
+Rules: CUDA driver API, "Tensor Map Object Management", cuTensorMapEncodeTiled, and what a
+driver was seen to do. Dimension 0 is the innermost here, as there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The 128 bytes of a tensor map, as the card has them.
 
-Where its fields lie is what ``tensormap.replace`` changes in ptxas' code, and what the driver makes is measured
-(tests/device/dump_tensor_maps.py).
+Where its fields lie is what ``tensormap.replace`` changes in ptxas' code, and what the driver makes was measured.
 """
 
 from __future__ import annotations

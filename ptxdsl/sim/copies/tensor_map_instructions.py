@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.sim.copies.tensor_map_bytes import TENSOR_MAP_BYTES, Words
-from ptxdsl.sim.machine.host import Group, handles
+from ptxdsl.sim.host import Group, handles
 
 _ALIGNMENT = 64
 # Fields, and how many of each a map has.

@@ -3,7 +3,7 @@
 The box is a small array of rows. In global memory it is a strided block, of which what lies outside the tensor is left
 out; in shared memory its rows follow one another, then a swizzle exchanges chunks. Source: PTX ISA, "Tensors" (tiled
 mode, bounding box, traversal stride, out of boundary access, interleave layout, swizzling modes). What it leaves open
-is as an H200 does it (tests/sim/data/tensor_maps.json): rows narrower than the swizzle's span are padded to it; with
+is as an H200 does it: rows narrower than the swizzle's span are padded to it; with
 traversal strides the box has ceil(box / stride) elements; a row starts at a multiple of 16 bytes of the tensor.
 """
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ptxdsl.record import dataclass
 from ptxdsl.sim.copies.swizzle import SWIZZLES, swizzled
 from ptxdsl.sim.copies.tensor_description import INTERLEAVES, Description
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 Array = npt.NDArray[Any]
 # The bytes of global memory at an address, to be read or written in place.

@@ -32,8 +32,8 @@ from ptxdsl.sim.copies.tile import (
     tile_of,
 )
 from ptxdsl.sim.copies.transfer import BULK, Transfer, groups_of
+from ptxdsl.sim.host import Fault, Group, handles
 from ptxdsl.sim.machine.cta import lane_numbers
-from ptxdsl.sim.machine.host import Fault, Group, handles
 from ptxdsl.sim.machine.timeline import copy_cycles
 from ptxdsl.sim.watch import How
 

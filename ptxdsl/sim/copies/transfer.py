@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.machine.host import Group, Wait, WaitsFor
+from ptxdsl.sim.host import Group, Wait, WaitsFor
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.machine import layout
-from ptxdsl.sim.machine.layout import BLOCKED, CTA, EXITED, LANES, RUNNABLE, WARP, offset
+from ptxdsl.sim import layout
+from ptxdsl.sim.layout import BLOCKED, CTA, EXITED, LANES, RUNNABLE, WARP, offset
 from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Bytes, aligned_bytes, host_address
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.host import Agent
+    from ptxdsl.sim.host import Agent
     from ptxdsl.sim.machine.polling import Poll
     from ptxdsl.sim.machine.waits import Blocked
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import replace
+from ptxdsl.sim.host import EXIT_CHECKS, EXIT_WARNINGS
 from ptxdsl.sim.machine.cta import AgentEntity, Cta
 from ptxdsl.sim.machine.faults import IN_FLIGHT, SimulationFault, cta_text
-from ptxdsl.sim.machine.host import EXIT_CHECKS, EXIT_WARNINGS
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine

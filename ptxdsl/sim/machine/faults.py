@@ -9,7 +9,7 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction, Location, Module
 from ptxdsl.ptx.named_files import NamedFiles
 from ptxdsl.record import replace
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
 from ptxdsl.sim.machine.memory import SPACES, AccessFault, Memory, access_bytes
 from ptxdsl.sim.machine.memory_words import address_text, bytes_text
 from ptxdsl.sim.machine.waits import lanes_text
@@ -32,7 +32,7 @@ NOT_UNIFORM = "E1115"
 BARRIER_MISUSE, CLUSTER_MISUSE, REGISTERS_MISUSE = "E1116", "E1117", "E1118"
 TRAP, ASSERTION, HEAP = "E1125", "E1126", "E1127"
 DIVERGENT = "E1180"
-STEP_LIMIT, MEMORY_LIMIT, INTERRUPTED = "E1185", "E1186", "E1187"
+INTERRUPTED = "E1187"
 DEADLOCK = "E1190"
 IN_FLIGHT, SHARED_ID = "W1191", "W1195"  # warnings
 

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Register, Sink, Symbol
+from ptxdsl.sim.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.machine.cta import FULL, Cta, Warp, lane_numbers, lanes_of
 from ptxdsl.sim.machine.faults import ACCESS_CODES, NOT_UNIFORM, SimulationFault
-from ptxdsl.sim.machine.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.special import special_register
 from ptxdsl.sim.machine.waits import NotWhole
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.host import Wait
+    from ptxdsl.sim.host import Wait
     from ptxdsl.sim.machine.machine import Machine
 
 Array = npt.NDArray[Any]

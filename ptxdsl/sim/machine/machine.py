@@ -18,12 +18,12 @@ import numpy.typing as npt
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.limits import LimitReached, Limits, Progress, Statistics
+from ptxdsl.sim.host import HANDLERS, Agent, Fault, Handler, handler_prefix
+from ptxdsl.sim.layout import LAUNCH, offset
+from ptxdsl.sim.limits import Limits, Progress, Statistics
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
 from ptxdsl.sim.machine.exits import check_exit, warn_at_exit
-from ptxdsl.sim.machine.faults import ACCESS_CODES, MEMORY_LIMIT, STEP_LIMIT, Places, SimulationFault, cta_text
-from ptxdsl.sim.machine.host import HANDLERS, Agent, Fault, Handler, handler_prefix
-from ptxdsl.sim.machine.layout import LAUNCH, offset
+from ptxdsl.sim.machine.faults import ACCESS_CODES, Places, SimulationFault, cta_text
 from ptxdsl.sim.machine.memory import AccessFault, Memory, host_address
 from ptxdsl.sim.machine.polling import Snapshots
 from ptxdsl.sim.machine.schedule import Recorder, Schedule
@@ -227,22 +227,8 @@ class Machine:
         return "finished"
 
     def _check(self) -> None:
-        limits, statistics = self.limits, self.statistics
         self._tell_code()
-        if statistics.thread_instructions > limits.steps:
-            raise LimitReached(
-                STEP_LIMIT,
-                f"stopped after {statistics.thread_instructions:,} thread-instructions; the limit is {limits.steps:,}",
-                "raise the limit, or look where the warps are: a loop may not end",
-            )
-        if statistics.turns > limits.turns:
-            raise LimitReached(
-                STEP_LIMIT,
-                f"stopped after {statistics.turns:,} turns; the limit is {limits.turns:,}",
-                "raise the limit, or look where the warps are: a loop may not end",
-            )
-        if self.memory.allocated > limits.memory:
-            raise self._memory_limit(0)
+        self.limits.check(self.statistics, self.memory.allocated)
         if self.progress is not None and perf_counter() > self._next_progress:
             self._report_progress()
 
@@ -365,8 +351,7 @@ class Machine:
         symbols = self.symbols
         threads = self.block[0] * self.block[1] * self.block[2]
         size = self.shared_end + threads * symbols.local_bytes + self._cta_warps * self.code.register_bytes
-        if self.memory.allocated + size > self.limits.memory:
-            raise self._memory_limit(size)
+        self.limits.check_memory(self.memory.allocated, size)
         storage = CtaStorage(
             self.block,
             self.shared_end,
@@ -376,15 +361,6 @@ class Machine:
         )
         self.memory.allocated += storage.bytes
         return storage
-
-    def _memory_limit(self, size: int) -> LimitReached:
-        wanted = f"; the next CTA needs {size:,}" if size else ""
-        return LimitReached(
-            MEMORY_LIMIT,
-            f"the simulation uses {self.memory.allocated:,} bytes beside the arguments{wanted}; the limit is "
-            f"{self.limits.memory:,}",
-            "raise the limit, or launch fewer CTAs that wait for one another",
-        )
 
     def warp_exited(self, warp: Warp) -> None:
         """All lanes of a warp have exited."""

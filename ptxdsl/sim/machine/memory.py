@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import TYPE_BYTES
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.layout import (
+from ptxdsl.sim.layout import (
     BAD_ADDRESS,
     GLOBAL_BASE,
     GRANULE_SHIFT,

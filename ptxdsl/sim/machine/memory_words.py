@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxdsl.sim.machine.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_START, SHARED_WINDOW
+from ptxdsl.sim.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_START, SHARED_WINDOW
 from ptxdsl.sim.program.symbols import GRANULE
 
 if TYPE_CHECKING:

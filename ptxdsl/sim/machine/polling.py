@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Instruction, Pair, Register, Vector
 from ptxdsl.record import dataclass
+from ptxdsl.sim.host import Wait
+from ptxdsl.sim.layout import FUEL, LAUNCH, offset
 from ptxdsl.sim.machine.cta import FUEL_WORD, FULL, MASK_WORD, Warp, lanes_of
 from ptxdsl.sim.machine.group import WarpGroup
-from ptxdsl.sim.machine.host import Wait
-from ptxdsl.sim.machine.layout import FUEL, LAUNCH, offset
 from ptxdsl.sim.machine.memory import SPACES, AccessFault, Bytes, access_bytes
 from ptxdsl.sim.machine.waits import POLL, Blocked
 

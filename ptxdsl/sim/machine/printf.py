@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from ptxdsl.ptx.module import Arguments, Operand, Sink
+from ptxdsl.sim.host import Group, handles
+from ptxdsl.sim.layout import LANES
 from ptxdsl.sim.machine.cta import lane_numbers
 from ptxdsl.sim.machine.faults import ASSERTION, HEAP
-from ptxdsl.sim.machine.host import Group, handles
-from ptxdsl.sim.machine.layout import LANES
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.printf_format import LONGEST, format_text
 

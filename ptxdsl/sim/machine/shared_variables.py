@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.program.symbols import Place, Symbols
 
 if TYPE_CHECKING:

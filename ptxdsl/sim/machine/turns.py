@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.machine import layout
+from ptxdsl.sim import layout
+from ptxdsl.sim.host import Fault, Wait
+from ptxdsl.sim.layout import FUEL, GATHER, HOST, LAUNCH, TRAPPED, offset
 from ptxdsl.sim.machine.cta import FUEL_WORD, ISSUED_QUAD, MASK_WORD, MEMBERS_WORD, RETIRED_QUAD, SITE_WORD, Warp
 from ptxdsl.sim.machine.faults import ACCESS_CODES, TRAP, SimulationFault, access_text
 from ptxdsl.sim.machine.group import WarpGroup
-from ptxdsl.sim.machine.host import Fault, Wait
-from ptxdsl.sim.machine.layout import FUEL, GATHER, HOST, LAUNCH, TRAPPED, offset
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.polling import Polling
 from ptxdsl.sim.machine.waits import GATHER as GATHER_WAIT

@@ -9,9 +9,9 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.barriers.mbarrier import Barrier
+from ptxdsl.sim.host import WaitsFor
 from ptxdsl.sim.machine.cta import AgentEntity, Warp
 from ptxdsl.sim.machine.faults import DIVERGENT
-from ptxdsl.sim.machine.host import WaitsFor
 from ptxdsl.sim.machine.waits import GATHER, POLL, Blocked, lanes_text
 from ptxdsl.sim.machine.who import Entity, plural
 

@@ -8,8 +8,8 @@ from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.machine.cta import FULL, lane_numbers
 
 if TYPE_CHECKING:
+    from ptxdsl.sim.host import Wait
     from ptxdsl.sim.machine.group import WarpGroup
-    from ptxdsl.sim.machine.host import Wait
     from ptxdsl.sim.machine.polling import Watched
 
 # Why lanes wait.

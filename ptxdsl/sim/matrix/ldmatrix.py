@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass
 from ptxdsl.sim import numbers
-from ptxdsl.sim.machine.host import Group, handles
+from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.matrix.fragments import LANES
 from ptxdsl.sim.matrix.mma import registers_of, require_all_lanes
 from ptxdsl.sim.matrix.shared_rows import ROW_BYTES, read_rows, write_rows

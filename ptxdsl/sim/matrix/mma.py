@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Instruction, Operand, Vector
-from ptxdsl.sim.machine.host import Group, handles
+from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
 from ptxdsl.sim.matrix import fragments as matrix_layout
 from ptxdsl.sim.matrix.mma_form import Mma, parse

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.machine.host import Group
-from ptxdsl.sim.machine.layout import RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.host import Group
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.machine.memory import AccessFault
 
 Array = npt.NDArray[Any]

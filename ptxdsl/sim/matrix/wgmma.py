@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.record import replace
-from ptxdsl.sim.machine.host import Fault, Group, Wait, WaitsFor, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
 from ptxdsl.sim.matrix.mma import read_columns, registers_of, require_all_lanes
 from ptxdsl.sim.matrix.sparse import expand

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ptxdsl.ptx.liveness import all_registers, reads_and_writes, register_names
 from ptxdsl.ptx.module import Immediate, Instruction, Vector
-from ptxdsl.sim.program.liveness import all_registers, reads_and_writes, register_names
 from ptxdsl.sim.program.program import HOST, Block
 
 _MOST_COMMITS = 8  # after as many wgmma-groups a product counts as waited for

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass
 from ptxdsl.sim import numbers
-from ptxdsl.sim.machine.host import Group, handles
+from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
 from ptxdsl.sim.matrix import fragments as matrix_layout

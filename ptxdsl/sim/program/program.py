@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.ptx.call_parameters import promote
+from ptxdsl.ptx.inline import Flat, Inliner
+from ptxdsl.ptx.liveness import CARRY, Liveness, all_registers, reads_and_writes
 from ptxdsl.ptx.module import Function, Instruction, Label, Module, Symbol
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.machine.host import CHECKS, handler_prefix
-from ptxdsl.sim.program.call_parameters import promote
-from ptxdsl.sim.program.inline import Flat, Inliner
-from ptxdsl.sim.program.liveness import Liveness, all_registers, reads_and_writes
+from ptxdsl.sim.host import CHECKS, handler_prefix
 from ptxdsl.sim.program.operand_shapes import unfit
 from ptxdsl.sim.program.symbols import Symbols, lay_out
-from ptxdsl.sim.translate.emitter import CARRY
 
 MAX_BLOCK = 512  # instructions; longer ones are cut
 MAX_REGISTER_BYTES = 1 << 22  # of one warp

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ptxdsl.ptx.module import Variable
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.layout import GRANULE_SHIFT, PARAMETERS, SHARED_START, VARIABLES
+from ptxdsl.sim.layout import GRANULE_SHIFT, PARAMETERS, SHARED_START, VARIABLES
 
 GRANULE = 1 << GRANULE_SHIFT
 DYNAMIC_SHARED_ALIGN = 16  # of dynamic shared memory, where no declaration asks for more

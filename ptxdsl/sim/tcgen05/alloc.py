@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.machine.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
+from ptxdsl.sim.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.tcgen05.form import misformed
 from ptxdsl.sim.tcgen05.sync import ctas_of, whole_warp
 from ptxdsl.sim.tcgen05.tensor_memory import (

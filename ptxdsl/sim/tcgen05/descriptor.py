@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxdsl.record import dataclass, field
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 BAD_SHARED, BAD_INSTRUCTION = "E1163", "E1164"
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Vector
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.host import Fault, Group, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.host import Fault, Group, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import matrix_cycles
 from ptxdsl.sim.matrix.arithmetic import quiet
 from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK

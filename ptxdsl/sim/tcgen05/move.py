@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Immediate, Instruction, Operand, Vector
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.host import Fault, Group, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
+from ptxdsl.sim.host import Fault, Group, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import COPY_BYTES_PER_CYCLE
 from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK, elements
 from ptxdsl.sim.tcgen05.descriptor import decode_shared

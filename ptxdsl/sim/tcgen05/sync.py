@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.barriers.mbarrier import barriers_of, shared_address
+from ptxdsl.sim.host import Fault, Group, WaitsFor, handles
+from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.faults import DIVERGENT
-from ptxdsl.sim.machine.host import Fault, Group, WaitsFor, handles
-from ptxdsl.sim.machine.layout import RANK_SHIFT
 from ptxdsl.sim.machine.waits import lanes_text
 from ptxdsl.sim.tcgen05.form import misformed
 from ptxdsl.sim.tcgen05.tensor_memory import Access, TensorMemory, tensor_memory

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.host import Fault
+from ptxdsl.sim.host import Fault
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction

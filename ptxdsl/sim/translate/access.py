@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ptxdsl.ptx.module import TYPE_BYTES, Address, Instruction, Operand, Sink, Symbol, Vector
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.layout import (
+from ptxdsl.sim.layout import (
     GLOBAL_BASE,
     GRANULE_SHIFT,
     LAUNCH,

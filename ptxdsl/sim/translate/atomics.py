@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.ptx.module import Instruction, Sink, Vector
-from ptxdsl.sim.machine.layout import SHARED_WINDOW, WARP, offset
+from ptxdsl.sim.layout import SHARED_WINDOW, WARP, offset
 from ptxdsl.sim.translate.access import Access, Lanes64, elements, integer_type, parse, pointers
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, splat, vector
 from ptxdsl.sim.translate.lanes import LaneEmitter

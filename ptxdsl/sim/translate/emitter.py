@@ -26,12 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from ptxdsl.ptx.module import Instruction, Operand, Register
+from ptxdsl.ptx.module import Instruction, Operand
 
 WIDTH = 8  # lanes a vector
-
-# The carry flag: a predicate register that add.cc and the like write and addc reads; read and written as any other.
-CARRY = Register("%cc")
 
 # LLVM's element type of a PTX type. Floats of 16 bits and less and packed ones are their bits.
 ELEMENTS = {

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.machine.layout import CTA, RANK_SHIFT, WARP, offset
+from ptxdsl.sim.layout import CTA, RANK_SHIFT, WARP, offset
 from ptxdsl.sim.program.program import COLLECTIVE, HOST, NO_EFFECT, Block, Program
 from ptxdsl.sim.translate.access import trace_fence
 from ptxdsl.sim.translate.emitter import WIDTH, Unsupported, vector

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxdsl.sim.translate.emitter import CARRY, Unsupported
+from ptxdsl.ptx.liveness import CARRY
+from ptxdsl.sim.translate.emitter import Unsupported
 from ptxdsl.sim.translate.ops_form import Form, Operation, is_signed, width
 from ptxdsl.sim.translate.ops_value import Lanes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.sim.machine.layout import WARP, offset
+from ptxdsl.sim.layout import WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.ops_float_common import canonical, encode, flush, widen_half
 from ptxdsl.sim.translate.ops_half import extreme_of_two

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ptxdsl.sim.machine.layout import (
+from ptxdsl.sim.layout import (
     ALL_STOPPED,
     BAD_ADDRESS,
     EXITED,

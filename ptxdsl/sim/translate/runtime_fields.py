@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from ptxdsl.sim.machine.layout import ACCESS, CTA, LAUNCH, LOG, REGION, WARP, offset
+from ptxdsl.sim.layout import ACCESS, CTA, LAUNCH, LOG, REGION, WARP, offset
 
 # The words of WARP's `own`, by name.
 _OWN = {

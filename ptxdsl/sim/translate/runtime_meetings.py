@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ptxdsl.sim.machine.layout import BAD_MEMBERS, EXITED
+from ptxdsl.sim.layout import BAD_MEMBERS, EXITED
 from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat32, store
 
 

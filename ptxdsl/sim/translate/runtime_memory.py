@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.sim.machine.layout import ACCESS, WARP, offset
+from ptxdsl.sim.layout import ACCESS, WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.runtime_fields import load, store
 from ptxdsl.sim.translate.runtime_pointers import JOIN, V, splat

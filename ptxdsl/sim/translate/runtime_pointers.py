@@ -7,7 +7,7 @@ warp's record that nobody reads.
 
 from __future__ import annotations
 
-from ptxdsl.sim.machine.layout import (
+from ptxdsl.sim.layout import (
     BAD_ADDRESS,
     GLOBAL_BASE,
     GRANULE_SHIFT,

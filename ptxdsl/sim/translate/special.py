@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine.layout import CTA, LANES, LAUNCH, WARP, offset
+from ptxdsl.sim.layout import CTA, LANES, LAUNCH, WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH, splat, vector
 
 if TYPE_CHECKING:

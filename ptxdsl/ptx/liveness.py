@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ptxdsl.ptx.module import Address, Instruction, Operand, Register, named
-from ptxdsl.sim.translate.emitter import CARRY
 
 # First parts of opcodes whose first operand is no destination.
 NO_DESTINATION = frozenset((
     "st", "red", "bra", "brx", "exit", "ret", "trap", "brkpt", "prefetch", "prefetchu", "membar", "fence",
     "nanosleep", "pmevent", "discard", "applypriority", "griddepcontrol", "setmaxnreg", "bar", "barrier",
 ))  # fmt: skip
+
+# The carry flag: a predicate register that add.cc and the like write and addc reads; read and written as any other.
+CARRY = Register("%cc")
 _READ_CARRY = frozenset(("addc", "subc", "madc"))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptxdsl.ptx.inline import Flat, rename, symbol_names
 from ptxdsl.ptx.module import (
     TYPE_BYTES,
     Address,
@@ -22,7 +23,6 @@ from ptxdsl.ptx.module import (
     Vector,
 )
 from ptxdsl.record import replace
-from ptxdsl.sim.program.inline import Flat, rename, symbol_names
 
 
 def access_of(instruction: Instruction) -> tuple[str, int, str, int] | None:

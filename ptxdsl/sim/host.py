@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Instruction, Operand
 from ptxdsl.record import dataclass
-from ptxdsl.sim.machine import families
+from ptxdsl.sim import families
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta, Warp
