@@ -14,12 +14,11 @@ checkout. The kernel is kernel A, three stages and two roles. Rows, all whole pr
   its PTX is not.
 - *edited*: another text each time, with an array of another size: it is parsed and proved again.
 
-Each of these but the hit is measured without the checker, too (``--check=off``): the goals are the compiler's, and the
-checker may add 10 ms.
+*cached*, *recompile* and *edited* are measured without the checker, too (``--check=off``).
 
-Medians. Goals are compared with processor time, which a busy machine does not stretch: the compiler has one thread, so
-on an idle one wall time is the same. Exits 1 where a goal is missed. Peers that this interpreter can import compile the
-same kernel beside it (peers/).
+Medians. Goals are compared with wall or processor time, whichever is less: a busy machine stretches the one, and the
+other counts twice what runs at once, LLVM and the checker. An idle machine needs no longer than either. Exits 1 where a
+goal is missed. Peers that this interpreter can import compile the same kernel beside it (peers/).
 ``--checkout`` measures the source tree as it stands instead of a wheel (its parse tables then come from the cache).
 """
 
@@ -46,9 +45,8 @@ sys.path.insert(0, str(HERE))
 from machine import machine_line, print_table  # noqa: E402
 
 UNCHECKED = ", --check=off"
-CHECK = 0.010  # what the checker may add to a compilation, seconds
-GOALS = {"cold": 0.25, f"cached{UNCHECKED}": 0.12, f"recompile{UNCHECKED}": 0.020, "memory": 130.0}  # seconds; MiB
-GOALS |= {name.removesuffix(UNCHECKED): goal + CHECK for name, goal in GOALS.items() if UNCHECKED in name}
+GOALS = {"cold": 0.25, "cached": 0.12, "recompile": 0.020, "memory": 130.0}  # seconds; MiB
+GOALS |= {f"{name}{UNCHECKED}": GOALS[name] for name in ("cached", "recompile")}
 COMMAND = "from ptxdsl.cli import command; command()"  # as the console script does
 RECOMPILE = """
 import json, statistics, sys, time
@@ -185,7 +183,7 @@ def main() -> int:
     rows, good = [], True
     for name, run in results.items():
         goal = GOALS.get(name)
-        fine = goal is None or run.processor <= goal
+        fine = goal is None or min(run.seconds, run.processor) <= goal
         good = good and fine
         rows.append(
             [name, f"{run.seconds:.3f} s", f"{run.processor:.3f} s", f"{goal:.3f} s" if goal else "", verdict(fine)]

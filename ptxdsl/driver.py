@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
@@ -45,6 +46,7 @@ class Job:
     options: Options = field(default_factory=Options)
     loader: Loader = field(default_factory=Loader)
     sink: DiagnosticSink = field(default_factory=DiagnosticSink)
+    unchecked: tir.Module | None = None  # of which the checker has still to say what it finds
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,12 @@ def _tir(job: Job, module: ast.Module) -> tir.Module:
     return typed
 
 
-def _warn(job: Job, module: tir.Module) -> None:
+def _check(job: Job) -> None:
     """Tells faults of the kernels' protocols as ``--check`` says: those that are quickly found, or all where they are
-    errors."""
+    errors. Once; it is done before anything else is told of what comes after ``tir``."""
+    module, job.unchecked = job.unchecked, None
+    if module is None:
+        return
     from ptxdsl.check.report import as_warnings, verdicts
 
     fatal = job.options.check == "error"
@@ -123,7 +128,9 @@ def _warn(job: Job, module: tir.Module) -> None:
 
 def _rings(job: Job, module: tir.Module) -> tir.Module:
     if job.options.check != "off":
-        _warn(job, module)
+        job.unchecked = module
+    if job.options.check == "error":  # a fault ends the run here; a warning can wait for LLVM, which leaves time for it
+        _check(job)
     from ptxdsl.rings.unroll import unroll_rings
     from ptxdsl.tir.verify import verify
 
@@ -155,7 +162,8 @@ def _ptx(job: Job, lowered: Lowered) -> Ptx:
         return Ptx(emit_apart(job.source, job.options), ())
     from ptxdsl.backend.emit_ptx import emit
 
-    return Ptx(emit(lowered.ir, lowered.module, job.options), tuple(lowered.module.kernels))
+    meanwhile = None if job.unchecked is None else partial(_check, job)
+    return Ptx(emit(lowered.ir, lowered.module, job.options, meanwhile), tuple(lowered.module.kernels))
 
 
 def _show_ptx(ptx: Ptx) -> str:
@@ -214,8 +222,13 @@ def run(job: Job, stop: str = "ptx") -> Any:
     try:
         with seldom:
             first, value = _entry(job, stop)
-            for stage in STAGES[first : last + 1]:
-                value = stage.run(job, value)
+            try:
+                for stage in STAGES[first : last + 1]:
+                    value = stage.run(job, value)
+            except CompileError:
+                _check(job)
+                raise
+            _check(job)
         return value
     except CompileError as problem:
         # Warnings found before belong to the answer as well.

@@ -92,6 +92,12 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "DisposeString": (None, (_text,)),
 }
 
+# The calls that take their time leave Python to other threads. The others do not: to have it again takes longer.
+_LONG = frozenset({
+    "ParseAssembly", "VerifyModule", "TargetMachineEmitToMemory",
+    "RunNewModulePassManager", "RunNewFunctionPassManager",
+})  # fmt: skip
+
 
 @functools.cache
 def _library() -> Any:
@@ -100,9 +106,11 @@ def _library() -> Any:
     if not llvmlite.__version__.startswith(DIRECT) or not os.path.isfile(path):
         return None
     loaded = ctypes.CDLL(path)
+    short = ctypes.PyDLL(path, handle=loaded._handle)
     functions = type("Functions", (), {})()
     for name, (result, arguments) in _PROTOTYPES.items():
-        function = loaded[f"LLVMPY_{name}"]  # by index: an object of our own, so binding's prototypes stay as they are
+        # By index: an object of our own, so binding's prototypes stay as they are.
+        function = (loaded if name in _LONG else short)[f"LLVMPY_{name}"]
         function.restype, function.argtypes = result, arguments
         setattr(functions, name, function)
     for option in _OPTIONS:

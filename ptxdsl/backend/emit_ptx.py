@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from ptxdsl.backend.beside import beside
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.lower.debug_info import file_key
@@ -31,11 +32,14 @@ class Emitted:
     line_map: tuple[Span | None, ...]
 
 
-def emit(llvm_ir: str, module: Module, options: Options) -> Emitted:
-    """Raises E0703 and E0704 for an impossible PTX version, E0801 where LLVM does not take its input (our defect)."""
+def emit(llvm_ir: str, module: Module, options: Options, meanwhile: Callable[[], None] | None = None) -> Emitted:
+    """The PTX of a module. ``meanwhile``: what is to be done while LLVM works.
+
+    Raises E0703 and E0704 for an impossible PTX version, E0801 where LLVM does not take its input (our defect).
+    """
     needed = features(module)
     version = ptx_version(target(options.arch), options.ptx_version, needed)
-    raw = _run_llvm(llvm_ir, module, options, version)
+    raw = _run_llvm(llvm_ir, module, options, version, meanwhile)
     return tidy(raw, module, options)
 
 
@@ -61,10 +65,16 @@ def _machine(arch: str, version: tuple[int, int]) -> Machine:
     return made
 
 
-def _run_llvm(llvm_ir: str, module: Module, options: Options, version: tuple[int, int]) -> str:
-    machine = _machine(options.arch, version)
+def _run_llvm(
+    llvm_ir: str,
+    module: Module,
+    options: Options,
+    version: tuple[int, int],
+    meanwhile: Callable[[], None] | None,
+) -> str:
+    call = functools.partial(_machine(options.arch, version).assembly, llvm_ir, optimised_alone(module))
     try:
-        text = machine.assembly(llvm_ir, optimised_alone(module))
+        text = call() if meanwhile is None else beside(call, meanwhile)
     except RuntimeError as problem:
         raise _failure(module, str(problem)) from problem
     # A misspelt intrinsic is, for LLVM, a function of somebody else.
