@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxdsl.record import dataclass, field
 
@@ -13,7 +13,6 @@ class ScalarParam:
 
     name: str
     dtype: str
-    offset: int = 0
 
     @property
     def kind(self) -> str:
@@ -30,7 +29,6 @@ class PointerParam:
     align: int
     mutable: bool
     space: str = "global"
-    offset: int = 0
 
     @property
     def kind(self) -> str:
@@ -42,7 +40,6 @@ class TensorMapParam:
     """A 128-byte CUtensorMap by value (``__grid_constant__``), 64-byte aligned."""
 
     name: str
-    offset: int = 0
 
     @property
     def kind(self) -> str:
@@ -56,7 +53,6 @@ class StructParam:
     name: str
     type: str
     fields: tuple[Param, ...]
-    offset: int = 0
 
     @property
     def kind(self) -> str:
@@ -104,12 +100,13 @@ class KernelSignature:
     @property
     def leaves(self) -> tuple[str, ...]:
         """What each parameter of the PTX is called in the text: a struct's fields are ``name.field``."""
-        return tuple(path for param in self.params for path in _leaves(param, param.name))
+        return tuple(path for path, _ in leaves(self.params))
 
 
-def _leaves(param: Param, path: str) -> Iterator[str]:
-    if isinstance(param, StructParam):
-        for inner in param.fields:
-            yield from _leaves(inner, f"{path}.{inner.name}")
-    else:
-        yield path
+def leaves(params: Iterable[Param], path: str = "") -> Iterator[tuple[str, Param]]:
+    """The parameters that the PTX has, with their names in the text: of a struct its fields."""
+    for param in params:
+        if isinstance(param, StructParam):
+            yield from leaves(param.fields, f"{path}{param.name}.")
+        else:
+            yield path + param.name, param

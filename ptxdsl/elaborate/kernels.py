@@ -27,7 +27,7 @@ from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import PointerType, SimdType, Type
 from ptxdsl.elaborate.values import key_of
-from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam
+from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam, leaves
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 
@@ -41,6 +41,8 @@ OTHER_DECORATORS = {
     "parameter": "a nested `def` needs none; before `if` and `for` write `comptime`",
 }  # fmt: skip
 MAX_PARAMETER_BYTES = 4096
+POINTER_BYTES = 8
+TENSOR_MAP_BYTES, TENSOR_MAP_ALIGN = 128, 64
 
 
 class Kernels(KernelOptions):
@@ -166,7 +168,6 @@ class Kernels(KernelOptions):
     ) -> tuple[list[tir.Value], list[Param]]:
         values: list[tir.Value] = []
         params: list[Param] = []
-        offset = 0
         self.check_distinct(node)
         for argument in node.args:
             if argument.type is None:
@@ -180,62 +181,52 @@ class Kernels(KernelOptions):
                     help="leave the word out; a kernel writes its results through pointers",
                 )  # fmt: skip
             t = self.type_of(argument.type, types_scope)
-            value, param, offset = self._parameter_of(argument.name, t, argument.type.span, values, offset)
+            value, param = self._parameter_of(argument.name, t, argument.type.span, values)
             params.append(param)
-            variable = Variable(argument.name, t, argument.convention == "var", argument.span)
-            self.state[variable] = value
             if argument.convention == "var":
+                variable = Variable(argument.name, t, True, argument.span)
+                self.state[variable] = value
                 scope.declare(argument.name, variable)
             else:
-                del self.state[variable]
                 scope.declare(argument.name, value)
-        if offset > MAX_PARAMETER_BYTES:
-            raise self.fail("E0220", f"the parameters take {offset:,} bytes", node.name_span, help="the limit is 4,096")
+        if (size := _bytes_of(params)) > MAX_PARAMETER_BYTES:
+            help = f"the limit is {MAX_PARAMETER_BYTES:,}"
+            raise self.fail("E0220", f"the parameters take {size:,} bytes", node.name_span, help=help)
         return values, params
 
-    def _parameter_of(
-        self, name: str, t: Type, span: Span, values: list[tir.Value], offset: int
-    ) -> tuple[RValue, Param, int]:
-        """A parameter's value, its entry in the signature, and the offset after it."""
+    def _parameter_of(self, name: str, t: Type, span: Span, values: list[tir.Value]) -> tuple[RValue, Param]:
+        """A parameter's value, and its entry in the signature."""
         match t:
             case SimdType() if t.width == 1:
-                offset = -(-offset // t.dtype.bytes) * t.dtype.bytes
                 values.append(tir.Value(t.ty, name))
-                return Runtime(t, values[-1]), ScalarParam(name, t.dtype.name, offset), offset + t.dtype.bytes
+                return Runtime(t, values[-1]), ScalarParam(name, t.dtype.name)
             case PointerType():
-                return self._pointer_parameter(name, t, span, values, offset)
+                return self._pointer_parameter(name, t, span, values)
             case types.TENSOR_MAP:
-                offset = -(-offset // 64) * 64
                 values.append(tir.Value(tir.ptr("generic"), name))
-                return Runtime(t, values[-1]), TensorMapParam(name, offset), offset + 128
+                return Runtime(t, values[-1]), TensorMapParam(name)
             case StructType():
-                _, align = self.layout(t, span)
-                start = offset = -(-offset // align) * align
-                fields, parts = [], []
-                for field_name, field_type in self.fields_of(t):
-                    value, param, offset = self._parameter_of(field_name, field_type, span, values, offset)
-                    parts.append(value)
-                    fields.append(param)
-                return StructValue(t, tuple(parts)), StructParam(name, str(t), tuple(fields), start), offset
+                members = [self._parameter_of(n, field, span, values) for n, field in self.fields_of(t)]
+                struct = StructParam(name, str(t), tuple(param for _, param in members))
+                return StructValue(t, tuple(value for value, _ in members)), struct
         raise self.fail(
             "E0222", f"a kernel's argument cannot be of type {t}", span,
             help="arguments are scalars, pointers, tensor maps and structs of these",
         )  # fmt: skip
 
     def _pointer_parameter(
-        self, name: str, t: PointerType, span: Span, values: list[tir.Value], offset: int
-    ) -> tuple[RValue, Param, int]:
+        self, name: str, t: PointerType, span: Span, values: list[tir.Value]
+    ) -> tuple[RValue, Param]:
         if t.space not in ("generic", "global", "const"):
             raise self.fail(
                 "E0223", f"a kernel's argument cannot point to {t.space} memory", span,
                 help="the host passes pointers to global memory: leave `address_space` out",
             )  # fmt: skip
-        offset = -(-offset // 8) * 8
         size, align = self.layout(t.elem, span)
         # what the host passes is global memory; knowing it saves the generic access
         values.append(tir.Value(tir.ptr("global"), name))
         dtype = t.elem.dtype.name if isinstance(t.elem, SimdType) else str(t.elem)
-        return Runtime(t, values[-1]), PointerParam(name, dtype, size, align, t.mutable, "global", offset), offset + 8
+        return Runtime(t, values[-1]), PointerParam(name, dtype, size, align, t.mutable)
 
     # ---------------------------------------------------------------------------------------------------- whole modules
 
@@ -304,3 +295,15 @@ def _shown(value: RValue) -> str:
     """A parameter's value as text, for the symbol and the signature."""
     key = key_of(value)
     return str(key[1] if isinstance(key, tuple) and len(key) == 2 else key)
+
+
+def _bytes_of(params: list[Param]) -> int:
+    """The size of what the host passes: each parameter of the PTX aligned as its type."""
+    end = 0
+    for _, param in leaves(params):
+        size = types.DTYPES[param.dtype].bytes if isinstance(param, ScalarParam) else POINTER_BYTES
+        align = size
+        if isinstance(param, TensorMapParam):
+            size, align = TENSOR_MAP_BYTES, TENSOR_MAP_ALIGN
+        end = -(-end // align) * align + size
+    return end

@@ -16,7 +16,7 @@ from ptxdsl.lower.builder import Address, Builder, ModuleText, symbol
 from ptxdsl.lower.llvm_types import llvm_type
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
-from ptxdsl.signature import Param, PointerParam, StructParam, TensorMapParam
+from ptxdsl.signature import Param, PointerParam, TensorMapParam, leaves
 from ptxdsl.source import Span
 from ptxdsl.targets import require, target
 from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
@@ -77,18 +77,10 @@ def check_features(module: Module, options: Options) -> None:
 # kernels
 
 
-def flat_params(params: Sequence[Param]) -> list[Param]:
-    """Struct parameters replaced by their leaves, as ``Kernel.params`` has them."""
-    flat: list[Param] = []
-    for param in params:
-        flat += flat_params(param.fields) if isinstance(param, StructParam) else [param]
-    return flat
-
-
 def _kernel(module: ModuleText, kernel: Kernel) -> str:
     b = Builder(module, kernel)
     params = []
-    for number, (value, param) in enumerate(zip(kernel.params, flat_params(kernel.signature.params), strict=True)):
+    for number, (value, (_, param)) in enumerate(zip(kernel.params, leaves(kernel.signature.params), strict=True)):
         name = f"%{symbol(param.name)}.{number}"
         params.append(f"{_param_type(value, param)} {name}")
         if value.ty.name == "i1":

@@ -113,6 +113,7 @@ def test_parameters() -> None:
         struct Inner(TrivialRegisterPassable):
             var flag: Bool
             var p: Pointer[Float16, MutUntrackedOrigin]
+            var map: TensorMap
         @fieldwise_init
         struct Outer(TrivialRegisterPassable):
             var a: Int8
@@ -129,39 +130,28 @@ def test_parameters() -> None:
     """
     kernel = typed(text).kernels[0]
     assert kernel.signature.params == (
-        ScalarParam("a", "int8", 0),
-        ScalarParam("b", "float64", 8),
-        ScalarParam("c", "bool", 16),
-        PointerParam("p", "float32", 4, 4, True, "global", 24),
-        PointerParam("q", "Element", 16, 8, False, "global", 32),
+        ScalarParam("a", "int8"),
+        ScalarParam("b", "float64"),
+        ScalarParam("c", "bool"),
+        PointerParam("p", "float32", 4, 4, True),
+        PointerParam("q", "Element", 16, 8, False),
         StructParam("s", "Outer", (
-            ScalarParam("a", "int8", 40),
+            ScalarParam("a", "int8"),
             StructParam("inner", "Inner", (
-                ScalarParam("flag", "bool", 48), PointerParam("p", "float16", 2, 2, True, "global", 56),
-            ), 48),
-            ScalarParam("b", "int16", 64),
-        ), 40),
-        TensorMapParam("m", 128),
-        ScalarParam("i", "int", 256),
-        ScalarParam("h", "bfloat16", 264),
-        PointerParam("v", "float32", 16, 16, True, "global", 272),
+                ScalarParam("flag", "bool"), PointerParam("p", "float16", 2, 2, True), TensorMapParam("map"),
+            )),
+            ScalarParam("b", "int16"),
+        )),
+        TensorMapParam("m"),
+        ScalarParam("i", "int"),
+        ScalarParam("h", "bfloat16"),
+        PointerParam("v", "float32", 16, 16, True),
     )  # fmt: skip
     assert [v.ty.name for v in kernel.params][:6] == ["i8", "f64", "i1", "ptr.global", "ptr.global", "i8"]
-    assert len(kernel.params) == 5 + 4 + 4
-
-
-def test_the_leaves_of_a_struct_are_parameters_of_their_own() -> None:
-    text = """
-        @fieldwise_init
-        struct S(TrivialRegisterPassable):
-            var a: Int64
-            var b: Int8
-        @kernel
-        def k(s: S, t: Int8):
-            pass
-    """
-    (s, t) = typed(text).kernels[0].signature.params
-    assert (s.offset, t.offset) == (0, 9)
+    assert kernel.signature.leaves == (
+        "a", "b", "c", "p", "q", "s.a", "s.inner.flag", "s.inner.p", "s.inner.map", "s.b", "m", "i", "h", "v",
+    )  # fmt: skip
+    assert len(kernel.params) == len(kernel.signature.leaves)
 
 
 def test_shared_bytes_are_those_of_the_allocations_in_order() -> None:
