@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ptxdsl import tir
 from ptxdsl.effects import Effect, Kind
@@ -26,7 +26,6 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     VariablePlace,
 )
-from ptxdsl.elaborate.memory import parts, with_parts
 from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.hints import Any
@@ -43,8 +42,6 @@ LOCAL = 512 * 1024  # bytes a thread
 
 class Builtins(Construct):
     """Dispatch, and what handlers need to read their arguments."""
-
-    none = NONE_VALUE
 
     def call_builtin(self, bound: Bound) -> RValue:
         decl = bound.decl
@@ -200,27 +197,6 @@ class Builtins(Construct):
                 "E0309", f"parameter `{name}` takes a type, not a value", bound.span, help="write a type: `Float32`"
             )
         return value.value
-
-    def fields(self, value: RValue) -> tuple[RValue, ...]:
-        return parts(value)
-
-    def with_fields(self, value: RValue, fields: Sequence[RValue]) -> RValue:
-        return with_parts(value, tuple(fields))
-
-    def like(self, old: RValue, value: tir.Value) -> Runtime:
-        return Runtime(old.type, value)
-
-    def instance_params(self, t: Type) -> dict[str, RValue]:
-        assert isinstance(t, StructType)
-        return self.instance(t).params
-
-    def pipeline_state(self, t: Type, index: int, phase: int, count: int) -> RValue:
-        assert isinstance(t, StructType)
-        return StructValue(t, tuple(const(types.UINT32, n, comptime=False) for n in (index, phase, count)))
-
-    def struct_of(self, t: Type, fields: Sequence[RValue]) -> RValue:
-        assert isinstance(t, StructType)
-        return StructValue(t, tuple(fields))
 
     def receiver_name(self, bound: Bound) -> str:
         """What the user calls the value that a method is called on."""

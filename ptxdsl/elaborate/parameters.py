@@ -82,7 +82,7 @@ class Parameters(Convert):
                         help=f"did you mean `{near}`?" if near else None,
                     )  # fmt: skip
                 param = found
-            if isinstance(argument.value, ast.Name) and argument.value.id == "_":
+            if is_hole(argument):
                 continue
             if param.name in binding.values:
                 raise self.fail(
@@ -160,22 +160,18 @@ class Parameters(Convert):
 
     def infer(self, binding: Binding, pattern: ast.Expr, actual: Type | GenericType) -> None:
         """Matches an argument's declared type against the type it has, binding parameters on the way."""
-        name = parameter_name(pattern)
-        if name is not None:
-            param = binding.unbound(name)
-            if param is not None and isinstance(actual, Type):
-                if actual == types.INT_LITERAL:
-                    actual = types.INT
-                elif actual == types.FLOAT_LITERAL:
-                    actual = types.FLOAT64
-                self.set_param(binding, param, type_value(actual), pattern.span)
-            return
-        if not isinstance(pattern, ast.Subscript):
-            return
         if actual == types.INT_LITERAL:
             actual = types.INT
         elif actual == types.FLOAT_LITERAL:
             actual = types.FLOAT64
+        name = parameter_name(pattern)
+        if name is not None:
+            param = binding.unbound(name)
+            if param is not None and isinstance(actual, Type):
+                self.set_param(binding, param, type_value(actual), pattern.span)
+            return
+        if not isinstance(pattern, ast.Subscript):
+            return
         base = self._generic_base(pattern.value, binding)
         if base is None or not isinstance(actual, Type):
             return
@@ -272,6 +268,11 @@ def parameter_name(pattern: ast.Expr) -> str | None:
     if isinstance(pattern, ast.Attribute) and isinstance(pattern.value, ast.Name) and pattern.value.id == "Self":
         return pattern.name
     return None
+
+
+def is_hole(argument: ast.Argument) -> bool:
+    """``_``: the parameter is left open."""
+    return isinstance(argument.value, ast.Name) and argument.value.id == "_"
 
 
 def count(n: int, noun: str) -> str:

@@ -3,12 +3,18 @@ what they mean."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxdsl import tir
+from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
-from ptxdsl.elaborate.entities import Runtime, RValue, StructValue
+from ptxdsl.elaborate.entities import NONE_VALUE, Runtime, RValue, StructType, StructValue
+from ptxdsl.elaborate.memory import parts, with_parts
 from ptxdsl.elaborate.role_pipeline import METHOD_ROLES, initial_state
+from ptxdsl.elaborate.values import const
 from ptxdsl.hints import Any
+from ptxdsl.source import Span
 
 
 class Pipeline:
@@ -26,10 +32,7 @@ class Pipeline:
         full, empty, state = self.value.fields
         self.bases = {"full": e.runtime(full, self.span), "empty": e.runtime(empty, self.span)}
         self.state = state
-
-    def state_values(self) -> list[tir.Value]:
-        """index, phase, count."""
-        return [self.e.runtime(v, self.span).value for v in self.e.fields(self.state)]
+        self.index, self.phase, _ = (e.runtime(v, self.span) for v in parts(state))
 
     def attrs(self, side: str | None = None, sub: int = 0) -> dict[str, Any]:
         attrs: dict[str, Any] = {
@@ -65,49 +68,50 @@ class Pipeline:
 
     def barrier(self, side: str, sub: int) -> Runtime:
         """base + 8 * (index * sub-stages + sub)."""
-        e, subs = self.e, self.subs[side]
-        index = e.runtime(e.fields(self.state)[0], self.span)
-        scaled = e.offset(self.bases[side], index, 8 * subs, self.span)
-        return e.advance(scaled, 8 * sub, self.span)
+        scaled = self.e.offset(self.bases[side], self.index, 8 * self.subs[side], self.span)
+        return self.e.advance(scaled, 8 * sub, self.span)
 
     def wait(self) -> None:
         side = self.check_role()
         sub = self.sub_stage(side) if self.bound.decl.name == "acquire" else 0
         self.e.require("mbarrier.try_wait", self.span, f"`{self.bound.decl.name}` (mbarrier.try_wait)")
-        index, phase, _ = self.state_values()
-        self.e.emit("pipe.wait", [self.bases[side].value, index, phase], [], self.span, **self.attrs(side, sub))
+        operands = [self.bases[side].value, self.index.value, self.phase.value]
+        self.e.emit("pipe.wait", operands, [], self.span, **self.attrs(side, sub))
 
     def arrive(self) -> None:
         side = self.check_role()
         sub = 0 if side == "full" else self.sub_stage(side)
         self.e.require("mbarrier", self.span, f"`{self.bound.decl.name}` (mbarrier.arrive)")
-        index = self.state_values()[0]
-        self.e.emit("pipe.arrive", [self.bases[side].value, index], [], self.span, **self.attrs(side, sub))
+        operands = [self.bases[side].value, self.index.value]
+        self.e.emit("pipe.arrive", operands, [], self.span, **self.attrs(side, sub))
 
     def commit_mma(self) -> None:
         side = self.check_role()
         self.e.require("tcgen05", self.span, "`commit_mma` (tcgen05.commit)")
-        operands = [self.bases[side].value, self.state_values()[0]]
+        operands = [self.bases[side].value, self.index.value]
         if "elect" in self.bound.args:
             operands.append(self.e.runtime(self.e.argument(self.bound, "elect"), self.span).value)
         self.e.emit("pipe.commit_mma", operands, [], self.span, **self.attrs(side), cta_group=self.cta_group)
 
     def step(self) -> None:
-        stepped = self.e.emit(
-            "pipe.step", self.state_values(), [tir.I32] * 3, self.span, **{**self.attrs(), "method": "step"}
-        )
-        fields = self.e.fields(self.state)
-        state = self.e.with_fields(self.state, [self.e.like(f, v) for f, v in zip(fields, stepped, strict=True)])
-        value = self.e.with_fields(self.value, [*self.value.fields[:2], state])
+        state = _stepped(self.e, self.state, {**self.attrs(), "method": "step"}, self.span)
+        value = StructValue(self.value.type, (*self.value.fields[:2], state))
         self.e.write_argument(self.bound, "self", value)
+
+
+def _stepped(e: Builtins, state: RValue, attrs: dict[str, Any], span: Span) -> RValue:
+    """The next state of a ring."""
+    values = [e.runtime(v, span) for v in parts(state)]
+    results = e.emit("pipe.step", [v.value for v in values], [tir.I32] * 3, span, **attrs)
+    return with_parts(state, tuple(Runtime(v.type, r) for v, r in zip(values, results, strict=True)))
 
 
 def make(e: Builtins, bound: Bound) -> RValue:
     """``RolePipeline[…](producer_mbar_base, consumer_mbar_base)``: the role's initial state."""
     t = bound.owner
-    assert t is not None
+    assert isinstance(t, StructType)
     full, empty = (e.argument(bound, n) for n in ("producer_mbar_base", "consumer_mbar_base"))
-    params = e.instance_params(t)
+    params = e.instance(t).params
     producer = bool(e.comptime_int(params["is_producer"], bound.span))
     stages = e.comptime_int(params["number_of_stages"], bound.span)
     subs = tuple(e.comptime_int(params[n], bound.span) for n in ("producer_sub_stages", "consumer_sub_stages"))
@@ -115,35 +119,20 @@ def make(e: Builtins, bound: Bound) -> RValue:
     name = e.naming or "pipeline"
     attrs = {"pipeline": name, "producer": producer, "stages": stages, "full_subs": subs[0], "empty_subs": subs[1]}
     e.emit("pipe.new", operands, [], bound.span, **attrs)
-    _, _, (_, state_type) = e.fields_of(t)  # type: ignore[arg-type]
-    return e.struct_of(t, [full, empty, e.pipeline_state(state_type, *initial_state(producer))])
+    _, _, (_, state_type) = e.fields_of(t)
+    assert isinstance(state_type, StructType)
+    state = tuple(const(types.UINT32, n, comptime=False) for n in initial_state(producer))
+    return StructValue(t, (full, empty, StructValue(state_type, state)))
 
 
-def _wait(e: Builtins, bound: Bound) -> RValue:
-    Pipeline(e, bound).wait()
-    return e.none
+def _does(*actions: Callable[[Pipeline], None]) -> Handler:
+    def handler(e: Builtins, bound: Bound) -> RValue:
+        pipeline = Pipeline(e, bound)
+        for action in actions:
+            action(pipeline)
+        return NONE_VALUE
 
-
-def _arrive_step(e: Builtins, bound: Bound) -> RValue:
-    pipeline = Pipeline(e, bound)
-    pipeline.arrive()
-    pipeline.step()
-    return e.none
-
-
-def _arrive(e: Builtins, bound: Bound) -> RValue:
-    Pipeline(e, bound).arrive()
-    return e.none
-
-
-def _commit_mma(e: Builtins, bound: Bound) -> RValue:
-    Pipeline(e, bound).commit_mma()
-    return e.none
-
-
-def _step(e: Builtins, bound: Bound) -> RValue:
-    Pipeline(e, bound).step()
-    return e.none
+    return handler
 
 
 def _mbar(side: str) -> Handler:
@@ -157,14 +146,10 @@ def _mbar(side: str) -> Handler:
 def _state_step(e: Builtins, bound: Bound) -> RValue:
     """PipelineState.step(), for pipelines that are written by hand."""
     state = e.struct_argument(bound, "self")
-    span = bound.span
-    stages = e.comptime_int(e.instance(state.type).params["num_stages"], span)
-    values = [e.runtime(v, span).value for v in state.fields]
+    stages = e.comptime_int(e.instance(state.type).params["num_stages"], bound.span)
     attrs = {"pipeline": e.receiver_name(bound), "method": "step", "producer": False, "stages": stages}
-    stepped = e.emit("pipe.step", values, [tir.I32] * 3, span, **attrs)
-    parts = [e.like(f, v) for f, v in zip(state.fields, stepped, strict=True)]
-    e.write_argument(bound, "self", e.with_fields(state, parts))
-    return e.none
+    e.write_argument(bound, "self", _stepped(e, state, attrs, bound.span))
+    return NONE_VALUE
 
 
 HANDLERS.update(
@@ -172,13 +157,13 @@ HANDLERS.update(
         "RolePipeline.__init__": make,
         "RolePipeline.producer_mbar": _mbar("full"),
         "RolePipeline.consumer_mbar": _mbar("empty"),
-        "RolePipeline.acquire": _wait,
-        "RolePipeline.wait": _wait,
-        "RolePipeline.commit": _arrive_step,
-        "RolePipeline.release": _arrive_step,
-        "RolePipeline.release_no_step": _arrive,
-        "RolePipeline.commit_mma": _commit_mma,
-        "RolePipeline.step": _step,
+        "RolePipeline.acquire": _does(Pipeline.wait),
+        "RolePipeline.wait": _does(Pipeline.wait),
+        "RolePipeline.commit": _does(Pipeline.arrive, Pipeline.step),
+        "RolePipeline.release": _does(Pipeline.arrive, Pipeline.step),
+        "RolePipeline.release_no_step": _does(Pipeline.arrive),
+        "RolePipeline.commit_mma": _does(Pipeline.commit_mma),
+        "RolePipeline.step": _does(Pipeline.step),
         "PipelineState.step": _state_step,
     }
 )

@@ -17,7 +17,7 @@ from ptxdsl.elaborate.entities import (
     StructType,
     TupleValue,
 )
-from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, count
+from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, count, is_hole
 from ptxdsl.elaborate.role_pipeline import PARAMETER_RULES
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
@@ -74,18 +74,14 @@ class TypeExpressions(Parameters):
     def subscript_type(self, generic: GenericType, args: ParamArgs, span: Span) -> RValue:
         """``SIMD[DType.float32, 4]``, ``RolePipeline[3, True]``; with holes it stays generic."""
         merged = self._fill_holes(generic.params, args, span)
-        if any(isinstance(a.value, ast.Name) and a.value.id == "_" for a, _ in merged):
-            return type_value(GenericType(generic.decl, merged))
         candidate = GenericType(generic.decl, merged)
+        still_open = any(is_hole(a) for a, _ in merged)
         if isinstance(generic.decl, StructDecl):
-            needed = [p for p in generic.decl.node.params if p.default is None and p.kind != "kw"]
-            if len([a for a, _ in merged if a.name is None]) < len([p for p in needed if p.kind == "pos"]) and not any(
-                a.name for a, _ in merged
-            ):
-                return type_value(candidate)
-        elif generic.decl in ("SIMD",) and len(merged) < 2:
-            return type_value(candidate)
-        return type_value(self.instantiate(candidate, span))
+            needed = sum(p.default is None and p.kind == "pos" for p in generic.decl.node.params)
+            still_open |= len(merged) < needed and all(a.name is None for a, _ in merged)
+        elif generic.decl == "SIMD":
+            still_open |= len(merged) < 2
+        return type_value(candidate if still_open else self.instantiate(candidate, span))
 
     def _fill_holes(self, old: ParamArgs, new: ParamArgs, span: Span) -> ParamArgs:
         if not old:
@@ -94,8 +90,7 @@ class TypeExpressions(Parameters):
         named = [a for a in new if a[0].name is not None]
         result = []
         for argument in old:
-            hole = isinstance(argument[0].value, ast.Name) and argument[0].value.id == "_"
-            result.append(fresh.pop(0) if hole and fresh else argument)
+            result.append(fresh.pop(0) if fresh and is_hole(argument[0]) else argument)
         return (*result, *fresh, *named)
 
     def instantiate(self, generic: GenericType, span: Span) -> Type:
@@ -110,12 +105,7 @@ class TypeExpressions(Parameters):
         decl = generic.decl
         assert isinstance(decl, StructDecl)
         binding = Binding(decl.node.params, Scope(decl.scope), f"`{decl.name}`", span)
-        params = tuple(
-            (a, s)
-            for a, s in generic.params
-            if a.name is None or not (isinstance(a.value, ast.Name) and a.value.id == "_")
-        )
-        self.give(binding, params)
+        self.give(binding, generic.params)
         return binding
 
     def struct_type(self, decl: StructDecl, binding: Binding) -> StructType:

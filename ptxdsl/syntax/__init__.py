@@ -1,1 +1,1 @@
-"""Text to AST: parse (Lark), build (tree to nodes)."""
+"""Text to AST. The way of the data: reader → scan → layout → lalr, which calls build → ast; ``parse`` is its door."""

@@ -112,7 +112,6 @@ class Binary(Expr):
     op: str
     left: Expr
     right: Expr
-    op_span: Span
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -84,7 +84,7 @@ class ExpressionBuilder:
 
     def binary(self, c: Children) -> ast.Binary:
         left, op, right = c
-        return ast.Binary(self._span(left, right), str(op), left, right, self._at(op))
+        return ast.Binary(self._span(left, right), str(op), left, right)
 
     def attribute(self, c: Children) -> ast.Attribute:
         return ast.Attribute(self._span(c[0], c[2]), c[0], str(c[2]), self._at(c[2]))

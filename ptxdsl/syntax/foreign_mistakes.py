@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.syntax.foreign import CONVENTIONS, EFFECTS, LEADING_NAMES, STRING_PREFIXES, WORDS
-from ptxdsl.syntax.mistake_context import NAMES, Context
+from ptxdsl.syntax.layout import NAMES
+from ptxdsl.syntax.mistake_context import Context
 
 
 def foreign_word(c: Context) -> Diagnostic | None:

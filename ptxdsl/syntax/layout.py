@@ -17,21 +17,22 @@ _TAB = 8
 
 LINE_ENDS = ("NEWLINE", "INDENT", "DEDENT")
 
-_CLOSERS = {")": "(", "]": "[", "}": "{"}
+CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
+_OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 
 # Keywords that only ever begin a statement.
 _LEADING = frozenset(
     ["STRUCT", "COMPTIME", "IMPORT", "FROM", "RETURN", "PASS", "BREAK", "CONTINUE", "WHILE", "ELIF"]
 )  # fmt: skip
 
-_NAMES = frozenset(("NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "WHERE"))
+NAMES = frozenset(("NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "WHERE"))
 _LITERALS = frozenset(("INTEGER", "FLOAT", "STRING", "TRUE", "FALSE", "NONE", "ELLIPSIS"))
 
 # What can begin an operand: a `^` before one of these is the operator, before anything else the transfer.
-_OPERAND = _NAMES | _LITERALS | {"LPAR", "LSQB", "PLUS", "MINUS", "TILDE"}
+_OPERAND = NAMES | _LITERALS | {"LPAR", "LSQB", "PLUS", "MINUS", "TILDE"}
 
 # What can end one: after these an `if` in brackets may belong to a conditional expression.
-_OPERAND_END = _NAMES | _LITERALS | {"RPAR", "RSQB", "TRANSFER"}
+_OPERAND_END = NAMES | _LITERALS | {"RPAR", "RSQB", "TRANSFER"}
 
 
 @dataclass
@@ -80,7 +81,7 @@ class _LayoutPass:
                     self.unclosed.update(b.start for b in brackets)
                     brackets.clear()
                 if out and out[-1].type not in LINE_ENDS:
-                    self._settle_transfer(kind)
+                    self._settle_transfer()
                     out.append(token)
                     longest = max(longest, len(out) - line_start)
                 if not at_end:
@@ -112,19 +113,20 @@ class _LayoutPass:
         end = len(self.source.text)
         self.unclosed.update(b.start for b in self.brackets)
         if out and out[-1].type not in LINE_ENDS:
-            self._settle_transfer("NEWLINE")
+            self._settle_transfer()
             out.append(Token("NEWLINE", "", end, end))
         out.extend(Token("DEDENT", "", end, end) for _ in self.indents[1:])
         out.append(Token(END, "", end, end))
 
-    def _settle_transfer(self, following: str) -> None:
-        if self.out[-1].type == "CIRCUMFLEX" and following not in _OPERAND:
+    def _settle_transfer(self) -> None:
+        """A `^` at the end of a line has no operand."""
+        if self.out[-1].type == "CIRCUMFLEX":
             self.out[-1].type = "TRANSFER"
 
     def _close(self, closer: Token) -> None:
         # A closer that does not match its bracket closes it all the same; the parser says so. If a bracket further out
         # matches, those inside it were never closed.
-        opener = _CLOSERS[closer]
+        opener = _OPENER_OF[closer]
         for depth in range(len(self.brackets) - 1, -1, -1):
             if self.brackets[depth] == opener:
                 self.unclosed.update(b.start for b in self.brackets[depth + 1 :])

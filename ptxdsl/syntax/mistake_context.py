@@ -6,11 +6,8 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.foreign import Foreign
 from ptxdsl.syntax.lalr import END, Machine
-from ptxdsl.syntax.layout import LINE_ENDS, Layout
+from ptxdsl.syntax.layout import CLOSER_OF, LINE_ENDS, NAMES, Layout
 from ptxdsl.syntax.token import Token
-
-CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
-NAMES = frozenset(["NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "WHERE"])
 
 
 class Context:

@@ -11,8 +11,8 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.foreign_mistakes import foreign_sign, foreign_statement, foreign_word, string_prefix
 from ptxdsl.syntax.lalr import Machine
-from ptxdsl.syntax.layout import Layout
-from ptxdsl.syntax.mistake_context import CLOSER_OF, NAMES, Context, statement_start
+from ptxdsl.syntax.layout import CLOSER_OF, NAMES, Layout
+from ptxdsl.syntax.mistake_context import Context, statement_start
 
 _BLOCK_WORDS = frozenset(["IF", "ELIF", "ELSE", "WHILE", "FOR", "DEF", "STRUCT"])
 _CONDITIONS = frozenset(["IF", "ELIF", "WHILE", "ASSERT"])
@@ -284,14 +284,13 @@ def _in_brackets(c: Context) -> Diagnostic | None:
     opener = c.brackets[-1]
     closer = CLOSER_OF[opener]
     note = (c.span(opener), f"'{opener}' opened here")
-    if "COMMA" in c.expected or closer_kind(closer) in c.expected:
+    if "COMMA" in c.expected or _CLOSER_KINDS.get(closer) in c.expected:
         wanted = f"',' or '{closer}'" if "COMMA" in c.expected else f"'{closer}'"
         return c.problem("E0110", f"expected {wanted}, found {c.found}", None, note)
     return None
 
 
-def closer_kind(closer: str) -> str:
-    return {")": "RPAR", "]": "RSQB"}.get(closer, "")
+_CLOSER_KINDS = {")": "RPAR", "]": "RSQB"}
 
 
 def _name(c: Context) -> Diagnostic | None:

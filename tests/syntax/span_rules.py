@@ -21,8 +21,6 @@ def check_spans(tree: ast.Module) -> None:
             assert node.name_span.text == node.name
         if isinstance(node, (ast.FunctionDef, ast.StructDef, ast.ComptimeDecl)):
             assert node.name_span.text == node.name
-        if isinstance(node, ast.Binary):
-            assert node.op_span.text == node.op
         if node is not tree:
             assert node.span.text and node.span.text == node.span.text.strip(), node
         for child in children(node):
