@@ -9,7 +9,7 @@ import every_op
 import pytest
 from backend_kernels import PIPE, SOURCE, Build, body_of, compile_tir, i32, kernel_a, line_span, pipe_kernel, ptx_of
 
-from ptxdsl.backend.assemble import assemble, disassemble
+from ptxdsl.backend.assemble import assemble
 from ptxdsl.options import Options
 from ptxdsl.signature import KernelSignature, StructParam, TensorMapParam
 from ptxdsl.source import Source, Span
@@ -22,40 +22,6 @@ WAIT = "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, %s; @p bra
 @pytest.mark.parametrize("unrolled", [False, True], ids=["counter", "unrolled"])
 def test_kernel_a(golden: Callable[[str, str], None], unrolled: bool) -> None:
     golden(f"kernel_a_{'unrolled' if unrolled else 'counter'}.ptx", ptx_of(kernel_a(unrolled)))
-
-
-@pytest.mark.usefixtures("ptxas")
-@pytest.mark.parametrize(("unrolled", "ptx_limit", "sass_limit"), [(True, 9.0, 9.0), (False, 21.0, 19.0)])
-def test_kernel_a_is_short(unrolled: bool, ptx_limit: float, sass_limit: float) -> None:
-    """Instructions an iteration, from a loop's head to its branch back, producer and consumer."""
-    ptx = ptx_of(kernel_a(unrolled))
-    stages = 3 if unrolled else 1
-    split = [part for line in body_of(ptx) for part in (line.split("; @") if "try_wait" in line else [line])]
-    assert max(loop_lengths(split, r"\$L__BB\d+_\d+")) / stages <= ptx_limit
-    sass = disassemble(assemble(ptx, Options()).cubin)
-    code = [line for line in sass.splitlines() if re.match(r"\s*(\.L_x|/\*0)", line)]
-    code = [re.sub(r"/\*[^*]*\*/", "", line).strip() for line in code]
-    assert max(loop_lengths([line for line in code if line], r"\.L_x_\d+")) / stages <= sass_limit
-
-
-def loop_lengths(lines: list[str], label: str) -> list[int]:
-    """Instructions from a label to a branch back to it. The waits' slow paths, out of line, do not count."""
-    places: dict[str, int] = {}
-    code: list[str] = []
-    lengths = []
-    for line in lines:
-        if re.match(rf"{label}:", line):
-            places[line.split(":")[0]] = len(code)
-            continue
-        code.append(line)
-        target = re.search(rf"(?i:bra)\S*\s.*?({label})", line)
-        if target and target[1] in places:
-            body = code[places[target[1]] :]
-            slow = any(part.startswith(("EXIT", "BRA ")) for part in body[:-1])
-            if any("arrive" in part.lower() for part in body) and not slow:
-                lengths.append(len(body))
-    assert len(lengths) == 2, "a producer and a consumer"
-    return lengths
 
 
 @pytest.mark.usefixtures("ptxas")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,14 @@ def test_a_closed_standard_output_is_a_diagnostic(good: str, tmp_path: Path) -> 
     written = tmp_path / "out.ptx"
     subprocess.run(["sh", "-c", f"{command} -o '{written}' >&-"], check=True, env=environment)
     assert ".entry add(" in written.read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_compilation_takes_little_memory() -> None:
+    sample = Path(cli.__file__).parents[1] / "samples" / "04_kernel_a.pdsl"
+    code = (
+        "import sys; from ptxdsl.cli import main; main(['compile', sys.argv[1], '--no-cache']);"
+        "print(open('/proc/self/status').read(), file=sys.stderr)"
+    )
+    peak = re.search(rb"VmHWM:\s+(\d+) kB", process("-c", code, str(sample)).stderr)
+    assert peak is not None and int(peak[1]) < 130 * 1024
