@@ -331,10 +331,10 @@ class Memory(TypeExpressions):
         value = self.emit1("ptr.add", operands, pointer.value.ty, span, scale=scale, offset=0, unsigned=unsigned)
         return Runtime(pointer.type, value)
 
-    def pointee(self, pointer: Runtime, span: Span, align: int | None = None) -> MemoryPlace:
+    def pointee(self, pointer: Runtime, span: Span) -> MemoryPlace:
         t = pointer.type
         assert isinstance(t, PointerType)
-        return MemoryPlace(pointer, t.elem, align or self.layout(t.elem, span)[1])
+        return MemoryPlace(pointer, t.elem, self.layout(t.elem, span)[1])
 
     def address_of(self, place: Place, span: Span) -> Runtime:
         """``Pointer(to=place)``: only what is in memory has an address."""

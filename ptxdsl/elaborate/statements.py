@@ -176,10 +176,10 @@ class Statements(Loops):
             )  # fmt: skip
         self.new_variable(name, value.type, value, scope)
 
-    def new_variable(self, name: ast.Name, t: Type, value: RValue, scope: Scope, mutable: bool = True) -> Variable:
+    def new_variable(self, name: ast.Name, t: Type, value: RValue, scope: Scope) -> Variable:
         if name.id != "_":
             self.check_new(name.id, name.span, scope)
-        variable = Variable(name.id, t, mutable, name.span, self.comptime_depth > 0)
+        variable = Variable(name.id, t, True, name.span, self.comptime_depth > 0)
         self.state[variable] = value if self.comptime_depth else with_comptime(value, False)
         scope.declare(name.id, variable)
         return variable

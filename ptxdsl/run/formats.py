@@ -39,7 +39,8 @@ SHORT_NAMES = {
 
 
 def from_values(values: npt.ArrayLike, dtype: str) -> Array:
-    """An array's storage from numbers; rounds to nearest even, what is too large becomes infinity or NaN."""
+    """An array's storage from numbers; rounds to nearest even. What is too large becomes infinity, or the
+    largest number of a type that has none."""
     numbers = np.asarray(values)
     if FORMATS[dtype].exact:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -47,13 +47,6 @@ class TensorMapArgument(Protocol):
 
 
 @dataclass(frozen=True)
-class Aggregate:
-    """A struct parameter in parts: (byte offset, argument) each. What no part covers is zero."""
-
-    parts: tuple[tuple[int, Any], ...]
-
-
-@dataclass(frozen=True)
 class Shape:
     """A launch as checked. shared_bytes: of dynamic shared memory."""
 
@@ -168,7 +161,7 @@ def bind(kernel: Function, memory: Memory, arguments: Sequence[Any], names: Sequ
     """Writes the kernel's parameters. Arrays are lent to the simulated memory and used in place.
 
     An argument is an array (its address), a TensorMap, bytes as they are, a NumPy scalar, an int, a float or a bool
-    (as the parameter's size wants it), or an ``Aggregate``. Raises LaunchError E1101, all of them at once.
+    (as the parameter's size wants it). Raises LaunchError E1101, all of them at once.
     """
     parameters = kernel.parameters
     if len(arguments) != len(parameters):
@@ -183,7 +176,7 @@ def bind(kernel: Function, memory: Memory, arguments: Sequence[Any], names: Sequ
     for number, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
         name = f"'{names[number]}'" if names is not None else str(number)
         try:
-            data = _bytes(parameter, argument, memory, f"argument {name}", parameter.size or 0)
+            data = _bytes(parameter, argument, memory, f"argument {name}")
             if len(data) != parameter.size:
                 raise _wrong(f"argument {name}", f"has {len(data)} bytes; the parameter {_kind(parameter)} has "
                              f"{parameter.size}")  # fmt: skip
@@ -204,20 +197,14 @@ def _kind(parameter: Variable) -> str:
     return f".{parameter.type}" + (f"[{parameter.size}]" if parameter.shape else "")
 
 
-def _bytes(parameter: Variable, argument: Any, memory: Memory, name: str, size: int) -> bytes:
+def _bytes(parameter: Variable, argument: Any, memory: Memory, name: str) -> bytes:
+    size = parameter.size or 0
     if isinstance(argument, bytes | bytearray | memoryview):
         return bytes(argument)
     if isinstance(argument, np.ndarray):
         return _address(argument, memory, name).to_bytes(8, "little")
     if isinstance(argument, TensorMapArgument):
         return bytes(argument.encode(_address(argument.array, memory, name)))
-    if isinstance(argument, Aggregate):
-        image = bytearray(size)
-        for offset, part in argument.parts:
-            width = min(8, size - offset)
-            data = _bytes(parameter, part, memory, f"{name} at byte {offset}", width)
-            image[offset : offset + len(data)] = data
-        return bytes(image)
     if isinstance(argument, np.generic):
         return argument.tobytes()
     if isinstance(argument, bool):

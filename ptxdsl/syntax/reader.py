@@ -9,7 +9,7 @@ from ptxdsl.diagnostics import error
 from ptxdsl.source import Source, Span
 
 
-def read_source(origin: str | os.PathLike[str] | bytes, name: str | None = None, library: bool = False) -> Source:
+def read_source(origin: str | os.PathLike[str] | bytes, name: str | None = None) -> Source:
     """Reads a file, or takes the bytes of one (``name`` is what diagnostics show).
 
     A byte order mark is dropped; ``\\r\\n`` and ``\\r`` line ends become ``\\n``. Raises CompileError E0101 where the
@@ -23,13 +23,13 @@ def read_source(origin: str | os.PathLike[str] | bytes, name: str | None = None,
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
     try:
-        return Source(shown, _unix(data.decode()), library)
+        return Source(shown, _unix(data.decode()))
     except UnicodeDecodeError as failure:
         offset = failure.start
         # The text for the caret, with one character in place of each byte that is wrong.
         before = _unix(data[:offset].decode())
         text = before + "\N{REPLACEMENT CHARACTER}" + _unix(data[offset + 1 :].decode(errors="replace"))
-        span = Span(Source(shown, text, library), len(before), len(before) + 1)
+        span = Span(Source(shown, text), len(before), len(before) + 1)
         help = "save the file as UTF-8"
         if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             help = "this looks like UTF-16; save the file as UTF-8"

@@ -1,13 +1,14 @@
-"""cvt against exact arithmetic, NumPy and the conversions of ``sim.numbers``, which have tests of their own."""
+"""cvt against exact arithmetic, NumPy and ``encoding.py``, which has tests of its own."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from encoding import encode
 from exact import interesting, rounded, value
 from lane_arrays import compute, many, one
 
-from ptxdsl.sim.numbers import FORMATS, decode, encode
+from ptxdsl.sim.numbers import FORMATS, decode
 
 INTEGERS = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
 FLOATS = ["f16", "bf16", "f32", "f64"]

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from encoding import encode
 from exact import computed, interesting, tuples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lane_arrays import compute, many, one
 
-from ptxdsl.sim.numbers import FORMATS, decode, encode
+from ptxdsl.sim.numbers import FORMATS, decode
 
 ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
 NAN = FORMATS["f32"].nan

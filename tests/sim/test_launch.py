@@ -9,7 +9,6 @@ import pytest
 from sim_kernels import kernel, run
 
 from ptxdsl.diagnostics import CompileError, LaunchError
-from ptxdsl.sim.arguments import Aggregate
 from ptxdsl.sim.launch import simulate
 from ptxdsl.sim.limits import Limits
 from ptxdsl.source import Source, Span
@@ -113,13 +112,6 @@ def image(type: str, argument: Any, size: int, shape: str = "") -> bytes:
 )
 def test_numbers_become_the_parameters_bytes(type: str, argument: Any, expected: bytes) -> None:
     assert image(type, argument, len(expected)) == expected
-
-
-def test_a_struct_may_be_given_in_parts() -> None:
-    array = np.zeros(4, np.uint32)
-    made = image("align 8 .b8", Aggregate(((0, np.uint16(258)), (8, array))), 16, "[16]")
-    assert made[:8] == b"\2\1" + bytes(6)
-    assert int.from_bytes(made[8:], "little") >> 40 == 0x70
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from encoding import encode
 from exact import rounded, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptxdsl.sim import numbers
-from ptxdsl.sim.numbers import FORMATS, decode, encode
+from ptxdsl.sim.numbers import FORMATS, decode
 
 SMALL = ["e5m2", "e4m3", "e3m2", "e2m3", "e2m1"]
 NARROW = [*SMALL, "f16", "bf16", "tf32"]
@@ -85,6 +86,15 @@ def test_encoding_of_any_float32(values):
     for name in NARROW:
         expected = [rounded(abs(Fraction(float(v))), name, "rn", bool(np.signbit(v))) for v in x]
         assert list(encode(x, name)) == expected
+
+
+@pytest.mark.parametrize("name", [*NARROW, "f32"])
+def test_the_simulators_own_encoding_rounds_to_nearest(name):
+    x = between_numbers(name, np.random.default_rng(5))
+    x = np.concatenate([x, [0.0, np.inf, np.nan]])
+    narrow = x[~(np.abs(x) > 3e38) | np.isinf(x)].astype(np.float32)
+    for values in (x, -x, narrow, -narrow):
+        assert np.array_equal(numbers.encode(values, name), encode(values, name))
 
 
 @pytest.mark.parametrize("name", NARROW)

@@ -1,11 +1,12 @@
-"""cvt to and from the formats of 8, 6 and 4 bits, against the conversions of ``sim.numbers``."""
+"""cvt to and from the formats of 8, 6 and 4 bits, against ``encoding.py``."""
 
 import numpy as np
 import pytest
+from encoding import encode
 from exact import interesting
 from lane_arrays import compute, one
 
-from ptxdsl.sim.numbers import FORMATS, decode, encode
+from ptxdsl.sim.numbers import FORMATS, decode
 
 FIELD = {"e4m3": 8, "e5m2": 8, "e2m3": 8, "e3m2": 8, "e2m1": 4}
 REGISTER = {"e2m1x2": "b16"}

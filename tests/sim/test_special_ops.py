@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from encoding import encode
 from lane_arrays import one
 
-from ptxdsl.sim.numbers import decode, encode
+from ptxdsl.sim.numbers import decode
 
 NAN = 0x7FFFFFFF
 

@@ -70,10 +70,10 @@ class Region:
     name: str
 
 
-def aligned_bytes(count: int, align: int = 64) -> Bytes:
-    """Zeros whose host address is a multiple of ``align``."""
-    raw = np.zeros(count + align, np.uint8)
-    skip = -raw.ctypes.data % align
+def aligned_bytes(count: int) -> Bytes:
+    """Zeros at a host address for every vector access: a multiple of 64."""
+    raw = np.zeros(count + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
     return raw[skip : skip + count]
 
 

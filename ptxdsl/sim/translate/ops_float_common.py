@@ -116,7 +116,11 @@ def encode(
     random: Lanes | None = None,
     random_bits: int = 16,
 ) -> Lanes:
-    """The codes of floats or doubles in a narrower format, as ``numbers.encode`` gives them; as wide as x."""
+    """The codes of floats or doubles in a narrower format, rounded once; as wide as x.
+
+    rounding: ``rn``, ``rna`` (ties away from zero), ``rz``, ``rm``, ``rp``, or ``rs``: the carry of adding ``random``
+    (that many bits) to the top of the discarded bits. relu: negative values, -0 among them, give +0; NaN stays NaN.
+    """
     form = FORMATS[format]
     source = FORMATS["f64" if x.element == "double" else "f32"]
     bits = x.as_bits()
@@ -150,7 +154,7 @@ def _rounded(
     random: Lanes | None,
     random_bits: int,
 ) -> Lanes:
-    """The code of a finite magnitude, beyond ``form.largest`` where it overflows: numbers._round, step by step."""
+    """The code of a finite magnitude, beyond ``form.largest`` where it overflows."""
     dropped = source.mantissa_bits - form.mantissa_bits
     shift: Lanes
     if form.bias == source.bias:
