@@ -108,6 +108,19 @@ def sass_loops(listing: str) -> list[LoopCount]:
     return _in_role_order(loop for loop in loops if loop.arrives)
 
 
+def loop_of_products(listing: str, products: int | None = None) -> int | None:
+    """Instructions of the shortest loop that has tensor-core products (so many), NOPs and slow paths excluded."""
+    code, back = sass_lines(listing)
+    lengths = []
+    for first, end in back:
+        part = code[first:end]
+        found = sum("MMA" in instruction for instruction in part)
+        whole = not any(instruction.startswith(("EXIT", "BRA ")) for instruction in part[:-1])
+        if whole and found and products in (None, found):
+            lengths.append(sum("NOP" not in instruction for instruction in part))
+    return min(lengths, default=None)
+
+
 def _loop(code: list[str]) -> LoopCount:
     arrives = sum(bool(ARRIVES.search(line)) and "expect_tx" not in line for line in code)
     text = "\n".join(code)

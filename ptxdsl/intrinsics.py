@@ -564,6 +564,11 @@ TENSOR_CORES: dict[str, Row] = {
         _TCGEN05_MMA,
         "tcgen05.scaled",
     ),
+    # Descriptors of matrices: an address and constant fields, and places a constant further on. LLVM and ptxas must
+    # not see that the upper half is constant: they would put each place together of two halves. In a loop a place is
+    # then one addition; made before it, it would take two uniform registers, of which there are few.
+    "tcgen05_descriptor": asm("add.s64 $r0, $0, {fields};", PURE, "tcgen05"),
+    "tcgen05_descriptor_at": asm("add.s64 $r0, $0, {offset};", Effect(convergent=True), "tcgen05"),
     "tcgen05_copy_row": asm(
         _BY_ELECTED % (2, "tcgen05.cp.cta_group::{cta_group}{shape} [$0], $1"), _TCGEN05_COPY, "tcgen05"
     ),

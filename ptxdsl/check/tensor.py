@@ -20,7 +20,8 @@ from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
 
-_TAKEN, _GIVEN = 1, 2
+_TAKEN, _GIVEN, _RELINQUISHED = 1, 2, 3
+_PERMIT = -1  # in the place of an allocation's array: the block's right to allocate
 _PIPE = "tcgen05"
 
 
@@ -33,7 +34,7 @@ def tensor_steps(op: Op, mask: Mask, expressions: Expressions, context: Context,
     if op.kind is Kind.FENCE:
         return [_masked(TensorFence(op), mask)]
     if "relinquish" in op.name:
-        return [_masked(WarpSync(op, mask, expressions), mask)]
+        return [_masked(WarpSync(op, mask, expressions), mask), _masked(Relinquishment(op), mask)]
     # The whole warp comes; what it does is told as its first lane's.
     steps: list[Step] = [_masked(WarpSync(op, mask, expressions), mask)]
     first = mask & expressions.block.leaders
@@ -126,10 +127,26 @@ class Allocation(Step):
             elif state.tensor.get(key) == _TAKEN:
                 message = "tensor memory is allocated again before it was given back"
                 raise fault(state, classes.LIVE_REINIT, message, self.span, help="give it back first, or allocate once")
+            elif (_PERMIT, touch.cta) in state.tensor:
+                message = "tensor memory is allocated after the block has given up the right to allocate more"
+                raise fault(
+                    state, classes.LIVE_REINIT, message, self.span, help="allocate once, what all need together"
+                )
             check(context, state, agent, touch, self.mask, fenced=False)
             happen(context, state, agent.number, touch.bit)
             state.count(touch.bit)
             state.tensor[key] = _GIVEN if self.frees else _TAKEN
+        return self.number + 1
+
+
+class Relinquishment(Step):
+    """tcgen05.relinquish_alloc_permit."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(op.span)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        state.tensor[_PERMIT, agent.cta] = _RELINQUISHED
         return self.number + 1
 
 

@@ -90,15 +90,15 @@ def _joined(first: Expr, starts: list[int], width: int) -> list[Place]:
 
 
 def _fixed(descriptor: Expr) -> int | None:
-    """The constant fields of a descriptor: what is put into it by ``or``."""
+    """The constant fields of a descriptor: what is put into it by ``or`` or added."""
     if descriptor.op == "const":
         return int(descriptor.value) & ((1 << 64) - 1)
     pending, found = [descriptor], None
     while pending:
         expr = pending.pop()
-        if expr.op == "or":
+        if expr.op in ("or", "add"):
             for arg in expr.args:
-                if arg.op == "const":
+                if arg.op == "const" and (expr.op == "or" or arg.value > 0):
                     found = (found or 0) | arg.value & ((1 << 64) - 1)
         if expr.op in ("or", "add", "ext.u", "ext.s", "trunc"):
             pending.extend(arg for arg in expr.args if arg.op != "const")

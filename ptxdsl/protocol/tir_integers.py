@@ -20,7 +20,9 @@ _ELECT = frozenset({"elect", "elect_one_sync", "elect_mask"})
 _TESTS = frozenset({"mbarrier_try_wait_parity", "mbarrier_test_wait_parity"})
 _CASTS = frozenset({"ext.s", "ext.u", "trunc"})
 _POINTERS = frozenset({"ptr.add", "ptr.cast", "ptr.toint", "int.toptr", "bitcast"})
-_LOOKED_INTO = _TESTS | {"shfl_idx", "vote_any_sync", "vote_all_sync", "mapa", "elect_mask"}
+_LOOKED_INTO = _TESTS | {
+    "shfl_idx", "vote_any_sync", "vote_all_sync", "mapa", "elect_mask", "tcgen05_descriptor", "tcgen05_descriptor_at"
+}  # fmt: skip
 _POINTER_BITS = 64
 
 # Deep chains of arithmetic are cut off here: what is beyond is unknown.
@@ -173,6 +175,10 @@ class Integers:
         if name in ("vote_any_sync", "vote_all_sync"):
             lanes, value = (self.of(v, depth) for v in op.operands)
             return expressions.vote(name[5:8], value, lanes) or self.unknown(bits)
+        if name == "tcgen05_descriptor":
+            return plus(self.of(op.operands[0], depth), int(op.attrs["fields"]))
+        if name == "tcgen05_descriptor_at":
+            return plus(self.of(op.operands[0], depth), int(op.attrs["offset"]))
         if name == "mapa":
             return apply("mapa", *(self.of(v, depth) for v in op.operands), bits=_POINTER_BITS)
         return self.unknown(bits)

@@ -102,6 +102,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             ("", TCGEN05), ("_bytes", TCGEN05_BYTES), ("_divided", TCGEN05_DIVIDED), ("_scaled", TCGEN05_SCALED),
         )
     },
+    "tcgen05_descriptor": [{"fields": 0x4000_4040_0001_0000}],
+    "tcgen05_descriptor_at": [{"offset": 2}],
     "tcgen05_copy_row": _each(
         [{}],
         cta_group=(1, 2),

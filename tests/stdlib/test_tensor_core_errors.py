@@ -60,8 +60,10 @@ CASES = {
         "tcgen05.cp does not copy 64 lanes by 128 bits",
     "tcgen05_cp[datapaths=128, bits=256](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":
         "a copy of 128 lanes by 256 bits takes a tile of 128 rows of 32 bytes, not of 64 rows of 16",
-    "TensorScales[U8, 96, 4](tensor.address).copy(memory)": "factors of a multiple of 128 rows are copied, not of 96",
-    "TensorScales[U8, 128, 6](tensor.address).copy(memory)": "factors are copied by four, not 6",
+    "TensorScales[U8, 96, 4](tensor.address).copy(TensorScales[U8, 96, 4].Tile(memory))":
+        "factors of a multiple of 128 rows are copied, not of 96",
+    "TensorScales[U8, 128, 6](tensor.address).copy(TensorScales[U8, 128, 6].Tile(memory))":
+        "factors are copied by four, not 6",
     # shapes
     "tcgen05_mma(TensorAccumulator[F32, 96, 64](0), a, b)": "a product of one block has 64 or 128 rows, not 96",
     "tcgen05_mma(TensorAccumulator[F32, 128, 260](0), a, b)":
