@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ptxdsl.files.compilations import NO_PART
+
 ROOT = Path(__file__).parents[1]
 PRODUCT = ROOT / "ptxdsl"
 MOST_LINES = 420
@@ -107,6 +109,17 @@ def test_parts_of_a_package_import_one_another_in_one_direction(package: str) ->
 def test_what_goes_against_the_others_is_still_there(own: str, part: str) -> None:
     inside = [module for module in modules() if module.startswith(f"{own}.")]
     assert any(other.startswith(f"{part}.") for module in inside for other in imports(module, annotations=False))
+
+
+def test_what_does_not_void_cached_compilations_has_no_part_in_them() -> None:
+    todo, reached = ["ptxdsl.driver", "ptxdsl.kernel_cache", "ptxdsl.command.ptx_cache"], set[str]()
+    while todo:
+        module = todo.pop()
+        if module not in reached:
+            reached.add(module)
+            todo += imports(module, annotations=False)
+    assert {module for module in reached if module.split(".")[1] in NO_PART} == set()
+    assert {f"ptxdsl.{folder}" for folder in NO_PART - {"__pycache__"}} <= modules().keys()
 
 
 def test_files_are_short() -> None:

@@ -20,6 +20,9 @@ from ptxdsl.version import __version__
 # The importing file's name and the module's: the path and the digest of the file it is, both empty where it is none.
 Resolutions = dict[tuple[str, str], tuple[str, str]]
 
+# Folders with nothing that a compilation uses.
+NO_PART = frozenset(("__pycache__", "aot", "api", "cuda", "explanations", "explore", "races", "run", "sim", "tuning"))
+
 
 def look_up(name: str, entry_key: bytes) -> bytes | None:
     """What ``keep`` kept under a name and key, if all imports are as they were."""
@@ -75,7 +78,7 @@ def compiler() -> str:
                 continue
             for entry in inside:
                 if entry.is_dir():
-                    if entry.name != "__pycache__":
+                    if entry.name not in NO_PART:
                         folders.append(entry.path)
                 elif entry.name.endswith((".py", ".pdsl", ".lark")):
                     status = entry.stat()
