@@ -169,6 +169,7 @@ class Arrive(OnBarrier):
             )
             if announced == 0:
                 brackets.arrived(context, state, agent, self.root, barrier)
+                state.fill.arrive(context, agent, barrier)
         return self.number + 1
 
 
@@ -218,6 +219,7 @@ class Commit(OnBarrier):
             state.live |= arrival
             phases.arrive(context, state, agent, barrier, self, count, brings=brings | arrival)
             brackets.arrived(context, state, agent, self.root, barrier)
+            state.fill.arrive(context, agent, barrier)
         return self.number + 1
 
 

@@ -266,6 +266,19 @@ def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, 
     )
 
 
+def waits_again(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Fault:
+    return fault(
+        state,
+        classes.WRONG_PARITY,
+        f"{_verb(step)} is let through by the phase of {context.barrier_text(barrier)} for which {agent.name} has "
+        "waited before, though it has released the stage since",
+        step.span,
+        *arrival_notes(barrier),
+        *where_initialised(barrier),
+        help="carry a pipeline's state on from loop to loop, or go round all of its stages an even number of times",
+    )
+
+
 def wrong_bytes(
     context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, outstanding: Any
 ) -> Exception:

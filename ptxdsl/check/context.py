@@ -16,11 +16,12 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
-    from ptxdsl.check.findings import Finding
+    from ptxdsl.check.findings import Fault, Finding
     from ptxdsl.check.program import Step
     from ptxdsl.check.states import State
 
 BARRIER_BYTES = 8
+_MOST_LAST = 8  # sites of faults that are told where there are no others
 
 
 @dataclass(eq=False, slots=True)
@@ -183,7 +184,7 @@ class Context:
         self.races = True  # whether to look at accesses
         self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
         self.proxies = True  # whether there is an async proxy to look after
-        self.unwritten: dict[Step, Finding] = {}  # by site: a read of what nobody has written, and how it comes to it
+        self.last: dict[Step, Finding] = {}  # by site: what is a fault if there is no other
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 
     def fit(self, state: State) -> None:
@@ -280,6 +281,17 @@ class Context:
                     return pipeline, side, stage, sub, subs
         return None
 
+    def full_of(self, barrier: Barrier) -> int:
+        """The numbers, as bits, of the barriers with which the stage is handed over that this one gives back."""
+        assert barrier.place is not None
+        pipeline, _, stage, *_ = barrier.place
+        bits = 0
+        for other in self.barriers:
+            place = other.place
+            if place is not None and place[0].full == pipeline.full and place[1:3] == ("producer_mbar", stage):
+                bits |= 1 << other.number
+        return bits
+
     def wait_bit(self, barrier: Barrier, agent: int) -> int:
         found = barrier.waits.get(agent)
         if found is None:
@@ -311,6 +323,11 @@ class Context:
             self.holders += 2
         self.fit(state)
         return found
+
+    def tell_last(self, site: Step, found: Fault) -> None:
+        """Keeps a fault that may only be a consequence of another."""
+        if len(self.last) < _MOST_LAST:
+            self.last.setdefault(site, found.finding)
 
     # ---------------------------------------------------------------------------------------------------- knowledge
 

@@ -383,7 +383,9 @@ class _Flattener:
 
 def _interferes(node: Node) -> bool:
     """Whether a node of a loop may let a later turn read nothing, or what an earlier one has written."""
-    return isinstance(node, Jump) or (isinstance(node, Op) and bool(node.writes))
+    if isinstance(node, Branch):
+        return any(isinstance(inner, Jump) for arm in (node.then, node.orelse) for inner in walk(arm))
+    return isinstance(node, Op) and bool(node.writes)
 
 
 def _exprs(place: Place) -> Iterable[Expr]:

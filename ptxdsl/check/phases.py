@@ -216,6 +216,8 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     state.fresh[number] &= ~gained
     state.met[number] &= ~gained
     bit = barrier.waits.get(number) or context.wait_bit(barrier, number)
+    if bit & state.live and state.fill.returned[number] >> barrier.number & 1:
+        context.tell_last(step, blame.waits_again(context, state, agent, barrier, step))
     keep = ~bit
     state.known = [k & keep for k in state.known]
     state.known[number] |= bit

@@ -220,6 +220,8 @@ class _Search:
             self.states += 1
             if len(state.facts.moving) > MAX_FACTS:
                 raise Unproved(self.kernel.span, "a role runs ahead of the others without end")
+            if len(state.facts.absolute) > MAX_FACTS:
+                raise Unproved(self.kernel.span, "what its loops ask is new in every turn")
             if self.states > self.max_states or self.steps > self.max_steps:
                 raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
             for outcome in reversed(asked[3]):  # the last one first: loops that end
@@ -227,7 +229,7 @@ class _Search:
                 new.facts.add(outcome)
                 new.path = (state.path, outcome)
                 pending.append(new)
-        for finding in context.unwritten.values():  # told last: a read that comes too early is another fault
+        for finding in context.last.values():
             self.found(finding)
 
     def found(self, finding: Finding) -> None:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import arrival_notes, fault
-from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.context import Agent, Barrier, Context, Touch
 from ptxdsl.check.intervals import Intervals, intervals_of, moved, overlap
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, members, range_text
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
-
-_MOST = 8  # sites at which such reads are noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +35,20 @@ class _Turn:
 
 class Fill:
     """Of a state, by agent. old: bytes that it has read in an earlier turn and that nobody has written since; done:
-    that it has read since its last wait (both as ``Touch.bytes``). turns: by the table's address."""
+    that it has read since its last wait (both as ``Touch.bytes``). turns: by the table's address. returned: full
+    barriers (by numbers, as bits) whose stage it has released since it has waited for them."""
 
-    __slots__ = ("done", "old", "turns")
+    __slots__ = ("done", "old", "returned", "turns")
 
     def __init__(self, agents: int) -> None:
         self.old = [0] * agents
         self.done = [0] * agents
         self.turns: list[dict[int, _Turn]] = [{} for _ in range(agents)]
+        self.returned = [0] * agents
 
     def copy(self) -> Fill:
         new = Fill.__new__(Fill)
-        new.old, new.done = self.old[:], self.done[:]
+        new.old, new.done, new.returned = self.old[:], self.done[:], self.returned[:]
         new.turns = [dict(turns) for turns in self.turns]
         return new
 
@@ -87,6 +87,12 @@ class Fill:
         self.turns[number][table] = _Turn(barrier, several)
         self.old[number] |= self.done[number]
         self.done[number] = 0
+        self.returned[number] &= ~(1 << barrier)
+
+    def arrive(self, context: Context, agent: Agent, barrier: Barrier) -> None:
+        """The agent releases a stage, where it is a pipeline's."""
+        if barrier.place is not None and barrier.place[1] == "consumer_mbar":
+            self.returned[agent.number] |= context.full_of(barrier)
 
     def end(self, context: Context, state: State, agent: Agent) -> None:
         for turn in self.turns[agent.number].values():
@@ -146,7 +152,7 @@ def _by_warps(touch: Touch) -> set[Intervals]:
 
 
 def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str) -> None:
-    if touch.site in context.unwritten or len(context.unwritten) >= _MOST:
+    if touch.site in context.last:
         return
     assert touch.array is not None
     notes: list[tuple[Span | None, str]] = []
@@ -155,11 +161,12 @@ def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str)
         site = barrier.waiters.get(agent.number)
         if site is not None:
             notes += [(site.span, "waits here"), *arrival_notes(barrier)]
-    context.unwritten[touch.site] = fault(
+    found = fault(
         state,
         classes.READ_BEFORE_FULL,
         f"`{touch.array.name}` {what}",
         touch.site.span,
         *notes[:6],
         help="fill the stage between acquire and commit on every path",
-    ).finding
+    )
+    context.tell_last(touch.site, found)

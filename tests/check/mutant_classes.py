@@ -142,7 +142,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("both_ends_at_once", "read after release", "total += tile[unsafe_offset=32 + lane]"): _TURN,
     ("both_ends_at_once", "read after release", "var value = tile[unsafe_offset=lane]"): _TURN,
     (_ASYNC, "other first phase", "var ready = RolePipeline[3, True](bars, bars.unsafe_offset(3))"): _NO_PARITY,
-    (_ASYNC, "other first stage", "var p = RolePipeline[3, True](bars, bars.unsafe_offset(3))"): _LATE,
     (_STORES, "other first phase", "var done = RolePipeline[3, False](bars, bars.unsafe_offset(3))"): _NO_PARITY,
     ("bulk_stores", "drop wait group", _LAST): _READ,
     ("bulk_stores", "more groups under way", _LAST): _READ,
