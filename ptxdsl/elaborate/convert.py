@@ -35,6 +35,12 @@ def accepts_types(wanted: Type) -> bool:
     return isinstance(wanted, MetaType) and wanted.name in TRAITS
 
 
+LARGEST_FLOATS = {
+    "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0,
+}  # fmt: skip
+
+
 class Convert(Names):
     """Values from one type to another."""
 
@@ -52,12 +58,8 @@ class Convert(Names):
         if to.dtype.kind == "float":
             rounded = -0.0 if isinstance(number, NegativeZero) else round_float(Fraction(number), to.dtype.ty)
             if abs(rounded) == float("inf"):
-                raise self.fail(
-                    "E0303",
-                    f"{self.number_text(number)} is beyond the range of {to}",
-                    span,
-                    help="Float64 holds up to 1.8e308, Float32 and BFloat16 up to 3.4e38, Float16 up to 65504",
-                )
+                help = f"{to.scalar} holds up to {LARGEST_FLOATS[to.dtype.name]:.6g}"
+                raise self.fail("E0303", f"{self.number_text(number)} is beyond the range of {to}", span, help=help)
             return const(to, rounded)
         if not isinstance(number, int):
             raise self.mismatch(value.type, to, span)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.control import contains_call
+from ptxdsl.elaborate.convert import LARGEST_FLOATS
 from ptxdsl.elaborate.entities import (
     ArrayValue,
     Comptime,
@@ -315,10 +316,7 @@ class Expressions(Subscripts):
             number = high if name.startswith("MAX") else low
             return const(t, number - (1 << t.dtype.bits) if number >= 1 << (t.dtype.bits - 1) else number)
         if t.dtype.kind == "float" and (name.endswith("FINITE") or t.dtype.name == "float8_e4m3fn"):  # has no infinity
-            largest = {
-                "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "float16": 65504.0,
-                "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0,
-            }[t.dtype.name]  # fmt: skip
+            largest = LARGEST_FLOATS[t.dtype.name]
             return const(t, largest if name.startswith("MAX") else -largest)
         return const(t, float("inf") if name == "MAX" else -float("inf")) if t.dtype.kind == "float" else None
 

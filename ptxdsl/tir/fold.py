@@ -107,7 +107,8 @@ def _fmax(a: float, b: float) -> float:
 def _fma(a: float, b: float, c: float) -> float | Fraction:
     if not all(map(math.isfinite, (a, b, c))):
         return a * b + c
-    return Fraction(a) * Fraction(b) + Fraction(c)
+    # A zero has a sign, which fractions have not; where the sum is exact, so is that of floats.
+    return Fraction(a) * Fraction(b) + Fraction(c) or a * b + c
 
 
 # Each takes signed operands; ".u" forms are given unsigned ones.

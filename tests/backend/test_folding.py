@@ -32,6 +32,7 @@ class Row(NamedTuple):
 
 ROWS = [
     *(Row(e, t, t, *v) for t in ("Float16", "Float32", "Float64") for e in ("min(a, b)", "max(a, b)") for v in ZEROS),
+    *(Row("fma(a, b, a)", t, t, *v) for t in ("BFloat16", "Float32") for v in ((-0.0, 3.0), (0.0, -3.0), (3.0, -1.0))),
     *(Row(e, t, t, *v) for t in ("Float32", "Float64") for e in ("a // b", "a % b", "a / b") for v in QUOTIENTS),
     *(Row(f"a {op} b", "Int32", "Int32", *v) for op in ("//", "%", "/", "<<", ">>", "*") for v in SIGNED),
     *(Row(f"a {op} b", "UInt32", "UInt32", *v) for op in ("//", "%", "<<", ">>") for v in UNSIGNED),
