@@ -15,7 +15,7 @@ from ptxdsl.signature import KernelSignature, Param
 from ptxdsl.syntax import ast
 
 KERNEL_OPTIONS = ("name", "max_threads", "min_blocks", "cluster", "max_registers", "threads", "wait")
-MAX_THREADS = 1024
+MAX_THREADS, MAX_THREADS_Z = 1024, 64  # of a block
 NO_SYMBOLS = frozenset({"WARP_SZ", "_", "$"})  # what PTX has made its own of names that look like a kernel's
 
 
@@ -128,8 +128,13 @@ class KernelOptions(Variadics):
                 f"not {' x '.join(map(str, numbers))}",
                 node.span, help=f"write one to three numbers: `{name}=4`, `{name}=(2, 2)`",
             )  # fmt: skip
-        padded = [*numbers, 1, 1][:3]
-        return padded[0], padded[1], padded[2]
+        x, y, z = [*numbers, 1, 1][:3]
+        if name != "cluster" and z > MAX_THREADS_Z:
+            help = "a block has more threads in x and y"
+            raise self.fail(
+                "E0226", f"`{name}` has at most {MAX_THREADS_Z} threads in z, not {z}", node.span, help=help
+            )
+        return x, y, z
 
     def _wait(self, node: ast.Expr | None, scope: Scope) -> str | None:
         if node is None:
