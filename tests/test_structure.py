@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -103,6 +104,22 @@ def children(package: str) -> dict[str, set[str]]:
 def test_parts_of_a_package_import_one_another_in_one_direction(package: str) -> None:
     """At the top, imports for annotations count as well."""
     assert_no_cycle(children(package))
+
+
+def test_folders_import_from_those_above_them_in_the_map() -> None:
+    text = (ROOT / "docs" / "internals.md").read_text("utf-8")
+    order = re.findall(r"^\| `(\w+)/` \|", text, re.M)
+    graph = children("ptxdsl")
+    packages = {name.removeprefix("ptxdsl.") for name in graph if modules()[name].stem == "__init__"}
+    assert set(order) == packages - {"explanations"}
+    for number, folder in enumerate(order):
+        todo, reached = [f"ptxdsl.{folder}"], set[str]()
+        while todo:
+            part = todo.pop()
+            if part not in reached:
+                reached.add(part)
+                todo += graph[part]
+        assert not {f"ptxdsl.{later}" for later in order[number + 1 :]} & reached, folder
 
 
 @pytest.mark.parametrize(("own", "part"), sorted(AGAINST))
