@@ -7,7 +7,7 @@ epilogue for what becomes of the product, and a configuration by what was measur
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -18,9 +18,9 @@ from ptxdsl.cuda.driver import Device, current_driver
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.tensor_map import TensorMap
 from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.gemm_configs import CONFIGS, Config, choose
 from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
-from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
 _GROUP_ROWS = 128  # of A that share a matrix of B
@@ -28,82 +28,6 @@ _MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4
 _OPERANDS = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
 _RESULTS = ("bfloat16", "float16", "float32")
 _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
-
-
-@dataclass(frozen=True)
-class Config:
-    """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 64,
-    128, 192 or 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below
-    one another that share loads of B. order: rows of tiles (of a cluster) that are worked on together. depth: of a
-    stage in 128 bytes of K; more than one is for a single block and operands whose K is contiguous."""
-
-    groups: int = 2
-    columns: int = 256
-    stages: int = 3
-    c_stages: int = 4
-    cluster: int = 1
-    order: int = 16
-    depth: int = 1
-
-    @property
-    def rows(self) -> int:
-        """Of a block's tile."""
-        return 64 * self.groups
-
-    def clusters(self, m: int, n: int) -> int:
-        """Clusters' shares of one matrix."""
-        return -(-m // (self.rows * self.cluster)) * -(-n // self.columns)
-
-
-_L2_BYTES_A_CYCLE = 8300
-_UNALIGNED_BYTES_A_CYCLE = 26_000  # in the time that rows across lines of L2 cost beside that of the products
-_LONG = 60_000  # cycles
-_CONFIGS = (
-    Config(cluster=2, order=8),
-    Config(cluster=2, order=8, stages=4, c_stages=2),
-    Config(),
-    Config(columns=192, stages=4, c_stages=3, cluster=2, order=8),
-    Config(columns=128, stages=6, c_stages=2),
-    Config(columns=128, stages=6, c_stages=2, cluster=2, order=8),
-    Config(groups=1, columns=128, stages=6, c_stages=2, cluster=2, order=8),
-    Config(groups=1, columns=128, stages=8, c_stages=2),
-    Config(groups=1, columns=64, stages=12, c_stages=1),
-)
-
-
-def choose(
-    m: int, n: int, row_bytes: int, batches: int, multiprocessors: int, among: Sequence[Config] = _CONFIGS
-) -> Config:
-    """The configuration that takes the least time by ``_cycles``, for matrices whose K has so many bytes."""
-    return min(among, key=lambda config: _cycles(config, m, n, row_bytes, batches, multiprocessors))
-
-
-def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> float:
-    """Cycles that a product takes, as they were measured on an H200.
-
-    A step multiplies 128 bytes of K at the tensor cores' rate, or as fast as L2 gives what it needs; a tile has its
-    epilogue, and the last one is written when there is nothing more to compute.
-    """
-    clusters = config.clusters(m, n) * batches
-    at_once = min(clusters, multiprocessors // config.cluster)
-    area = config.groups * config.columns  # of a tile, 64 elements each
-    loaded = _ROW * (config.rows + config.columns // config.cluster)
-    alone = 1.35 if config.groups == 1 else 1.0  # one warpgroup leaves gaps between its products
-    read = loaded * at_once * config.cluster
-    if row_bytes % _ROW:
-        step = 2 * area * alone + 2 * read / _UNALIGNED_BYTES_A_CYCLE
-    else:
-        step = max(2 * area * alone, read / _L2_BYTES_A_CYCLE)
-    waves = -(-clusters // at_once)
-    if waves == 1 and config.stages < 4:  # operands that few blocks share come from further away
-        step *= 1.02
-    # a ring that has room for a tile of C delays the products less, and then has more to write at the end
-    epilogue, last = (1.5, 3.5) if config.c_stages * 64 >= config.columns else (3.0, 2.0)
-    total = waves * (-(-row_bytes // _ROW) * step + 150 + epilogue * area) + last * area
-    if total > _LONG:  # at the limit of power, of which narrow tiles and what comes out of L2 cost more
-        total *= 1 + 0.05 * (256 / config.columns - 1)
-        total *= 1.1 if loaded > 48 * 2 * area else 1.0
-    return total
 
 
 def gemm(
@@ -174,39 +98,60 @@ class _Product:
             self.pdl = False  # the kernel does not wait for the one before
             return
         b_of, numbers = _groups(groups, left)
+        kind = left.itemsize, result.itemsize, right.transposed, groups is not None, residual is not None
         depth = _ROW // left.itemsize
-        usable = [
-            some
-            for some in ((config,) if config else _CONFIGS)
-            if (groups is None or some.rows * some.cluster <= _GROUP_ROWS)
-            and (right.transposed or some.columns // some.cluster % depth == 0)
-        ]
-        if not usable:
-            raise _wrong(f"{config} is not for these matrices")
-        config = choose(m, n, k * left.itemsize, left.batch, count, usable)
+        config = _chosen(config, m, n, k, left.batch, count, kind)
         a_rows = config.rows
-        if m < a_rows and config.depth == 1 and not left.transposed:  # rows outside of A take as long to load as others
+        if m < a_rows and not left.transposed:  # rows outside of A take as long to load as others
             a_rows = max(8, 1 << (m - 1).bit_length())
         constants = {
             "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "B": b_of, "GROUPS": config.groups,
             "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
-            "ORDER": config.order, "DEPTH": config.depth, "A_ROWS": a_rows,
+            "ORDER": config.order, "SPLIT": config.split, "A_ROWS": a_rows,
             "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
         self.kernel = _kernel().specialize(**constants)
-        clusters = min(config.clusters(m, n) * left.batch, count // config.cluster)
-        self.grid, self.threads = clusters * config.cluster, 128 * (config.groups + 1)
-        boxes = min(config.columns, _ROW // result.itemsize)
+        self.threads = 128 * (config.groups + 1)
+        box = config.box(result.itemsize)
         self.smem = (
-            config.stages * config.depth * (config.rows + config.columns) * _ROW
-            + config.c_stages * config.groups * 64 * boxes * result.itemsize
+            config.stages * (config.rows + config.columns) * _ROW
+            + config.c_stages * config.groups * 64 * box * result.itemsize
+            + (config.split - 1) * config.rows * (config.columns // config.split) * 4
         )
+        at_once = count // config.blocks
+        if config.blocks > 2 and host_memory(a) is None:  # clusters lie in parts of the card of uneven sizes
+            at_once = self.kernel.occupancy(self.threads, smem=self.smem).clusters or at_once
+        self.grid = min(config.clusters(m, n) * left.batch, at_once) * config.blocks
         self.arguments = (
             left.map(depth if left.transposed else a_rows),
             right.map(config.columns // config.cluster if right.transposed else depth),
-            result.map(64, boxes),
+            result.map(64, box),
             m, n, k, left.batch, fields, numbers,
         )  # fmt: skip
+
+
+@cache
+def _chosen(
+    given: Config | None, m: int, n: int, k: int, batches: int, count: int, kind: tuple[int, int, bool, bool, bool]
+) -> Config:  # fmt: skip
+    """The configuration, of those that are for the matrices, on so many multiprocessors.
+
+    kind: bytes of an element of the operands and of the result, whether K is contiguous in B, whether groups of rows
+    have a B each, whether the result's old elements may be read (boxes of C that overlap are stored twice).
+    """
+    itemsize, result_size, k_major, grouped, in_place = kind
+    usable = [
+        some
+        for some in ((given,) if given else CONFIGS)
+        if some.blocks <= count
+        and some.columns % (16 * some.split) == 0
+        and (not grouped or some.rows * some.cluster <= _GROUP_ROWS)
+        and (k_major or some.columns // some.cluster % (_ROW // itemsize) == 0)
+        and not (in_place and some.columns // some.split % some.box(result_size))
+    ]
+    if not usable:
+        raise _wrong(f"{given} is not for these matrices")
+    return choose(m, n, k * itemsize, batches, count, usable)
 
 
 class _Matrices:
@@ -236,10 +181,11 @@ class _Matrices:
         self._strides = strides[0] if len(strides) == 3 and self.batch > 1 else lines * outer, outer, inner
 
     def map(self, lines: int, across: int | None = None) -> TensorMap:
-        """Boxes of so many lines of 128 bytes (or of ``across`` elements)."""
+        """Boxes of so many lines of 128 bytes (or of ``across`` elements of 32 to 128 bytes)."""
         inner, outer = (self.rows, self.cols) if self.transposed else (self.cols, self.rows)
+        across = across or _ROW // self.itemsize
         return TensorMap(
-            self.array, (1, lines, across or _ROW // self.itemsize), swizzle="128B", l2_promotion="128B",
+            self.array, (1, lines, across), swizzle=f"{across * self.itemsize}B", l2_promotion="128B",
             data_type=_MAP_TYPES[self.dtype], shape=(self.batch, outer, inner), strides=self._strides,
         )  # fmt: skip
 

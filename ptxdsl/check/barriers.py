@@ -280,6 +280,9 @@ class Copy(OnBarrier):
             made += touches_of(
                 self, self.writes, context, agent, env, writes=True, mask=self.acting, asynchronous=True, cta=cta
             )
+        if not self.proxy:  # st.async is of the threads' own proxy
+            for touch in made:
+                context.plain |= touch.bit
         return made
 
 

@@ -227,7 +227,7 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
             if context.touches[bit].agent != number:
                 raise unordered_tensor(context, state, agent, touch, bit)
         return
-    if touch.asynchronous:
+    if touch.asynchronous and not touch.bit & context.plain:
         unseen = touch.conflicts & state.live & context.plain & ~state.proxied[number]
         if unseen:
             raise unfenced(context, state, agent, touch, unseen)

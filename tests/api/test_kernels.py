@@ -101,7 +101,7 @@ def test_what_has_no_product_is_refused(a, b, out, given, said):
     [
         ((512, 512), 64, 64),  # so that as many blocks as can be have work
         ((1024, 1024), 64, 128),
-        ((1536, 1536), 128, 192),
+        ((1536, 1536), 128, 144),
         ((2048, 2048), 128, 128),
         ((4096, 4096), 128, 256),
         ((16384, 16384), 128, 256),
@@ -111,3 +111,19 @@ def test_what_has_no_product_is_refused(a, b, out, given, said):
 def test_tiles_are_as_large_as_leaves_no_multiprocessor_idle(shape, rows, columns):
     config = choose(*shape, 2 * max(shape), 1, 132)
     assert (config.rows, config.columns) == (rows, columns)
+
+
+@pytest.mark.parametrize(("shape", "split"), [((64, 1024, 8192), 4), ((512, 512, 512), 1), ((4096, 4096, 65536), 1)])
+def test_few_tiles_divide_a_long_k(shape, split):
+    m, n, k = shape
+    assert choose(m, n, 2 * k, 1, 132).split == split
+
+
+def test_a_residual_is_read_once_where_it_becomes_the_result(half):
+    """Boxes of C that overlap would read what was stored: then, other tiles are taken."""
+    a, b, out = half(136, 72), half(72, 144), half(136, 144)
+    exact = a.astype(float) @ b + out
+    with pytest.raises(LaunchError, match="is not for these matrices"):
+        gemm(a, b.T.copy().T, out, residual=out, config=Config(columns=144, stages=4, c_stages=2))
+    gemm(a, b.T.copy().T, out, residual=out)
+    close(out, exact)

@@ -53,8 +53,8 @@ def gemm(place, launch, rng):
         def random(*shape):
             return rng.integers(-4, 5, shape) if dtype in CODES else rng.standard_normal(shape)
 
-        def tiles(array, lines, across, type):
-            box = 1, lines, across // array.itemsize
+        def tiles(array, lines, type):
+            box = 1, lines, 128 // array.itemsize
             return ptxdsl.TensorMap(place.array(array), box, swizzle="128B", data_type=MAP_TYPES.get(type, "u8"))
 
         a, b = stored(random(batches, m, k), dtype), stored(random(batches, n, k), dtype)
@@ -66,26 +66,28 @@ def gemm(place, launch, rng):
         else:
             left, right = (known(x, dtype).astype(np.float64) for x in (a, b))
         depth, itemsize = 128 // a.itemsize, STORAGE[result]().itemsize
+        box = config.box(itemsize)
         size = batches * m * n
         whole = place.array(np.full(size + 4096, 99, STORAGE[result]))
         c = whole[:size].reshape(batches, m, n)
         constants = {
             "T": f"DType.{dtype}", "C": f"DType.{result}", "E": epilogue, "GROUPS": config.groups, "BN": config.columns,
             "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order,
-            "DEPTH": config.depth, "A_MN": a_mn, "B_MN": b_mn,
+            "SPLIT": config.split, "A_MN": a_mn, "B_MN": b_mn,
         }  # fmt: skip
         if a_mn:
             a = np.ascontiguousarray(a.swapaxes(1, 2))
         if b_mn:
             b = np.ascontiguousarray(b.swapaxes(1, 2))
         maps = (
-            tiles(a, depth if a_mn else config.rows, 128, dtype),
-            tiles(b, depth if b_mn else config.columns // config.cluster, 128, dtype),
-            ptxdsl.TensorMap(c, (1, 64, 128 // itemsize), swizzle="128B", data_type=MAP_TYPES[result]),
+            tiles(a, depth if a_mn else config.rows, dtype),
+            tiles(b, depth if b_mn else config.columns // config.cluster, dtype),
+            ptxdsl.TensorMap(c, (1, 64, box), swizzle=f"{box * itemsize}B", data_type=MAP_TYPES[result]),
         )  # fmt: skip
         smem = (
-            config.stages * config.depth * (config.rows + config.columns) * 128
-            + config.c_stages * config.groups * 64 * 128
+            config.stages * (config.rows + config.columns) * 128
+            + config.c_stages * config.rows * box * itemsize
+            + config.rows * (config.columns - config.columns // config.split) * 4
         )
         given = [place.array(f) if isinstance(f, np.ndarray) else f for f in fields]
         kernel = _kernel().specialize(**constants)
@@ -133,8 +135,8 @@ CONFIGS = [
     Config(columns=64, stages=8, c_stages=1, order=1),
     Config(groups=1, columns=64, stages=2, c_stages=2),
     Config(cluster=2, stages=4, c_stages=2),
-    Config(columns=192, stages=4, c_stages=3),
-    Config(groups=1, columns=64, stages=3, c_stages=1, depth=4),
+    Config(columns=144, stages=4, c_stages=2),
+    Config(groups=1, columns=240, stages=4, c_stages=2, cluster=2),
 ]
 SMALL = Config(groups=1, columns=64, stages=2, c_stages=1)
 PAIR = Config(groups=1, columns=128, stages=3, c_stages=1, cluster=2)
@@ -143,6 +145,20 @@ PAIR = Config(groups=1, columns=128, stages=3, c_stages=1, cluster=2)
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_configurations(config, gemm):
     gemm(300, 296, 200, 4, config)
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks", "config"),
+    [
+        ((64, 64, 264), 4, Config(groups=1, columns=64, stages=3, c_stages=1, split=4)),
+        ((128, 128, 136), 2, Config(columns=128, stages=3, c_stages=1, split=2)),
+        # tile after tile: what was sent of one has been read before the next one's parts come
+        ((136, 72, 136), 2, Config(groups=1, columns=64, stages=2, c_stages=1, split=2)),
+    ],
+    ids=str,
+)
+def test_clusters_that_divide_k(shape, blocks, config, gemm):
+    gemm(*shape, blocks, config)
 
 
 @pytest.mark.parametrize(
@@ -186,13 +202,14 @@ def test_epilogues(gemm, rng):
         ((4096, 4096, 512), Config()),
         ((1000, 3000, 2008), Config(cluster=2)),
         ((8192, 256, 4096), Config(columns=128, stages=6, c_stages=2)),
+        ((256, 256, 16384), Config(groups=1, columns=128, stages=6, c_stages=1, split=8)),
     ],
     ids=str,
 )
 def test_large(shape, config, place, gemm):
     if place.name == "sim":
         pytest.skip("for a card")
-    gemm(*shape, 132, config)
+    gemm(*shape, 132 // config.blocks * config.blocks, config)
 
 
 @pytest.mark.parametrize("size", [1024, 2048])

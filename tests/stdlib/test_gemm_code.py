@@ -47,8 +47,11 @@ def test_main_loop(cluster, length, ptxas):
     assert not any("MEMBAR" in code for code in loop)
 
 
-def test_pairs_of_blocks_are_proved(capsys):
-    constants = ["CLUSTER=2", "STAGES=3", "C_STAGES=4", "ORDER=8"]
-    assert cli.main(["check", str(SAMPLE), *(part for constant in constants for part in ("-D", constant))]) == 0
+@pytest.mark.parametrize(
+    "constants", ["CLUSTER=2 STAGES=3 C_STAGES=4 ORDER=8", "SPLIT=2 GROUPS=1 BN=64 STAGES=2 C_STAGES=1"]
+)
+def test_pairs_of_blocks_are_proved(constants, capsys):
+    given = [part for constant in constants.split() for part in ("-D", constant)]
+    assert cli.main(["check", str(SAMPLE), *given]) == 0
     said = capsys.readouterr()
     assert "proved" in said.out + said.err and "not provable" not in said.out + said.err

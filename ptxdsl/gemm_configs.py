@@ -1,0 +1,136 @@
+"""How products of matrices are cut up for Hopper: configurations of ``samples/08_gemm_hopper.pdsl``, and the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from ptxdsl.record import dataclass
+
+_ROW = 128  # bytes of a row of a swizzle
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 16,
+    32, … 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below one
+    another that share loads of B. order: rows of tiles (of a cluster) that are worked on together. split: blocks of a
+    cluster that share a tile's K; one of split and cluster is 1, and columns a multiple of 16 * split."""
+
+    groups: int = 2
+    columns: int = 256
+    stages: int = 3
+    c_stages: int = 4
+    cluster: int = 1
+    order: int = 16
+    split: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Of a block's tile."""
+        return 64 * self.groups
+
+    @property
+    def blocks(self) -> int:
+        """Of a cluster."""
+        return self.cluster * self.split
+
+    def box(self, itemsize: int) -> int:
+        """Columns of C that are stored together. Where they do not divide a block's, the last two boxes overlap."""
+        size = self.columns // self.split * itemsize
+        return next(row for row in (128, 64, 32) if size >= row) // itemsize
+
+    def clusters(self, m: int, n: int) -> int:
+        """Clusters' shares of one matrix."""
+        return -(-m // (self.rows * self.cluster)) * -(-n // self.columns)
+
+
+_PAIR = {"cluster": 2, "order": 8}
+CONFIGS = (
+    Config(**_PAIR),
+    Config(stages=4, c_stages=2, **_PAIR),
+    Config(),
+    Config(stages=4, c_stages=2),
+    *(
+        Config(columns=columns, stages=stages, c_stages=c_stages, **cluster)
+        for columns, stages, c_stages in (
+            (240, 4, 2), (224, 4, 2), (208, 4, 2), (192, 4, 3), (176, 5, 2), (160, 5, 2), (144, 5, 2), (128, 6, 2),
+        )
+        for cluster in (_PAIR, {})
+    ),
+    Config(groups=1, columns=128, stages=6, c_stages=2),
+    Config(groups=1, columns=112, stages=7, c_stages=2),
+    Config(groups=1, columns=96, stages=8, c_stages=2),
+    Config(groups=1, columns=64, stages=12, c_stages=1),
+    Config(groups=1, columns=128, stages=7, c_stages=2, split=2),
+    Config(groups=1, columns=64, stages=12, c_stages=1, split=2),
+    Config(columns=64, stages=8, c_stages=1, split=2),
+    Config(columns=128, stages=4, c_stages=1, split=4),
+    Config(groups=1, columns=64, stages=10, c_stages=1, split=4),
+    Config(groups=1, columns=128, stages=6, c_stages=1, split=8),
+)  # fmt: skip
+
+
+def choose(
+    m: int, n: int, row_bytes: int, batches: int, multiprocessors: int, among: Sequence[Config] = CONFIGS
+) -> Config:
+    """The configuration that takes the least time by ``_cycles``, for matrices whose K has so many bytes."""
+    return min(among, key=lambda config: _cycles(config, m, n, row_bytes, batches, multiprocessors))
+
+
+# Bytes a cycle on an H200, as they were measured (docs/gemm.md)
+_INTO_BLOCK = 77  # from L2
+_OUT_OF_L2 = 7000  # where rows are far from one another
+_INTO_SUM = 14  # from the other blocks of a cluster
+_OUT_OF_MEMORY = 2500
+_OUT_OF_MEMORY_INTO_BLOCK = 34
+_FAR = 4096  # bytes
+_L2 = 40e6  # bytes that stay there from one product to the next
+_LINE = 2.05  # cycles in which a block asks for a line of L2
+_START = 2500  # cycles until the first products
+_LONG = 60_000  # cycles after which the card is at its limit of power, of which narrow tiles cost more
+
+
+def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multiprocessors: int) -> float:
+    """Cycles that a product takes.
+
+    In each step of 128 bytes of K a block multiplies at the tensor cores' rate, or as fast as it gets its operands. A
+    tile has its epilogue, and the last one is written when there is nothing more to compute.
+    """
+    clusters = config.clusters(m, n) * batches
+    fit = multiprocessors // config.blocks
+    if config.blocks > 2:  # the parts of the card that clusters lie in have odd numbers of multiprocessors
+        fit = fit * 10 // 11
+    at_once = max(1, min(clusters, fit))
+    area = config.groups * config.columns  # of a tile, 64 elements each
+    tensor = 2 * area * (1.2 if config.groups == 1 else 1.0)  # one warpgroup leaves gaps between its products
+    lines = 2 - gcd(row_bytes, _ROW) / _ROW  # of L2 that a row of an operand's box lies in, on average
+    if lines > 1:
+        asked = _LINE * lines * (config.rows + config.columns / config.cluster)
+        step = float((tensor**5 + asked**5) ** 0.2)  # they get into each other's way
+    else:
+        step = max(tensor, _ROW * (config.rows + config.columns) / _INTO_BLOCK)
+        if row_bytes > _FAR:
+            read = _ROW * (config.rows + config.columns / config.cluster) * at_once * config.blocks
+            step = max(step, read / _OUT_OF_L2)
+    waves = -(-clusters // at_once)
+    if waves == 1 and config.stages < 4:  # operands that few blocks share come from further away
+        step *= 1.02
+    steps = -(-row_bytes // (_ROW * config.split))
+    # a ring that has room for a tile of C delays the products less, and then has more to write at the end
+    epilogue, last = (1.5, 3.5) if config.c_stages * 64 >= config.columns else (3.0, 2.0)
+    tile = steps * step + 150 + epilogue * area
+    if config.split > 1:
+        others = (config.split - 1) * config.rows * (config.columns // config.split) * 4
+        tile += 500 + others / _INTO_SUM
+    total = _START + waves * tile + last * area
+    operands = (m + n) * row_bytes * batches
+    if operands > _L2:
+        memory = operands / min(_OUT_OF_MEMORY, _OUT_OF_MEMORY_INTO_BLOCK * at_once * config.blocks)
+        total = max(total, memory) + 0.02 * total * multiprocessors / (at_once * config.blocks)
+    if total > _LONG and lines == 1:
+        total *= 1 + 0.12 * (256 / config.columns - 1)
+    if config.split > 1:
+        return total * (1 + 0.01 * (config.split - 1))
+    # pairs start later and have less to load: worth it for wide tiles
+    return total * (1.02 if (config.cluster == 1) == (config.columns >= 192) else 1.0)
