@@ -1,6 +1,6 @@
 """What an operation does to the world, in the terms of the PTX memory model.
 
-Rows of ``intrinsics.py`` refer to these; the verifier, the ring pass and the checker read them.
+Rows of ``intrinsics/`` refer to these; the verifier, the ring pass and the checker read them.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Builtins(Construct):
         )
 
     def _instruction(self, name: str, bound: Bound) -> RValue:
-        """One instruction: a row of ``intrinsics.py``."""
+        """One instruction: a row of ``intrinsics/``."""
         self.require(ROWS[name].feature, bound.span, f"`{self.entered or name}`")
         operands: list[tir.Value] = []
         for argument in bound.decl.node.args:

@@ -1,4 +1,4 @@
-"""Instructions of ``intrinsics.py``, print, assert and trap."""
+"""Instructions of ``intrinsics/``, print, assert and trap."""
 
 from __future__ import annotations
 

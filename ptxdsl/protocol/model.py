@@ -57,7 +57,7 @@ class Place:
 class Op:
     """One operation, done by every thread that comes to it.
 
-    what: its effect. name: of the row of ``intrinsics.py``, of a ``pipe.*`` operation, or the PTX opcode. span: where
+    what: its effect. name: of the row of ``intrinsics/``, of a ``pipe.*`` operation, or the PTX opcode. span: where
     the user wrote it. barrier: the mbarrier (8 bytes); with a mask the one at the same offset in each CTA of the mask.
     parity: of a wait. count: of an init or an arrival (None: 1), the threads of a named barrier (None: all of the
     block), n of a wait_group. bytes: announced, completed or copied. id: of a named barrier. mask: of the CTAs of a

@@ -56,7 +56,7 @@ def moved(address: Expr, shape: str, split: str) -> tuple[Place, ...]:
 def product(
     name: str, operands: Sequence[Expr], kind: str, cta_group: int, instruction: int
 ) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
-    """What ``tcgen05.mma`` reads and writes of tensor memory in each CTA. operands: as ``intrinsics.py`` has them."""
+    """What ``tcgen05.mma`` reads and writes of tensor memory in each CTA. operands: as ``intrinsics/`` has them."""
     scaled = kind.startswith("mx")
     n = (instruction >> 17 & 63) * 8
     m = (instruction >> 27 & 3) * 128 if scaled else (instruction >> 24 & 31) * 16
@@ -83,7 +83,7 @@ def shifted(address: Expr) -> tuple[Place, ...]:
 def row_places(
     name: str, operands: Sequence[Expr], attrs: Mapping[str, object]
 ) -> tuple[tuple[Place, ...], tuple[Place, ...]] | None:
-    """Reads and writes of tensor memory by a row of ``intrinsics.py``; None of another."""
+    """Reads and writes of tensor memory by a row of ``intrinsics/``; None of another."""
     if name == "tcgen05_load_row":
         return moved(operands[0], str(attrs["shape"]), str(attrs.get("split", ""))), ()
     if name == "tcgen05_store_row":

@@ -2,7 +2,7 @@
 
 Rows are found by the longest dotted prefix of an opcode. Space and scope come from the opcode's modifiers; operand
 positions in an Effect count the sources alone (``sources``), so that an instruction has the Effect of its row in
-``intrinsics.py``.
+``intrinsics/``.
 
 Source: PTX ISA, "Instruction Set" and "Memory Consistency Model".
 """

@@ -5,7 +5,7 @@ is a constant as well where two turns are one. The usual form is a loop over who
 stages, and then what is left of the range; a large body keeps one copy for each stage and is tested after each.
 ``plan.py`` has the rule and its figures. For three stages, one turn:
 
-    for i in 0 ..< n carried (index = 0, phase = 1)       left = n if 0 < n else 0
+    for i in 0 ..< n carried (index = 0, phase = 1)       left = max(n, 0)
         wait [index], phase                               if left >= 3: loop carried (left, i = 0, phase = 1)
         index, phase = step (index, phase)                    wait [0], phase
         repeat (index, phase)                                 wait [1], phase  …
@@ -118,6 +118,7 @@ class _Unrolling:
         self.trips = trip_count(loop)
         if self.counted:
             self.step: int = loop.attrs["step"]
+            self.signed: bool = loop.attrs["signed"]
             self.start, self.stop = (work.value(v) for v in loop.operands[:2])
 
     def map_results(self, results: list[Value]) -> None:
@@ -134,12 +135,12 @@ class _Unrolling:
 
     def in_range(self) -> Value:
         """Whether there is a first turn."""
-        name = ("lt" if self.step > 0 else "gt") + (".s" if self.loop.attrs["signed"] else ".u")
+        name = ("lt" if self.step > 0 else "gt") + (".s" if self.signed else ".u")
         return emit(self.out, name, [self.start, self.stop], I1, self.span)
 
     def following(self, body: list[Op], index: Value) -> Value:
         """The index of the next turn. Steps of one never pass the end of the range; a longer one may wrap around."""
-        flag = "nsw" if self.loop.attrs["signed"] else "nuw"
+        flag = "nsw" if self.signed else "nuw"
         flags = {flag: True} if self.step == 1 or (self.step == -1 and flag == "nsw") else {}
         return emit(body, "add", [index, Const(index.ty, self.step)], index.ty, self.span, **flags)
 
@@ -211,6 +212,8 @@ class _WholeTurns(_Unrolling):
     def count(self) -> Value:
         """The trip count, without a sign: nothing here leaves the range of the index's type."""
         ty = self.start.ty
+        if self.step == 1 and isinstance(self.start, Const) and self.start.value == 0:
+            return emit(self.out, "max.s", [self.stop, self.start], ty, self.span) if self.signed else self.stop
         span = [self.stop, self.start] if self.step > 0 else [self.start, self.stop]
         trips = emit(self.out, "sub", span, ty, self.span)
         if abs(self.step) != 1:

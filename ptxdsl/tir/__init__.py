@@ -24,7 +24,7 @@ pipelines     ``pipe.new`` (full base, empty base; no result: where a RolePipeli
               same three. Attrs: ``pipeline`` (the variable's name), ``method`` (as the user wrote it), ``producer``
               (bool), ``stages``, and where there is a base ``side`` (``full`` | ``empty``), ``subs`` (sub-stages of
               that table) and ``sub``. The barrier's address is base + 8 * (index * subs + sub).
-instructions  every row of ``intrinsics.py`` by its name; attrs hold its compile-time parameters.
+instructions  every row of ``intrinsics/`` by its name; attrs hold its compile-time parameters.
 others        ``string`` (attr ``text``: the generic address of a NUL-terminated constant), ``asm`` (attrs
               ``text constraints side_effects``), ``print`` (attr ``format``: a printf format, operands
               already promoted), ``assert`` (i1; attrs ``message``), ``trap``.

@@ -223,6 +223,7 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
     ops: set[Op] = set()
     joins: set[Value] = set()
     pending, values = list(graph.roots), list[Value]()
+    seen: set[Value] = set()
     definition_of, join_of = graph.definition.get, graph.joins.get  # asked thousands of times
     while pending:
         op = pending.pop()
@@ -239,6 +240,9 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
             values.extend(op.operands)
         while values:
             value = values.pop()
+            if value in seen:
+                continue
+            seen.add(value)
             join = join_of(value)
             if join is not None and join.value is not None and join.value is not value:
                 value = join.value
