@@ -26,10 +26,22 @@ def read_bytes(path: str) -> bytes:
         from ptxdsl.diagnostics import error  # for mistakes only
 
         if isinstance(problem, IsADirectoryError):
-            raise error("E1002", f"'{path}' is a folder, not a file", None) from None
+            raise error("E1002", f"'{path}' is a folder, not a file", None, help="name a file in it") from None
         if isinstance(problem, FileNotFoundError):
-            raise error("E1001", f"there is no file '{path}'", None) from None
+            raise error("E1001", f"there is no file '{path}'", None, help=_instead_of(path)) from None
         raise error("E1003", f"cannot read '{path}': {getattr(problem, 'strerror', problem)}", None) from None
+
+
+def _instead_of(path: str) -> str | None:
+    """What a file that is not there may have been: one beside it of nearly its name."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        close = get_close_matches(name, os.listdir(folder or "."), n=1, cutoff=0.75)
+    except OSError:
+        return f"there is no folder '{folder}' either"
+    return f"did you mean '{os.path.join(folder, close[0])}'?" if close else None
 
 
 def find_module(importing: str, module: str) -> str | None:

@@ -188,3 +188,19 @@ def test_a_path_with_nul() -> None:
     with pytest.raises(CompileError) as caught:
         read_file("a\0b")
     assert [d.code for d in caught.value.diagnostics] == ["E1003"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "help"),
+    [
+        ("kernle.pdsl", "did you mean '{folder}/kernel.pdsl'?"),
+        ("other.pdsl", None),
+        ("none/kernel.pdsl", "there is no folder '{folder}/none' either"),
+    ],
+)
+def test_a_file_that_is_not_there(asked: str, help: str | None, tmp_path: Path) -> None:
+    (tmp_path / "kernel.pdsl").touch()
+    with pytest.raises(CompileError) as caught:
+        imports.read_file(f"{tmp_path}/{asked}")
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, problem.help) == ("E1001", help and help.format(folder=tmp_path))
