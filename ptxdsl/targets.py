@@ -70,7 +70,8 @@ TARGETS: dict[str, Target] = {
     }.items()
 }
 
-# The first driver that takes each PTX ISA version (Linux branch numbers; CUDA Toolkit release notes, table 3).
+# The first driver that takes each PTX ISA version (Linux branch numbers; CUDA Toolkit release notes, table 3). LLVM 22
+# writes no later version, and ignores a request for one silently.
 DRIVERS: dict[PtxVersion, int] = {
     (7, 0): 450,
     (7, 1): 455,
@@ -92,9 +93,6 @@ DRIVERS: dict[PtxVersion, int] = {
     (8, 8): 575,
     (9, 0): 580,
 }
-
-# LLVM 22 writes no later version, and ignores a request for one silently.
-NEWEST_PTX: PtxVersion = max(DRIVERS)
 
 
 def _at_least(capability: int) -> frozenset[str]:
@@ -218,13 +216,10 @@ def ptx_version(
     target: Target,
     requested: PtxVersion | None = None,
     features: Iterable[str] = (),
-    driver: int | None = None,
 ) -> PtxVersion:
     """The ``.version`` to write: as requested, or the lowest that the target and the features need.
 
-    driver: the branch number of the driver that is to take the PTX (``580``), where known. Raises E0703 for a version
-    that does not exist or that LLVM cannot write, E0704 where it is below what is needed, E0705 where the driver is too
-    old.
+    Raises E0703 for a version that does not exist or that LLVM cannot write, E0704 where it is below what is needed.
     """
     features = sorted(set(features))
     needed = max([target.ptx, *(FEATURES[name].ptx for name in features)])
@@ -245,22 +240,4 @@ def ptx_version(
             None,
             help=f"ask for --ptx-version {version_text(needed)} or leave the option out",
         )
-    if driver is not None and driver < DRIVERS[version]:
-        raise error(
-            "E0705",
-            f"driver {driver} does not take PTX ISA {version_text(version)}, which needs driver {DRIVERS[version]}",
-            None,
-            help=f"{reasons[0]} needs it: update the driver or compile for another target"
-            if requested is None
-            else "leave --ptx-version out for the lowest version that will do",
-        )
     return version
-
-
-def newest_ptx_of_driver(driver: int) -> PtxVersion:
-    """The newest PTX ISA that a driver (branch number, ``580``) takes. Raises E0705 for one older than all we know."""
-    versions = [version for version, first in DRIVERS.items() if first <= driver]
-    if not versions:
-        message = f"driver {driver} is too old: the first that will do is {min(DRIVERS.values())}"
-        raise error("E0705", message, None, help="update the driver")
-    return max(versions)

@@ -17,7 +17,7 @@ from ptxdsl.sim.tcgen05.descriptor import (
 
 
 def instruction(value: int, kind: str, cta_group: int = 1, ws: bool = False):
-    return decode_instruction(value, kind, cta_group=cta_group, ws=ws, sparse=False)
+    return decode_instruction(value, kind, cta_group=cta_group, ws=ws)
 
 
 # Kind, value (field by field at the bit that the ISA's tables give), what it says.

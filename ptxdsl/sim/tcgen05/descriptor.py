@@ -9,6 +9,7 @@ operations", "Valid combinations of scale_vectorsize with types and MMA-Kind".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from ptxdsl.record import dataclass, field
@@ -107,33 +108,19 @@ class Shapes:
 
 _I8_NS = (8, 16, 24, *range(32, 257, 16))
 _ONE, _PAIR = Shapes((64, 128), 8), Shapes((128, 256), 16)
-_WS, _WS_SPARSE = Shapes((32, 64, 128), ns=(64, 128, 256)), Shapes((32, 64, 128), ns=(64, 128))
-_PLAIN = {
-    (1, False, False): _ONE,
-    (1, False, True): _ONE,
-    (2, False, False): _PAIR,
-    (2, False, True): _PAIR,
-    (1, True, False): _WS,
-    (1, True, True): _WS_SPARSE,
-}
-_SCALED = {
-    (1, False, False): Shapes((128,), 8),
-    (1, False, True): Shapes((128,), 8),
-    (2, False, False): _PAIR,
-    (2, False, True): Shapes((256,), 16),
-}
-# "Various combinations of .kind and shapes": kind -> (cta_group, .ws, sparse) -> shapes. What is missing is invalid.
-SHAPES: dict[str, dict[tuple[int, bool, bool], Shapes]] = {
+_WS = Shapes((32, 64, 128), ns=(64, 128, 256))
+_PLAIN = {(1, False): _ONE, (2, False): _PAIR, (1, True): _WS}
+_SCALED = {(1, False): Shapes((128,), 8), (2, False): _PAIR}
+# "Various combinations of .kind and shapes", of a dense A: kind -> (cta_group, .ws) -> shapes. What is missing is
+# invalid.
+SHAPES: dict[str, dict[tuple[int, bool], Shapes]] = {
     "f16": _PLAIN,
     "tf32": _PLAIN,
     "f8f6f4": _PLAIN,
     "i8": {
-        (1, False, False): Shapes((64, 128), ns=_I8_NS),
-        (1, False, True): Shapes((64, 128), ns=_I8_NS),
-        (2, False, False): Shapes((128, 256), 32),
-        (2, False, True): Shapes((128, 256), 32),
-        (1, True, False): _WS,
-        (1, True, True): _WS_SPARSE,
+        (1, False): Shapes((64, 128), ns=_I8_NS),
+        (2, False): Shapes((128, 256), 32),
+        (1, True): _WS,
     },
     "mxf8f6f4": _SCALED,
     "mxf4": _SCALED,
@@ -145,7 +132,7 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8, "e4m3": 8, "e5m2": 
 
 @dataclass(frozen=True)
 class InstructionDescriptor:
-    """A decoded instruction descriptor. k: of the whole matrix A, sparse or dense. scale ids: byte of a 32-bit word."""
+    """A decoded instruction descriptor. scale ids: byte of a 32-bit word."""
 
     kind: str
     m: int
@@ -154,8 +141,6 @@ class InstructionDescriptor:
     a_type: str
     b_type: str
     d_type: str
-    sparse: bool
-    sparsity_selector: int
     saturate: bool
     negate_a: bool
     negate_b: bool
@@ -164,12 +149,11 @@ class InstructionDescriptor:
     scale_type: str
     scale_a_id: int
     scale_b_id: int
-    max_shift: int
 
 
 @lru_cache(1024)
-def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, sparse: bool) -> InstructionDescriptor:
-    """The descriptor of an instruction with these qualifiers. Raises Fault."""
+def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool) -> InstructionDescriptor:
+    """The descriptor of an instruction with these qualifiers, whose A is dense. Raises Fault."""
     row = KINDS[kind]
     raw = {name: value >> low & (1 << size) - 1 for name, low, size in row.fields}
     known = sum((1 << size) - 1 << low for _, low, size in row.fields)
@@ -179,9 +163,8 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, spars
 
     if value & ~known:
         raise wrong(f"the reserved bits {value & ~known:#010x} are set")
-    if bool(raw["sparse"]) != sparse:
-        said = "sparse" if raw["sparse"] else "dense"
-        raise wrong(f"it says that A is {said}, the instruction is tcgen05.mma{'.ws' * ws}{'.sp' * sparse}")
+    if raw["sparse"]:
+        raise wrong(f"it says that A is sparse, the instruction is tcgen05.mma{'.ws' * ws}")
 
     def of(name: str, table: dict[int, str], what: str) -> str:
         if raw[name] not in table:
@@ -204,7 +187,7 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, spars
         raise wrong("only integers saturate")
     if raw.get("max_shift") and not ws:
         raise wrong("a maximum shift is for tcgen05.mma.ws alone")
-    _check_shape(kind, m, n, cta_group, ws, sparse, wrong)
+    _check_shape(kind, m, n, cta_group, ws, wrong)
     for operand, type, transposed in (("A", a_type, raw["transpose_a"]), ("B", b_type, raw["transpose_b"])):
         if transposed and BITS[type] < 8:
             raise wrong(f"{operand} of {type} cannot be transposed", "elements of 4 and 6 bits are K-major")
@@ -214,12 +197,10 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, spars
         kind=kind,
         m=m,
         n=n,
-        k=2 * row.k if sparse else row.k,
+        k=row.k,
         a_type=a_type,
         b_type=b_type,
         d_type=d_type,
-        sparse=sparse,
-        sparsity_selector=raw.get("sparsity_selector", 0),
         saturate=bool(raw.get("saturate")),
         negate_a=bool(raw["negate_a"]),
         negate_b=bool(raw["negate_b"]),
@@ -228,15 +209,13 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool, spars
         scale_type=_SCALE_TYPES[raw["scale_type"]] if "scale_type" in raw else "",
         scale_a_id=raw.get("scale_a_id", 0),
         scale_b_id=raw.get("scale_b_id", 0),
-        max_shift=(0, 8, 16, 32)[raw.get("max_shift", 0)],
     )
 
 
-def _check_shape(kind: str, m: int, n: int, cta_group: int, ws: bool, sparse: bool, wrong: object) -> None:
-    assert callable(wrong)
-    shapes = SHAPES[kind].get((cta_group, ws, sparse))
+def _check_shape(kind: str, m: int, n: int, cta_group: int, ws: bool, wrong: Callable[..., Fault]) -> None:
+    shapes = SHAPES[kind].get((cta_group, ws))
     if shapes is None:
-        raise wrong(f"there is no tcgen05.mma{'.ws' * ws}{'.sp' * sparse} of this kind with .cta_group::{cta_group}")
+        raise wrong(f"there is no tcgen05.mma{'.ws' * ws} of this kind with .cta_group::{cta_group}")
     if m not in shapes.ms:
         sizes = ", ".join(map(str, shapes.ms))
         raise wrong(f"M = {m}", f"M is one of {sizes} with .cta_group::{cta_group}{' and .ws' * ws}")

@@ -69,7 +69,6 @@ class Form:
     kind: str
     cta_group: int
     ws: bool
-    sparse: bool
     ashift: bool
     scale_vec: int
 
@@ -81,8 +80,7 @@ def parse(opcode: str) -> Form | str:
     kind = next((part[6:] for part in parts if part.startswith("kind::")), "")
     if kind not in KINDS:
         return f"tcgen05.mma of kind {kind or 'none'}"
-    sparse = "sp" in parts
-    if sparse:
+    if "sp" in parts:
         return "tcgen05.mma.sp, products with a sparse A"
     row = KINDS[kind]
     scale_vec = row.scale_default
@@ -99,7 +97,7 @@ def parse(opcode: str) -> Form | str:
         return "tcgen05.mma with .ashift and a collector buffer that is filled or used"
     if row.block_scaled != ("block_scale" in parts) or (row.block_scaled and not scale_vec):
         return f"this form of tcgen05.mma of kind {kind}"
-    return Form(kind, cta_group(opcode), "ws" in parts, sparse, "ashift" in parts, scale_vec)
+    return Form(kind, cta_group(opcode), "ws" in parts, "ashift" in parts, scale_vec)
 
 
 def unsupported(instruction: Instruction) -> str | None:
@@ -157,7 +155,7 @@ def execute(group: Group) -> None:
     masks = [group.values(item, "b32") for item in o.disabled]
     zero_masks = group.values(o.zero_mask, "b64") if o.zero_mask is not None else None
     for thread, (d, a, b, idesc, enable, *scales) in enumerate(zip(*columns, strict=True)):
-        descriptor = decode_instruction(idesc, form.kind, cta_group=form.cta_group, ws=form.ws, sparse=form.sparse)
+        descriptor = decode_instruction(idesc, form.kind, cta_group=form.cta_group, ws=form.ws)
         product = Product(group, ctas, form, descriptor, bool(enable), o.scale_input)
         product.place_d(d, sum(mask[thread] << 32 * i for i, mask in enumerate(masks)))
         if isinstance(o.a, Address):
@@ -189,7 +187,7 @@ class Product(Work):
         self.descriptor = descriptor
         self.enable = enable
         self.scale_input = scale_input
-        self.layout: Layout = LAYOUTS[layout_id(descriptor.m, form.cta_group, form.ws, form.sparse)]
+        self.layout: Layout = LAYOUTS[layout_id(descriptor.m, form.cta_group, form.ws)]
         self.packed = descriptor.kind in ("mxf4", "mxf4nvf4")
         self.disabled = 0
         self.d_column = self.lane = 0
