@@ -73,7 +73,7 @@ class TypeExpressions(Parameters):
 
     def subscript_type(self, generic: GenericType, args: ParamArgs, span: Span) -> RValue:
         """``SIMD[DType.float32, 4]``, ``RolePipeline[3, True]``; with holes it stays generic."""
-        merged = self._fill_holes(generic.params, args, span)
+        merged = self._fill_holes(generic.params, args)
         candidate = GenericType(generic.decl, merged)
         still_open = any(is_hole(a) for a, _ in merged)
         if isinstance(generic.decl, StructDecl):
@@ -83,7 +83,7 @@ class TypeExpressions(Parameters):
             still_open |= len(merged) < 2
         return type_value(candidate if still_open else self.instantiate(candidate, span))
 
-    def _fill_holes(self, old: ParamArgs, new: ParamArgs, span: Span) -> ParamArgs:
+    def _fill_holes(self, old: ParamArgs, new: ParamArgs) -> ParamArgs:
         if not old:
             return new
         fresh = [a for a in new if a[0].name is None]

@@ -200,7 +200,7 @@ class BodyReader:
 
     def jump(self, instruction: Instruction, text: str, start: int, end: int) -> None:
         if instruction.opcode in _CALLS:
-            instruction.operands = self.call(split(text), start, end)
+            instruction.operands = self.call(split(text))
             instruction.opcode = self.opcodes.setdefault(instruction.opcode, instruction.opcode)
             last = instruction.operands[-1]
             if len(instruction.operands) < 3 or not isinstance(last, Symbol) or last is instruction.operands[0]:
@@ -214,7 +214,7 @@ class BodyReader:
         instruction.operands = (*index, Symbol(pieces[-1]))
         self.pending.append((instruction, self.scope, start, end))
 
-    def call(self, pieces: list[str], start: int, end: int) -> tuple[Operand, ...]:
+    def call(self, pieces: list[str]) -> tuple[Operand, ...]:
         """``(results), function, (arguments), prototype``: all but the function may be absent."""
         result: list[Operand] = []
         seen_function = False

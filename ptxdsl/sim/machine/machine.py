@@ -300,9 +300,9 @@ class Machine:
                     entity.woken(time)
                     self._queue(entity)
         if self.pollers:
-            self.wake_pollers(time)
+            self.wake_pollers()
 
-    def wake_pollers(self, time: int) -> None:
+    def wake_pollers(self) -> None:
         """Memory has changed, somewhere."""
         for warp in list(self.pollers):
             if not warp.queued and warp is not self.current and self.turns.any_ready(warp):

@@ -53,12 +53,10 @@ def all_waiting(machine: Machine) -> Iterable[Waiting]:
                 yield Waiting(entity, 0, entity.agent.origin, entity.agent.describe(), "agent")
                 continue
             for blocked in entity.waits:
-                yield Waiting(
-                    entity, blocked.mask, blocked.instruction, _describe(machine, entity, blocked), blocked.kind
-                )
+                yield Waiting(entity, blocked.mask, blocked.instruction, _describe(entity, blocked), blocked.kind)
 
 
-def _describe(machine: Machine, warp: Warp, blocked: Blocked) -> WaitsFor:
+def _describe(warp: Warp, blocked: Blocked) -> WaitsFor:
     if blocked.wait is not None:
         return blocked.wait.describe()
     if blocked.kind == POLL:
