@@ -16,6 +16,7 @@ TEXT = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("
 INTERNAL = {
     "CompileError": {"noted"},
     "Kernel": {"adopt", "compiled_before", "load", "module", "spans"},
+    "Limits": {"check", "check_memory"},
     "TensorMap": {"array", "data", "encode", "on"},
 }
 NAMES = sorted(set(ptxdsl.__all__) - {"__version__"})
