@@ -146,6 +146,9 @@ def _show_tir(module: tir.Module) -> str:
 
 
 def _llvm(job: Job, module: tir.Module) -> Lowered:
+    from ptxdsl.llvm_library import load_ahead
+
+    load_ahead()
     from ptxdsl.lower.module import lower
 
     return Lowered(lower(module, job.options), module)

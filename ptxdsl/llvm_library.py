@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from _thread import allocate_lock  # threading.Lock, without the module around it
+from _thread import allocate_lock, start_new_thread  # of threading, without the module around them
 from collections.abc import Sequence
+from contextlib import suppress
 
 import llvmlite
 from llvmlite.utils import get_library_name
@@ -100,13 +101,27 @@ _LONG = frozenset({
 })  # fmt: skip
 
 
+def load_ahead() -> None:
+    """Begins to load LLVM in another thread, where that is still to be done: it takes a twelfth of a process that
+    compiles a small kernel. Python's own way to load a library lets no other thread run; the system's does."""
+    if _library.cache_info().currsize == 0 and os.name == "posix":
+        load = ctypes.CDLL(None).dlopen
+        load.argtypes = (_text, _int)
+        with suppress(RuntimeError):  # the system gives no more threads
+            start_new_thread(load, (os.fsencode(_path()), os.RTLD_NOW))
+
+
+def _path() -> str:
+    return os.path.join(os.path.dirname(llvmlite.__file__), "binding", get_library_name())
+
+
 @functools.cache
 def _library() -> Any:
     """The prepared functions by name, LLVM initialised; None where ``llvmlite.binding`` is to be used."""
-    path = os.path.join(os.path.dirname(llvmlite.__file__), "binding", get_library_name())
+    path = _path()
     if not llvmlite.__version__.startswith(DIRECT) or not os.path.isfile(path):
         return None
-    loaded = ctypes.CDLL(path)
+    loaded = ctypes.CDLL(path)  # waits where it is being loaded
     short = ctypes.PyDLL(path, handle=loaded._handle)
     functions = type("Functions", (), {})()
     for name, (result, arguments) in _PROTOTYPES.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -75,3 +77,25 @@ def test_a_module_that_does_not_verify(make: Callable[..., Machine]) -> None:
 def test_unknown_triple(make: Callable[..., Machine]) -> None:
     with pytest.raises(RuntimeError, match="nowhere"):
         make("nowhere-at-all", "sm_90", "")
+
+
+def test_loading_ahead() -> None:
+    """In a process that has not loaded LLVM yet, once or twice, and where there are no more threads."""
+    program = """if True:
+        from ptxdsl import llvm_library
+        from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE
+
+        def none_left(*what):
+            raise RuntimeError("can't start new thread")
+
+        if THREADS == 0:
+            llvm_library.start_new_thread = none_left
+        for _ in range(2):
+            llvm_library.load_ahead()
+        assert llvm_library.machine(TRIPLE, "sm_90", "+ptx80").data_layout == DATA_LAYOUT
+        llvm_library.load_ahead()
+        print("fine")
+    """
+    for threads in "01":
+        run = [sys.executable, "-c", program.replace("THREADS", threads)]
+        assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "fine\n"
