@@ -67,6 +67,8 @@ _TCGEN05_PRODUCT = (
     "{.reg .pred p, e; setp.ne.b32 p, $%d, 0; setp.ne.b32 e, $%d, 0; "
     "@e tcgen05.mma.cta_group::{cta_group}.kind::{kind}%s [$0], %s, p%s;}"
 )
+_TCGEN05_SPARSE = _TCGEN05_PRODUCT.replace(".mma.", ".mma.sp.")
+_TCGEN05_STATIONARY = _TCGEN05_PRODUCT.replace(".mma.", ".mma.ws.")
 _COMMIT = "tcgen05.commit.cta_group::{cta_group}.mbarrier::arrive::one.shared::cluster"
 
 TENSOR_CORES: dict[str, Row] = {
@@ -104,6 +106,24 @@ TENSOR_CORES: dict[str, Row] = {
         _TCGEN05_MMA,
         "tcgen05.scaled",
     ),
+    # A without half of its elements, and the address of what says which
+    **{
+        f"tcgen05_mma_{place}_sparse{form}": asm(
+            _TCGEN05_SPARSE % (5, 6, "", f"{a}, $2, [$3], $4", ""), _TCGEN05_MMA, f"tcgen05{form.replace('_', '.')}"
+        )
+        for place, a in (("shared", "$1"), ("tensor", "[$1]"))
+        for form in ("", "_bytes")
+    },
+    # B stays in a {collector} buffer
+    **{
+        f"tcgen05_mma_{place}_stationary{form}": asm(
+            _TCGEN05_STATIONARY % (4, 5, ".collector::{collector}", f"{a}, $2, $3", ""),
+            _TCGEN05_MMA,
+            f"tcgen05{form.replace('_', '.')}",
+        )
+        for place, a in (("shared", "$1"), ("tensor", "[$1]"))
+        for form in ("", "_bytes")
+    },
     # Descriptors of matrices: an address and constant fields, and places a constant further on. LLVM and ptxas must
     # not see that the upper half is constant: they would put each place together of two halves. In a loop a place is
     # then one addition; made before it, it would take two uniform registers, of which there are few.

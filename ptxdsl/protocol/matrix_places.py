@@ -36,8 +36,13 @@ def operand_places(name: str, a: Expr | None, b: Expr, n: int, k: int, types: st
     return tuple(places)
 
 
-def product_places(a: Expr | None, b: Expr, kind: str, cta_group: int, instruction: int) -> tuple[Place, ...]:
-    """What a product of tcgen05 reads in each CTA: A (None: it is in tensor memory) and B, 32 bytes of K of each."""
+def product_places(
+    a: Expr | None, b: Expr, kind: str, cta_group: int, instruction: int, *, sparse: bool = False
+) -> tuple[Place, ...]:
+    """What a product of tcgen05 reads in each CTA: A (None: it is in tensor memory) and B, 32 bytes of K of each.
+
+    Where A is sparse it is 64 bytes of B's K.
+    """
     size = {"f16": 2, "tf32": 4}.get(kind, 1)
     scaled = kind.startswith("mx")
     m = (instruction >> 27 & 3) * 128 if scaled else (instruction >> 24 & 31) * 16
@@ -45,7 +50,8 @@ def product_places(a: Expr | None, b: Expr, kind: str, cta_group: int, instructi
     places: list[Place] = []
     if a is not None:
         places += matrix_places(a, m // cta_group, 32 // size, size, bool(instruction >> 15 & 1), True)
-    places += matrix_places(b, n // cta_group, 32 // size, size, bool(instruction >> 16 & 1), True)
+    b_k = (64 if sparse else 32) // size
+    places += matrix_places(b, n // cta_group, b_k, size, bool(instruction >> 16 & 1), True)
     return tuple(places)
 
 

@@ -63,6 +63,10 @@ def product(
     reads: tuple[Place, ...] = ()
     if "_tensor" in name:
         reads += _places(operands[1], _K_BYTES // 4)
+    if "_sparse" in name:
+        reads += _places(operands[3], 2)
+    if "_stationary" in name:
+        n //= 128 // m  # the parts of N lie side by side in the lanes
     if name.endswith("_scaled"):
         reads += _places(operands[4], max(m // cta_group // 32, 1)) + _places(operands[5], -(-n // 32))
     return reads, _places(operands[0], n)

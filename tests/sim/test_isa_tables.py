@@ -117,7 +117,8 @@ SPARSE = """add.u32 %x, %t, 64;
 K96 = descriptors.typed("mxf4", "e2m1", "e2m1", scale="ue8m0", m=128, n=64, k96=1)
 PLAIN = descriptors.shared(0, 128, 256, "none")
 REFUSED = {
-    "sparse A (data path layout C)": ("E1110", SPARSE, PLAIN, F16 | 1 << 2),
+    "sparse A of 64 rows": ("E1164", SPARSE, PLAIN, descriptors.typed("f16", "f16", "f16", m=64, n=64) | 1 << 2),
+    "sparse A of tf32": ("E1110", SPARSE.replace("f16", "tf32"), PLAIN, F16 | 1 << 2),
     "K = 96 of block-scaled products": ("E1164", SCALED, PLAIN, K96),
     "K-major with swizzled atoms of 32 bytes": ("E1163", MMA, descriptors.shared(0, 128, 1024, "128b_atom32"), F16),
     "absolute leading addresses": ("E1163", MMA, PLAIN | 1 << descriptors.SHARED["leading_mode"][0], F16),
@@ -133,5 +134,14 @@ def test_what_is_left_open_is_refused(name: str) -> None:
 
 def test_what_is_left_open_is_listed() -> None:
     assert len(UNDECIDED) == len(set(UNDECIDED)) > 0
-    for topic in ("layout C", "K = 96", "32-byte atoms", "shift", "6-bit", "base_offset", "disable-output-lane"):
+    for topic in (
+        "layout C",
+        "metadata",
+        "K = 96",
+        "32-byte atoms",
+        "shift",
+        "6-bit",
+        "base_offset",
+        "disable-output-lane",
+    ):
         assert any(topic in line for line in UNDECIDED), topic

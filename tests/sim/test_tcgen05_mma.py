@@ -218,7 +218,7 @@ def test_block_scales_with_a_in_tensor_memory():
 
 def test_names_of_the_scale_vector():
     """.block32 and .block16 are .scale_vec::1X or 2X, and 4X; .kind::mxf4 has .block32 where nothing is said."""
-    from ptxdsl.sim.tcgen05.mma import Form, parse
+    from ptxdsl.sim.tcgen05.mma_form import Form, parse
 
     def vector(kind, qualifiers):
         form = parse(f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale{qualifiers}")

@@ -102,6 +102,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             ("", TCGEN05), ("_bytes", TCGEN05_BYTES), ("_divided", TCGEN05_DIVIDED), ("_scaled", TCGEN05_SCALED),
         )
     },
+    **{
+        f"tcgen05_mma_{place}_{what}{form}": [{**v, **more} for v in variants]
+        for place in ("shared", "tensor")
+        for what, more in (("sparse", {}), ("stationary", {"collector": "b3::fill", "cta_group": 1}))
+        for form, variants in (("", TCGEN05), ("_bytes", TCGEN05_BYTES))
+    },
     "tcgen05_descriptor": [{"fields": 0x4000_4040_0001_0000}],
     "tcgen05_descriptor_at": [{"offset": 2}],
     "tcgen05_copy_row": _each(

@@ -12,6 +12,7 @@ from ptxdsl.source import Source
 HEAD = """
 from layout import SharedTile, TensorMapSwizzle
 from tcgen05 import MatrixDescriptor, NarrowFloat, TensorAccumulator, TensorMemory, TensorOperand, TensorScales
+from tcgen05_rare import TensorSparsity, tcgen05_mma_sparse, tcgen05_mma_stationary
 from tcgen05 import mma_arrive, tcgen05_cp, tcgen05_ld, tcgen05_mma, tcgen05_mma_scaled, tcgen05_shift, tcgen05_st
 
 comptime BF16 = DType.bfloat16
@@ -32,6 +33,9 @@ def k(n: Int32):
     var fp4 = SharedTile[U8, 128, 128](memory)
     var square = TensorAccumulator[F32, 128, 128](tensor.address)
     var scales = TensorScales[U8, 128, 4](tensor.address)
+    var whole = SharedTile[BF16, 64, 128](memory)
+    var places = TensorSparsity[BF16, 128](0)
+    var kept = TensorAccumulator[F32, 64, 64, stationary=True](0)
 """
 
 CASES = {
@@ -103,6 +107,23 @@ CASES = {
         "factors for DType.float8_e4m3fn are uint8 (ue8m0), not DType.float8_e4m3fn",
     "tcgen05_mma_scaled(square, fp8, fp8, scales, TensorScales[U8, 256, 4](0))":
         "factors of A are of 128 rows and of B of 256, the product has 128 and 128",
+    # sparse A, stationary B
+    "tcgen05_mma_sparse(d, a, TensorSparsity[BF16, 64](0), b)":
+        "half of A has a K of 64 and metadata one of 64, so B one of 128 and not of 64",
+    "tcgen05_mma_sparse(d, a, TensorSparsity[BF16, 256](0), whole)":
+        "half of A has a K of 64 and metadata one of 256, so B one of 128 and not of 128",
+    "tcgen05_mma_sparse(TensorAccumulator[F32, 64, 64](0), b, places, whole)":
+        "a sparse product has 128 rows here, not 64",
+    "tcgen05_mma_sparse(square, SharedTile[F32, 128, 32](memory), TensorSparsity[F32, 64](0), "
+    "SharedTile[F32, 128, 64](memory))": "a sparse A is of 16 or 8 bits here, not of DType.float32",
+    "TensorSparsity[BF16, 64](0).copy(TensorSparsity[BF16, 64].Tile(memory))":
+        "metadata is copied for 128 elements of K each, not for 64",
+    "tcgen05_mma_stationary(TensorAccumulator[F32, 64, 96, stationary=True](0), b, b)":
+        "a product with a stationary B has 32, 64 or 128 rows and 64, 128 or 256 columns, not 64 and 96",
+    "tcgen05_mma_stationary[buffer=4](kept, b, b)": "the buffers of B are 0 to 3, not 4",
+    'tcgen05_mma_stationary[use="keep"](kept, b, b)': "a buffer is of use fill, use, lastuse or discard, not keep",
+    'tcgen05_mma_stationary[use="fill"](kept, b, b)':
+        "a buffer holds a K of 16 of DType.bfloat16, not of 64",
     # layouts
     "tcgen05_mma(d, SharedTile[BF16, 128, 64, swizzle=NONE](memory), b)":
         "A without a swizzle lies in boxes of 16 bytes, not 128: give the tile box_cols=8 or a swizzle",

@@ -111,8 +111,8 @@ _ONE, _PAIR = Shapes((64, 128), 8), Shapes((128, 256), 16)
 _WS = Shapes((32, 64, 128), ns=(64, 128, 256))
 _PLAIN = {(1, False): _ONE, (2, False): _PAIR, (1, True): _WS}
 _SCALED = {(1, False): Shapes((128,), 8), (2, False): _PAIR}
-# "Various combinations of .kind and shapes", of a dense A: kind -> (cta_group, .ws) -> shapes. What is missing is
-# invalid.
+# "Various combinations of .kind and shapes", of a dense A and of the sparse ones that are simulated:
+# kind -> (cta_group, .ws) -> shapes. What is missing is invalid.
 SHAPES: dict[str, dict[tuple[int, bool], Shapes]] = {
     "f16": _PLAIN,
     "tf32": _PLAIN,
@@ -132,7 +132,7 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8, "e4m3": 8, "e5m2": 
 
 @dataclass(frozen=True)
 class InstructionDescriptor:
-    """A decoded instruction descriptor. scale ids: byte of a 32-bit word."""
+    """A decoded instruction descriptor. k: of the whole matrix A, sparse or dense. scale ids: byte of a 32-bit word."""
 
     kind: str
     m: int
@@ -141,6 +141,7 @@ class InstructionDescriptor:
     a_type: str
     b_type: str
     d_type: str
+    sparsity_selector: int
     saturate: bool
     negate_a: bool
     negate_b: bool
@@ -152,8 +153,10 @@ class InstructionDescriptor:
 
 
 @lru_cache(1024)
-def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool) -> InstructionDescriptor:
-    """The descriptor of an instruction with these qualifiers, whose A is dense. Raises Fault."""
+def decode_instruction(
+    value: int, kind: str, *, cta_group: int, ws: bool, sparse: bool = False
+) -> InstructionDescriptor:
+    """The descriptor of an instruction with these qualifiers. Raises Fault."""
     row = KINDS[kind]
     raw = {name: value >> low & (1 << size) - 1 for name, low, size in row.fields}
     known = sum((1 << size) - 1 << low for _, low, size in row.fields)
@@ -163,8 +166,9 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool) -> In
 
     if value & ~known:
         raise wrong(f"the reserved bits {value & ~known:#010x} are set")
-    if raw["sparse"]:
-        raise wrong(f"it says that A is sparse, the instruction is tcgen05.mma{'.ws' * ws}")
+    if bool(raw["sparse"]) != sparse:
+        said = "sparse" if raw["sparse"] else "dense"
+        raise wrong(f"it says that A is {said}, the instruction is tcgen05.mma{'.ws' * ws}{'.sp' * sparse}")
 
     def of(name: str, table: dict[int, str], what: str) -> str:
         if raw[name] not in table:
@@ -197,10 +201,11 @@ def decode_instruction(value: int, kind: str, *, cta_group: int, ws: bool) -> In
         kind=kind,
         m=m,
         n=n,
-        k=row.k,
+        k=2 * row.k if sparse else row.k,
         a_type=a_type,
         b_type=b_type,
         d_type=d_type,
+        sparsity_selector=raw.get("sparsity_selector", 0),
         saturate=bool(raw.get("saturate")),
         negate_a=bool(raw["negate_a"]),
         negate_b=bool(raw["negate_b"]),

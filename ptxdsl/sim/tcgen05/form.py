@@ -51,11 +51,12 @@ SYNTAX: dict[str, Syntax] = {
     "mma": Syntax((_GROUP,), tuple(f"a{a}vv{mask}p{scale}" for a in "va" for mask in ("", "m") for scale in ("", "i"))),
     "mma.ashift": Syntax((_GROUP,), tuple(f"aavv{mask}p{scale}" for mask in ("", "m") for scale in ("", "i"))),
     "mma.block_scale": Syntax((_GROUP,), ("avvvaap", "aavvaap")),
+    "mma.sp": Syntax((_GROUP,), tuple(f"a{a}vav{mask}p" for a in "va" for mask in ("", "m"))),
     # … zero-column mask
     "mma.ws": Syntax((("cta_group::1",),), ("avvvp", "aavvp", "avvvpv", "aavvpv")),
 }
 # What makes another form of an instruction, in the order of the names above.
-_VARIANTS = ("red", "16x32bx2", "multicast::cluster", "ashift", "block_scale", "ws")
+_VARIANTS = ("red", "16x32bx2", "multicast::cluster", "ashift", "block_scale", "ws", "sp")
 
 
 def _is(operand: Operand, letter: str) -> bool:

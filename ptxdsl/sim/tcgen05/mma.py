@@ -3,30 +3,30 @@
 Each thread that executes the instruction issues a product of its own. It is checked where it is issued and carried out
 in the order of the CTA's pipe; then it reads shared memory, so a tile that is overwritten too early spoils the result.
 
-Source: PTX ISA, "tcgen05.mma", "tcgen05.mma.ws", "Block Scaling for tcgen05.mma.sync", "Data Path Layout Organization".
+Source: PTX ISA, "tcgen05.mma", "tcgen05.mma.sp", "tcgen05.mma.ws",
+"Block Scaling for tcgen05.mma.sync", "Data Path Layout Organization".
 Not said there but seen on the card (by the authors of CUTLASS's examples): ``.ashift`` moves the rows of A in tensor
 memory, after the product has read them, within each partition of 32 lanes.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Vector
-from ptxdsl.record import dataclass
+from ptxdsl.ptx.module import Address
 from ptxdsl.sim.host import Fault, Group, handles
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import matrix_cycles
 from ptxdsl.sim.matrix.arithmetic import quiet
+from ptxdsl.sim.matrix.sparse import expand
 from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK
+from ptxdsl.sim.tcgen05 import sparse
 from ptxdsl.sim.tcgen05.descriptor import (
     BAD_INSTRUCTION,
     BITS,
-    KINDS,
     InstructionDescriptor,
     SharedDescriptor,
     check_scales,
@@ -34,7 +34,6 @@ from ptxdsl.sim.tcgen05.descriptor import (
     decode_instruction,
     decode_shared,
 )
-from ptxdsl.sim.tcgen05.form import misformed
 from ptxdsl.sim.tcgen05.layout import (
     LANES_OF_WARP,
     LAYOUTS,
@@ -48,7 +47,8 @@ from ptxdsl.sim.tcgen05.layout import (
     zero_columns,
 )
 from ptxdsl.sim.tcgen05.matmul import multiply, scale_values, scaled, shared_matrix, tensor_columns, tensor_matrix
-from ptxdsl.sim.tcgen05.sync import Work, cta_group, ctas_of
+from ptxdsl.sim.tcgen05.mma_form import Form, operands_of, parse, unsupported
+from ptxdsl.sim.tcgen05.sync import Work, ctas_of
 from ptxdsl.sim.tcgen05.tensor_memory import BAD_ADDRESS, Access, Region, column_of, lane_of, lanes_mask, tensor_memory
 
 if TYPE_CHECKING:
@@ -57,85 +57,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 ALL_LANES = lanes_mask(0, 128)
-COLLECTOR_USES = ("fill", "use", "lastuse", "discard")
 # Scale addresses may carry the scale factor id in their upper two bits (CUTLASS has them so), which is not looked at.
 _SCALE_ADDRESS = 0x3FFF_FFFF
-
-
-@dataclass(frozen=True)
-class Form:
-    """What an opcode says. scale_vec: scale factors a row of A, 0 without block scaling."""
-
-    kind: str
-    cta_group: int
-    ws: bool
-    ashift: bool
-    scale_vec: int
-
-
-@lru_cache(1024)
-def parse(opcode: str) -> Form | str:
-    """The meaning of an opcode, or what of it is not supported."""
-    parts = opcode.split(".")[2:]
-    kind = next((part[6:] for part in parts if part.startswith("kind::")), "")
-    if kind not in KINDS:
-        return f"tcgen05.mma of kind {kind or 'none'}"
-    if "sp" in parts:
-        return "tcgen05.mma.sp, products with a sparse A"
-    row = KINDS[kind]
-    scale_vec = row.scale_default
-    collectors = ("b0", "b1", "b2", "b3") if "ws" in parts else ("a",)
-    known = {"ws", "ashift", "block_scale", *(f"collector::{c}::{use}" for c in collectors for use in COLLECTOR_USES)}
-    for part in parts:
-        if part.startswith("scale_vec::") and row.block_scaled:
-            scale_vec = int(part[11:-1])
-        elif part in ("block16", "block32") and row.block_scaled:
-            scale_vec = row.k // int(part[5:])
-        elif part not in known and not part.startswith(("kind::", "cta_group::")):
-            return f"tcgen05.mma with .{part}"
-    if "ashift" in parts and {"collector::a::fill", "collector::a::use"}.intersection(parts):
-        return "tcgen05.mma with .ashift and a collector buffer that is filled or used"
-    if row.block_scaled != ("block_scale" in parts) or (row.block_scaled and not scale_vec):
-        return f"this form of tcgen05.mma of kind {kind}"
-    return Form(kind, cta_group(opcode), "ws" in parts, "ashift" in parts, scale_vec)
-
-
-def unsupported(instruction: Instruction) -> str | None:
-    form = parse(instruction.opcode)
-    if isinstance(form, str):
-        return form
-    words = next((len(operand.items) for operand in instruction.operands if isinstance(operand, Vector)), 0)
-    if words not in (0, 4 * form.cta_group):
-        return f"disable-output-lane has {4 * form.cta_group} words with .cta_group::{form.cta_group}"
-    return misformed(instruction)
-
-
-@dataclass(frozen=True)
-class Operands:
-    """The operands of an instruction by their meaning."""
-
-    d: Operand
-    a: Operand
-    b: Operand
-    idesc: Operand
-    scales: tuple[Operand, ...]
-    disabled: tuple[Operand, ...]
-    enable: Operand
-    scale_input: int
-    zero_mask: Operand | None
-
-
-def operands_of(instruction: Instruction, form: Form) -> Operands:
-    d, a, b, idesc, *rest = instruction.operands
-    scales = tuple(rest[:2]) if form.scale_vec else ()
-    rest = rest[len(scales) :]
-    disabled: tuple[Operand, ...] = ()
-    if isinstance(rest[0], Vector):
-        disabled = rest[0].items
-        rest = rest[1:]
-    enable, *last = rest
-    scale_input = last[0].value if last and isinstance(last[0], Immediate) and not form.ws else 0
-    return Operands(d, a, b, idesc, scales, disabled, enable, scale_input, last[0] if last and form.ws else None)
 
 
 @handles("tcgen05.mma", check=unsupported)
@@ -154,8 +77,9 @@ def execute(group: Group) -> None:
     ]
     masks = [group.values(item, "b32") for item in o.disabled]
     zero_masks = group.values(o.zero_mask, "b64") if o.zero_mask is not None else None
+    metadata = group.values(o.metadata, "u32") if o.metadata is not None else None
     for thread, (d, a, b, idesc, enable, *scales) in enumerate(zip(*columns, strict=True)):
-        descriptor = decode_instruction(idesc, form.kind, cta_group=form.cta_group, ws=form.ws)
+        descriptor = decode_instruction(idesc, form.kind, cta_group=form.cta_group, ws=form.ws, sparse=form.sparse)
         product = Product(group, ctas, form, descriptor, bool(enable), o.scale_input)
         product.place_d(d, sum(mask[thread] << 32 * i for i, mask in enumerate(masks)))
         if isinstance(o.a, Address):
@@ -165,6 +89,8 @@ def execute(group: Group) -> None:
         product.place_b(b, zero_masks[thread] if zero_masks is not None else 0)
         if scales:
             product.place_scales(*scales)
+        if metadata is not None:
+            product.place_metadata(metadata[thread])
         product.issue()
 
 
@@ -197,6 +123,8 @@ class Product(Work):
         self.b_skip = 0
         self.zero: Array | None = None
         self.scale_columns: tuple[int, int] | None = None
+        self.metadata_column: int | None = None
+        self.stored_k = descriptor.k // 2 if form.sparse else descriptor.k
         if not 0 <= scale_input <= 15 or (scale_input and form.kind not in ("f16", "tf32")):
             raise Fault(
                 BAD_INSTRUCTION,
@@ -250,7 +178,7 @@ class Product(Work):
             raise Fault(BAD_INSTRUCTION, "A in tensor memory cannot be transposed")
         self.a_column = column_of(address)
         for cta in self.ctas:
-            columns = tensor_columns(d.a_type, self.packed, d.k)
+            columns = tensor_columns(d.a_type, self.packed, self.stored_k)
             self._access(cta, self._lanes(), self.a_column, columns, writes=self.form.ashift)
 
     def place_a_in_shared_memory(self, value: int) -> None:
@@ -290,6 +218,25 @@ class Product(Work):
                 self._access(cta, ALL_LANES, column_of(address), -(-rows // LANES_OF_WARP))
         self.scale_columns = (columns[0], columns[1])
 
+    def place_metadata(self, address: int) -> None:
+        d = self.descriptor
+        if self.layout.rows != 128:
+            raise Fault(
+                BAD_INSTRUCTION,
+                f"tcgen05.mma.sp with M = {d.m} and .cta_group::{len(self.ctas)} is not supported by the simulator",
+                "the PTX ISA has its metadata in a figure alone; M is 128, or 256 of a pair",
+            )
+        most = 1 if d.kind == "f16" else 0
+        if d.sparsity_selector > most or lane_of(address):
+            raise Fault(
+                BAD_INSTRUCTION,
+                f"metadata at lane {lane_of(address)} with the sparsity selector {d.sparsity_selector}",
+                f"with .kind::{d.kind} the lane is 0 and the selector {'0 or 1' if most else '0'}",
+            )
+        self.metadata_column = column_of(address)
+        for cta in self.ctas:
+            self._access(cta, ALL_LANES, self.metadata_column, sparse.COLUMNS)
+
     # Carrying it out
 
     def carry_out(self) -> None:
@@ -307,9 +254,9 @@ class Product(Work):
             for cta in self.ctas:
                 shift_down(tensor_memory(self.machine, cta).words, 0, 128, self.a_column, columns)
 
-    def _matrix(self, cta: Cta, shared: SharedDescriptor, rows: int, type: str, transposed: bool) -> Array:
-        """(rows, K) values of a matrix in a CTA's shared memory."""
-        place = tile(shared, rows, self.descriptor.k, shared_bits(BITS[type], self.packed), transposed)
+    def _matrix(self, cta: Cta, shared: SharedDescriptor, rows: int, k: int, type: str, transposed: bool) -> Array:
+        """(rows, k) values of a matrix in a CTA's shared memory."""
+        place = tile(shared, rows, k, shared_bits(BITS[type], self.packed), transposed)
         address = (cta.rank << RANK_SHIFT) + shared.address + place.offset
         memory = self.machine.memory.view(cta, "shared::cta", address, place.size, write=False)
         if self.machine.watch is not None:
@@ -319,21 +266,23 @@ class Product(Work):
     def _b(self, cta: Cta) -> Array:
         d = self.descriptor
         rows = d.n // len(self.ctas)
-        values = self._matrix(cta, self.b_shared, rows + self.b_skip, d.b_type, d.transpose_b)
+        values = self._matrix(cta, self.b_shared, rows + self.b_skip, d.k, d.b_type, d.transpose_b)
         return values[self.b_skip : self.b_skip + rows]
 
     def _multiply_in(self, cta: Cta, b: Array, disabled: int) -> None:
         d = self.descriptor
         words = tensor_memory(self.machine, cta).words
         if self.a_shared is not None:
-            whole_a = self._matrix(cta, self.a_shared, self.layout.rows, d.a_type, d.transpose_a)
+            whole_a = self._matrix(cta, self.a_shared, self.layout.rows, self.stored_k, d.a_type, d.transpose_a)
         for strip in self.layout.per_partition() if self.scale_columns else self.layout.strips:
             lanes = slice(strip.lane + self.lane, strip.lane + self.lane + strip.rows)
             if self.a_column is not None:
-                columns = tensor_columns(d.a_type, self.packed, d.k)
+                columns = tensor_columns(d.a_type, self.packed, self.stored_k)
                 a = tensor_matrix(words[lanes, self.a_column : self.a_column + columns], d.a_type, self.packed)
             else:
                 a = whole_a[strip.row : strip.row + strip.rows]
+            if self.metadata_column is not None:
+                a = self._with_zeros(words, a)
             if d.negate_a:
                 a = -a
             part_b = b[strip.part * self.part_columns : (strip.part + 1) * self.part_columns]
@@ -353,6 +302,16 @@ class Product(Work):
                 np.copyto(place, result, where=~kept[:, None])
             else:
                 place[...] = result
+
+    def _with_zeros(self, words: Array, stored: Array) -> Array:
+        """The rows of A of which half is stored."""
+        assert self.metadata_column is not None
+        d, first = self.descriptor, self.metadata_column
+        columns = sparse.chosen_columns(words[:, first : first + sparse.COLUMNS], d.kind, d.sparsity_selector)
+        if columns is None:
+            help = "each two numbers of 2 bits name two elements of four"
+            raise Fault(BAD_INSTRUCTION, f"{self.origin.opcode}: metadata that names one element of A twice", help)
+        return expand(stored, columns, d.k)
 
     def _scale(self, words: Array, strip: Strip, a: Array, b: Array) -> tuple[Array, Array]:
         """A and B with the scale factors that the partition of the strip's lanes holds."""
