@@ -80,8 +80,9 @@ def matrix_places(
         return _joined(first, [i * stride for i in range(rows // _ROWS)], _ROWS * span)
     boxes = -(-rows * element // span)
     across, down = (stride, leading) if span == _UNIT else (leading, stride)
-    starts = [box * across + group * down for box in range(boxes) for group in range(max(k // _ROWS, 1))]
-    return _joined(first, starts, _ROWS * span)
+    group_rows = 4 if tcgen05 and fields >> 61 & 7 == 1 else _ROWS  # chunks of 32 bytes
+    starts = [box * across + group * down for box in range(boxes) for group in range(max(k // group_rows, 1))]
+    return _joined(first, starts, group_rows * span)
 
 
 def _joined(first: Expr, starts: list[int], width: int) -> list[Place]:

@@ -30,12 +30,12 @@ BITS = {"bf16": 16, "f16": 16, "tf32": 32, "e2m3": 6, "e3m2": 6, "e2m1": 4}
 SHARED = 200 * 1024
 
 
-def tile(codes, type, rows, span=128):
+def tile(codes, type, rows, span=128, atom=""):
     """The map of a matrix's tiles of so many rows; codes of less than 8 bits lie in bytes, 16 behind one another."""
     bits = BITS.get(type, 8)
     array = row_bytes(codes, bits, False) if bits < 8 else np.ascontiguousarray(codes)
     box = rows, min(array.shape[1], span // array.itemsize)
-    swizzle = "none" if span == 16 else f"{span}B"
+    swizzle = "none" if span == 16 else f"{span}B{atom}"
     return ptxdsl.TensorMap(array, box, swizzle=swizzle, data_type=MAPS.get(type, "u8"))
 
 
@@ -50,7 +50,7 @@ def product(a, b, d, m, n, k, *, keep=True, **forms):
         a_values, b_values = numbers.decode(left, a).astype(float), numbers.decode(right, b).astype(float)
     maps = [
         tile(codes.T if forms.get(f"{name}_MN") else codes, type, k if forms.get(f"{name}_MN") else rows,
-             forms.get(f"{name}_SPAN", 128))
+             forms.get(f"{name}_SPAN", 128), "_atom_32B" if forms.get(f"{name}_MN") and type == "tf32" else "")
         for name, codes, type, rows in (("A", left, a, m // ctas), ("B", right, b, n // ctas))
     ]  # fmt: skip
     for name, type in (("A", a), ("B", b)):
@@ -102,6 +102,12 @@ def test_layouts(type, spans, major):
     """Several boxes in each direction."""
     forms = {"A_MN": "A_MN" in major, "B_MN": "B_MN" in major, "A_SPAN": spans[0], "B_SPAN": spans[1]}
     near(*product(type, type, "float32", 128, 128, 128, **forms))
+
+
+@pytest.mark.parametrize("forms", [{"A_MN": True}, {"B_MN": True, "CTAS": 2}, {"A_MN": True, "B_MN": True}], ids=str)
+def test_layouts_of_tf32(forms):
+    """Chunks of 32 bytes change places where K is not the direction in which elements are neighbours."""
+    near(*product("tf32", "tf32", "float32", 128, 64, 32, **forms))
 
 
 @pytest.mark.parametrize(

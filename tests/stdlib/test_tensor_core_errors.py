@@ -120,6 +120,8 @@ CASES = {
         "metadata is copied for 128 elements of K each, not for 64",
     "tcgen05_mma_stationary(TensorAccumulator[F32, 64, 96, stationary=True](0), b, b)":
         "a product with a stationary B has 32, 64 or 128 rows and 64, 128 or 256 columns, not 64 and 96",
+    "tcgen05_mma_stationary(kept, TensorOperand[BF16, 64, 64](0), b)":
+        "with a stationary B an A in tensor memory has 128 rows here, not 64",
     "tcgen05_mma_stationary[buffer=4](kept, b, b)": "the buffers of B are 0 to 3, not 4",
     'tcgen05_mma_stationary[use="keep"](kept, b, b)': "a buffer is of use fill, use, lastuse or discard, not keep",
     'tcgen05_mma_stationary[use="fill"](kept, b, b)':
@@ -130,7 +132,12 @@ CASES = {
     "tcgen05_mma(d, SharedTile[BF16, 128, 32](memory), SharedTile[BF16, 64, 32](memory))":
         "A swizzled by 128 bytes has rows of as many, not 64",
     "tcgen05_mma(d, MatrixDescriptor[SharedTile[F32, 32, 128], True](0), SharedTile[F32, 64, 32](memory))":
-        "A of DType.float32 is K-major; only types of 8 and 16 bits can be MN-major",
+        "A of DType.float32 is MN-major with SWIZZLE_128B_ATOM_32B alone",
+    "tcgen05_mma(d, SharedTile[BF16, 128, 64, swizzle=TensorMapSwizzle.SWIZZLE_128B_ATOM_32B](memory), b)":
+        "A is swizzled by chunks of 32 bytes, as only an MN-major matrix of float32 can be",
+    "tcgen05_mma[a_narrow=NarrowFloat.E2M1, b_narrow=NarrowFloat.E2M1](square, "
+    "MatrixDescriptor[SharedTile[U8, 128, 128], True](0), fp4)":
+        "A of e2m1 is K-major; only types of 8, 16 and 32 bits can be MN-major",
     "_ = MatrixDescriptor[SharedTile[BF16, 2048, 128]].of(SharedTile[BF16, 2048, 128](memory))":
         "boxes 262144 bytes apart do not fit a matrix descriptor, which has 14 bits for units of 16",
     "mma_arrive[4](memory.bitcast[SharedMemBarrier]())": "cta_group is 1 or 2, not 4",
