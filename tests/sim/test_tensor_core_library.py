@@ -61,7 +61,7 @@ def product(a, b, d, m, n, k, *, keep=True, **forms):
     start = int(np.array([3], d).view(f"u{found.itemsize}")[0])
     report = kernel.simulate(*maps, found, start, keep, grid=ctas, block=128, cluster=ctas, smem=SHARED, arch="sm_100a")
     assert report.finished, report.render()
-    sign = -1 if forms.get("NEGATE") else 1
+    sign = -1 if forms.get("NEGATE", False) != forms.get("NEGATE_B", False) else 1
     return found.astype(float), sign * a_values @ b_values.T + keep * 3 / 2 ** forms.get("SCALE", 0)
 
 
@@ -118,7 +118,9 @@ def test_a_in_tensor_memory(type, d, k, ctas):
 
 
 @pytest.mark.parametrize(
-    "forms", [{"keep": False}, {"NEGATE": True}, {"SCALE": 3}, {"SCALE": 3, "TENSOR": True}], ids=str
+    "forms",
+    [{"keep": False}, {"NEGATE": True}, {"NEGATE_B": True}, {"SCALE": 3}, {"SCALE": 3, "TENSOR": True}],
+    ids=str,
 )
 def test_forms(forms):
     near(*product("bf16", "bf16", "float32", 128, 16, 128, **forms))
@@ -153,11 +155,11 @@ def test_saturating():
     ("a", "b", "scale", "block", "forms"),
     [
         ("e4m3", "e5m2", "ue8m0", 32, {"M": 128, "N": 128}),
-        ("e2m3", "e2m1", "ue8m0", 32, {"M": 128, "N": 256}),
+        ("e2m3", "e2m1", "ue8m0", 32, {"M": 128, "N": 256, "NEGATE": True}),
         ("e4m3", "e4m3", "ue8m0", 32, {"M": 256, "N": 128, "CTAS": 2}),
         ("e4m3", "e4m3", "ue8m0", 32, {"M": 128, "N": 128, "TENSOR": True}),
         ("packed", "packed", "ue8m0", 32, {"M": 128, "N": 128}),
-        ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128}),
+        ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128, "NEGATE_B": True}),
         ("packed", "packed", "ue8m0", 16, {"M": 128, "N": 128}),
         ("packed", "packed", "e4m3", 16, {"M": 256, "N": 256, "CTAS": 2}),
     ],
@@ -195,7 +197,7 @@ def test_scaled(a, b, scale, block, forms):
         a_map, b_map, *layout, found, 0, grid=ctas, block=128, cluster=ctas, smem=SHARED, arch="sm_100a"
     )
     assert report.finished, report.render()
-    near(found, values[0] @ values[1].T)
+    near(found, (-1 if "NEGATE" in forms or "NEGATE_B" in forms else 1) * values[0] @ values[1].T)
 
 
 # Moves and copies
@@ -228,48 +230,64 @@ def test_loads_and_stores(datapaths, bits, repeat, pack, split):
     np.testing.assert_array_equal(after, expected)
 
 
-@pytest.mark.parametrize(
-    ("datapaths", "bits", "multicast", "lanes"),
-    [
-        (128, 256, "", np.arange(128)[:, None]),
-        (128, 128, "", np.arange(128)[:, None]),
-        (4, 256, "", 32 * np.arange(4)[:, None]),
-        (64, 128, "02_13", np.arange(64)[:, None] + [0, 64]),
-        (64, 128, "01_23", (np.arange(64) + np.arange(64) // 32 * 32)[:, None] + [0, 32]),
-        (32, 128, "all", np.arange(32)[:, None] + [0, 32, 64, 96]),
-    ],
-)
-def test_copies(datapaths, bits, multicast, lanes):
-    octets = np.random.default_rng(bits).integers(0, 256, (datapaths, bits // 8), np.uint8)
-    found = np.full((128, 8), 77, np.uint32)
-    kernel = KERNELS["copied"].specialize(DATAPATHS=datapaths, BITS=bits, MULTICAST=f'"{multicast}"')
-    report = kernel.simulate(octets, found, grid=1, block=128, arch="sm_100a")
+LANES = {  # of a copy's rows
+    (128, 256, ""): np.arange(128)[:, None],
+    (128, 128, ""): np.arange(128)[:, None],
+    (4, 256, ""): 32 * np.arange(4)[:, None],
+    (64, 128, "02_13"): np.arange(64)[:, None] + [0, 64],
+    (64, 128, "01_23"): (np.arange(64) + np.arange(64) // 32 * 32)[:, None] + [0, 32],
+    (32, 128, "all"): np.arange(32)[:, None] + [0, 32, 64, 96],
+}
+
+
+def copied(octets, shape, source="", ctas=1, **forms):
+    """What 8 columns are after a copy of rows of each block, (blocks * 128, 8)."""
+    datapaths, bits, multicast = shape
+    found = np.full((ctas * 128, 8), 77, np.uint32)
+    kernel = KERNELS["copied"].specialize(
+        DATAPATHS=datapaths, BITS=bits, MULTICAST=f'"{multicast}"', SOURCE=f'"{source}"', CTAS=ctas, **forms
+    )
+    report = kernel.simulate(octets, found, grid=ctas, block=128, cluster=ctas, arch="sm_100a")
     assert report.finished, report.render()
-    expected = np.zeros((128, 8), np.uint32)
-    for place in lanes.T:
-        expected[place, : bits // 32] = octets.view(np.uint32)
-    np.testing.assert_array_equal(found, expected)
+    return found
 
 
+def in_lanes(octets, shape, ctas=1):
+    """Rows of each block in the lanes of a shape, zeros elsewhere."""
+    expected = np.zeros((ctas, 128, 8), np.uint32)
+    for block, rows in zip(expected, np.split(octets, ctas), strict=True):
+        for place in LANES[shape].T:
+            block[place, : rows.shape[1] // 4] = rows.view(np.uint32)
+    return expected.reshape(-1, 8)
+
+
+@pytest.mark.parametrize("shape", LANES, ids=str)
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_copies(shape, ctas):
+    octets = np.random.default_rng(shape[1]).integers(0, 256, (ctas * shape[0], shape[1] // 8), np.uint8)
+    np.testing.assert_array_equal(copied(octets, shape, ctas=ctas), in_lanes(octets, shape, ctas))
+
+
+def test_a_copy_of_swizzled_rows():
+    octets = np.random.default_rng(3).integers(0, 256, (128, 32), np.uint8)
+    found = copied(octets, (128, 256, ""), SPAN=32)
+    np.testing.assert_array_equal(found, in_lanes(octets, (128, 256, "")))
+
+
+@pytest.mark.parametrize("shape", [(128, 128, ""), (64, 128, "02_13"), (64, 128, "01_23"), (32, 128, "all")], ids=str)
 @pytest.mark.parametrize(("source", "bits"), [("b6x16_p32", 6), ("b4x16_p64", 4)])
-def test_copies_that_unpack(source, bits):
+def test_copies_that_unpack(shape, source, bits):
     """Elements of 6 bits go to the low bits of bytes, of 4 bits to the middle ones."""
-    codes = np.random.default_rng(bits).integers(0, 1 << bits, (128, 16), np.uint8)
-    found = np.full((128, 8), 77, np.uint32)
-    kernel = KERNELS["copied"].specialize(DATAPATHS=128, BITS=128, SOURCE=f'"{source}"')
-    report = kernel.simulate(row_bytes(codes, bits, False), found, grid=1, block=128, arch="sm_100a")
-    assert report.finished, report.render()
-    expected = codes << (2 if bits == 4 else 0)
-    np.testing.assert_array_equal(found[:, :4], expected.astype(np.uint8).view(np.uint32))
+    codes = np.random.default_rng(bits).integers(0, 1 << bits, (shape[0], 16), np.uint8)
+    found = copied(row_bytes(codes, bits, False), shape, source)
+    np.testing.assert_array_equal(found, in_lanes((codes << (2 if bits == 4 else 0)).astype(np.uint8), shape))
 
 
-def test_a_shift():
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_a_shift(ctas):
     """Lanes 32 to 62 get what the next one has."""
-    octets = np.random.default_rng(1).integers(0, 256, (128, 32), np.uint8)
-    found = np.full((128, 8), 77, np.uint32)
-    kernel = KERNELS["copied"].specialize(DATAPATHS=128, BITS=256, SHIFT=True)
-    report = kernel.simulate(octets, found, grid=1, block=128, arch="sm_100a")
-    assert report.finished, report.render()
-    expected = octets.view(np.uint32).copy()
-    expected[32:63] = expected[33:64]
-    np.testing.assert_array_equal(found, expected)
+    octets = np.random.default_rng(1).integers(0, 256, (ctas * 128, 32), np.uint8)
+    found = copied(octets, (128, 256, ""), ctas=ctas, SHIFT=True)
+    expected = octets.view(np.uint32).reshape(ctas, 128, 8).copy()
+    expected[:, 32:63] = expected[:, 33:64]
+    np.testing.assert_array_equal(found, expected.reshape(-1, 8))
