@@ -24,10 +24,10 @@ DTYPES = {
 MAPS = {"bf16": "bf16", "f16": "f16", "tf32": "f32", "f32": "f32"}
 
 
-def tiles(array, rows, type="u8"):
+def tiles(array, rows, type="u8", swizzle="128B"):
     """The map of tiles of a batch of matrices: so many rows of 128 bytes."""
     box = 1, rows, 128 // array.itemsize
-    return ptxdsl.TensorMap(array, box, swizzle="128B", data_type=MAPS.get(type, "u8"))
+    return ptxdsl.TensorMap(array, box, swizzle=swizzle, data_type=MAPS.get(type, "u8"))
 
 
 def launch(kernel, c, constants, m, n, k, batches, maps, epilogue=(), grid=None, **options):
@@ -54,7 +54,8 @@ def gemm(type, m, n, k, *, c="f32", batches=1, epilogue=(), **constants):
         code, value = code.reshape(batches, rows, k), value.reshape(batches, rows, k)
         mn_major = constants.get(f"{name}_MN")
         array = np.ascontiguousarray(code.transpose(0, 2, 1) if mn_major else code)
-        maps.append(tiles(array, 128 // array.itemsize if mn_major else box, type))
+        swizzle = "128B_atom_32B" if mn_major and type == "tf32" else "128B"
+        maps.append(tiles(array, 128 // array.itemsize if mn_major else box, type, swizzle))
         values.append(value)
     constants["T"] = f"DType.{DTYPES[type]}"
     found = launch("gemm", c, constants, m, n, k, batches, maps, epilogue)

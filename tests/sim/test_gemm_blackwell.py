@@ -40,7 +40,12 @@ def test_shapes(m, n, k, ctas):
 
 @pytest.mark.parametrize(
     ("type", "forms"),
-    [("bf16", {"A_MN": True}), ("e4m3", {"B_MN": True}), ("bf16", {"A_MN": True, "B_MN": True, "CTAS": 2})],
+    [
+        ("bf16", {"A_MN": True}),
+        ("e4m3", {"B_MN": True}),
+        ("bf16", {"A_MN": True, "B_MN": True, "CTAS": 2}),
+        ("tf32", {"A_MN": True, "B_MN": True, "CTAS": 2}),
+    ],
     ids=str,
 )
 def test_majors(type, forms):
