@@ -34,7 +34,7 @@ class Kernel:
 
     It is compiled for the device and loaded when it is first launched, once a device. ``specialize`` gives values to
     its comptime parameters, ``prepare`` binds arguments for quick launches, ``simulate`` runs it on the processor,
-    ``compile`` gives its PTX, ``occupancy`` says how much of the device it fills.
+    ``compile`` gives its PTX, ``occupancy`` says how much of the device it fills, ``unload`` makes room there.
     """
 
     def __init__(
@@ -189,6 +189,18 @@ class Kernel:
                     loaded = LoadedKernel(driver, device, compiled, signature, self.spans)
                     self._loaded[device.ordinal] = loaded
         return loaded
+
+    def unload(self) -> None:
+        """Takes its code off the devices: now, after waiting for what they run, or when the last launcher and prepared
+        launch of it are gone. The next launch loads it again.
+
+        No CUDA graph that has captured a launch of it may run after that.
+        """
+        with self._program.lock:
+            loaded, self._loaded = self._loaded, {}
+            self._launchers.clear()
+        for kernel in loaded.values():
+            kernel.release()
 
     @property
     def spans(self) -> Mapping[str, Span]:

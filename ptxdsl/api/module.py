@@ -152,6 +152,12 @@ class Module:
             self._kernels = {}
         return source.text != old.source.text
 
+    def unload(self) -> None:
+        """``Kernel.unload`` of all its kernels, specialised ones too."""
+        for kernel in list(self._kernels.values()):
+            for special in list(kernel._family.values()):
+                special.unload()
+
     def __reduce__(self) -> Any:
         """For processes that are spawned: the text goes over as it is."""
         return _rebuilt, (self._program.source, self._program.options, self._path)

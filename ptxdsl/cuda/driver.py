@@ -9,9 +9,11 @@ import ctypes
 import os
 import threading
 from ctypes import byref, c_float, c_int, c_uint64, c_void_p, create_string_buffer
+from functools import partial
 from typing import Any, Protocol
 
 from ptxdsl.cuda import library as cuda
+from ptxdsl.cuda.code import Code
 from ptxdsl.cuda.errors import DriverError, forked
 from ptxdsl.cuda.library import Library
 from ptxdsl.diagnostics import launch_error
@@ -43,7 +45,7 @@ class Function:
     """A loaded kernel. max_threads: what its registers allow; shared: static bytes; dynamic: bytes allowed so far.
 
     handle: of the driver, valid in every context and thread of the process. device: the ordinal that the numbers are
-    of. kept: what must live as long as the kernel.
+    of. code: is loaded while something refers to it.
     """
 
     handle: int
@@ -52,7 +54,7 @@ class Function:
     shared: int
     dynamic: int
     device: int = 0
-    kept: Any = None
+    code: Code | None = None
 
 
 class Driver(Protocol):
@@ -243,7 +245,7 @@ class CudaDriver:
                 read("SHARED_SIZE_BYTES"),
                 read("MAX_DYNAMIC_SHARED_SIZE_BYTES"),
                 device,
-                (log, options, values),
+                Code(partial(self._unload, library, device), (log, options, values)),
             )
         except DriverError as failure:
             failure.log = log.value.decode(errors="replace").strip()
@@ -252,6 +254,26 @@ class CudaDriver:
             raise
         finally:
             self._call("cuThreadExchangeStreamCaptureMode", byref(relaxed))
+
+    def _unload(self, library: int, ordinal: int) -> None:
+        """Waits for the device, which may run this code; where it cannot be waited for, the code stays."""
+        if not self.usable():
+            return
+        relaxed = c_int(cuda.CAPTURE_MODE_RELAXED)
+        self._cu.status("cuThreadExchangeStreamCaptureMode", byref(relaxed))
+        try:
+            before = self._handle("cuCtxGetCurrent")
+            device = self._int("cuDeviceGet", ordinal)
+            self._call("cuCtxSetCurrent", self._handle("cuDevicePrimaryCtxRetain", device))
+            try:
+                self._call("cuCtxSynchronize")
+                self._call("cuLibraryUnload", library)
+            finally:
+                self._call("cuCtxSetCurrent", before)
+        except DriverError:  # the context is lost, or a stream is being captured
+            pass
+        finally:
+            self._cu.status("cuThreadExchangeStreamCaptureMode", byref(relaxed))
 
     def _allow(self, attribute: str, function: Function, value: int) -> None:
         number = cuda.FUNCTION_ATTRIBUTES[attribute]

@@ -168,6 +168,15 @@ class LoadedKernel:
         failure = DriverError("cuLaunchKernelEx", self.driver.error_name(status))
         raise self._failed(failure, str(plan), plan) from None
 
+    def release(self) -> None:
+        """Its code is unloaded when no plan of it is kept any more."""
+        with self._lock:
+            self._plans.clear()
+            self.quick.clear()
+        recent.clear()
+        if self.function.code is not None:
+            self.function.code.release()
+
     def make_current(self) -> None:
         """Gives a thread without a context that of the kernel's device. Raises LaunchError."""
         try:

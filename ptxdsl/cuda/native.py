@@ -338,7 +338,7 @@ class Natives:
         if not arguments:
             rows = [_Argument(0, at) for at in offsets]
         description = bytes(made) + b"".join(map(bytes, rows)) + parameters
-        return ready.make(name, description, (ordinal, stream, config, tuple(arguments)))
+        return ready.make(name, description, (ordinal, stream, config, tuple(arguments), plan.kernel.function.code))
 
 
 def stream_of(arguments: Sequence[Any], library: str | None) -> Stream:

@@ -5,6 +5,7 @@ import os
 import types
 from dataclasses import dataclass, field, replace
 
+from ptxdsl.cuda.code import Code
 from ptxdsl.cuda.driver import Device, Function
 from ptxdsl.cuda.errors import DriverError
 
@@ -35,6 +36,7 @@ class FakeDriver:
     capturing: bool = False
     endless: bool = False
     images: list[bytes] = field(default_factory=list)
+    unloaded: list[bytes] = field(default_factory=list)
     allowed: list[int] = field(default_factory=list)
     large_clusters: int = 0
     launches: list[dict] = field(default_factory=list)
@@ -60,7 +62,8 @@ class FakeDriver:
     def load(self, image, name):
         self._fail("load")
         self.images.append(image)
-        return replace(self.function, device=self.device.ordinal)
+        code = Code(lambda: self.unloaded.append(image))
+        return replace(self.function, device=self.device.ordinal, code=code)
 
     def allow_shared(self, function, size):
         self.allowed.append(size)
