@@ -1,5 +1,7 @@
 """What makes machine code of PTX: ptxas and the driver's own compiler give kernels that do the same."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,29 @@ def test_the_second_process_assembles_nothing(gpu, monkeypatch, tmp_path):
         ptxdsl.loads(text, "one.pdsl")["one"][1, 1](res)
         assert res.item() == 1
     assert made == [1]
+
+
+@pytest.mark.device
+def test_a_kernel_is_unloaded_while_it_runs(gpu):
+    """The call waits for it; the kernel's result is whole, and its next launch loads it again."""
+    text = """
+from intrinsics import nanosleep
+
+@kernel
+def slow(res: Pointer[Int32, MutAnyOrigin], times: Int32):
+    var done = Int32(0)
+    for _ in range(times):
+        nanosleep(1000)
+        done += 1
+    res[unsafe_offset=block_idx.x] = done
+"""
+    module = ptxdsl.loads(text)
+    for _ in range(3):
+        res = gpu.zeros(64, dtype=gpu.int32, device="cuda")
+        module.slow[64, 1](res, 20000)
+        code = module.slow.load().function.code
+        gone = weakref.ref(code)
+        del code
+        module.unload()
+        assert gone() is None
+        assert res.tolist() == [20000] * 64
