@@ -12,6 +12,7 @@ import sys
 from ptxdsl.backend.emit_ptx import Emitted, emit
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.options import Options
+from ptxdsl.processes import command_of
 from ptxdsl.source import Source, Span
 from ptxdsl.tir import Module
 
@@ -21,13 +22,9 @@ TIMEOUT = 120  # seconds
 def emit_apart(source: Source, options: Options) -> Emitted:
     """The PTX of a text of LLVM IR; its line map is empty. Raises E0806 with LLVM's words."""
     version = "" if options.ptx_version is None else ".".join(map(str, options.ptx_version))
-    command = [sys.executable, "-m", "ptxdsl.backend.foreign_ir", options.arch, version]
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
+    command = command_of("ptxdsl.backend.foreign_ir", options.arch, version)
     try:
-        done = subprocess.run(
-            command, input=source.text.encode(), capture_output=True, timeout=TIMEOUT, env=environment, check=False
-        )
+        done = subprocess.run(command, input=source.text.encode(), capture_output=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         raise error("E0806", f"LLVM did not finish within {TIMEOUT} s", Span(source, 0, 0)) from None
     if done.returncode != 0:

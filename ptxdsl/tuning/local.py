@@ -17,6 +17,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
+from ptxdsl.processes import command_of
+
 _PATIENCE = 1.0  # seconds for an idle process to end
 
 
@@ -61,12 +63,8 @@ class LocalProcesses(Executor):
 
 class _Worker:
     def __init__(self) -> None:
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "ptxdsl.tuning.local"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+        command = command_of("ptxdsl.tuning.local")
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def call(self, *what: Any) -> Any:
         assert self._process.stdin is not None and self._process.stdout is not None

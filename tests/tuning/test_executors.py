@@ -4,7 +4,10 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ import ptxdsl
 from ptxdsl.tuning.compiling import compile_one
 from ptxdsl.tuning.local import LocalProcesses, WorkerEndedError
 
+ROOT = Path(__file__).parents[2]
 TEXT = """
 @kernel(threads=32)
 def add[k: Int](res: Pointer[Float32, MutAnyOrigin]):
@@ -114,6 +118,21 @@ def test_processes_end_with_the_executor():
         process = local.submit(os.getpid).result()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+def test_what_stands_beside_the_package_hides_no_module_of_python(tmp_path):
+    """As in site-packages, where ``pip install`` may put a module of any name."""
+    (tmp_path / "ptxdsl").symlink_to(Path(ptxdsl.__file__).parent)
+    (tmp_path / "queue.py").write_text("raise ImportError('not the one')\n")
+    code = f"""
+import os, sys
+sys.path = [p for p in sys.path if p not in ("", {str(ROOT)!r})] + [{str(tmp_path)!r}]
+from ptxdsl.tuning import local
+with local.LocalProcesses(1) as processes:
+    print(local.__file__, processes.submit(os.getpid).result() != os.getpid())
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{tmp_path}/ptxdsl/tuning/local.py True\n", done.stderr
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
