@@ -152,6 +152,8 @@ class Kernel:
         block: Any = None,
         cluster: Any = None,
         smem: int | None = None,
+        cooperative: bool = False,
+        pdl: bool = False,
         arch: str = "sm_90a",
         schedule: Schedule | str | None = None,
         limits: Limits | None = None,
@@ -161,15 +163,16 @@ class Kernel:
         """Runs the kernel's PTX in the simulator, on this machine's processor; arrays are NumPy's, changed in place.
 
         block: by default what ``@kernel(threads=…)`` says. cluster: blocks a cluster, by default the kernel's own.
-        schedule: ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a
-        timeline; record: keep the schedule that was taken. What goes wrong in the kernel is in the report
-        (``status``, ``diagnostics``); raises LaunchError and CompileError for what could not be started.
+        cooperative: all blocks begin at once. pdl: whatever was launched before has ended all the same. schedule:
+        ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a timeline; record:
+        keep the schedule that was taken. What goes wrong in the kernel is in the report (``status``, ``diagnostics``);
+        raises LaunchError and CompileError for what could not be started.
         """
         from ptxdsl.cuda.simulated import simulate_kernel
 
         return simulate_kernel(
             self.compile(arch), self.spans, arguments, grid=grid, block=block, cluster=cluster, smem=smem,
-            schedule=schedule, limits=limits, trace=trace, record=record,
+            cooperative=cooperative, pdl=pdl, schedule=schedule, limits=limits, trace=trace, record=record,
         )  # fmt: skip
 
     def load(self, arguments: Sequence[Any] = ()) -> LoadedKernel:
@@ -295,7 +298,7 @@ class Launcher:
         kernel = self.kernel
         *_, smem, cluster, cooperative, pdl, target, timeout = options
         shape = shape_of(self.grid, self.block, smem, cluster, cooperative, pdl)
-        # in the simulator too, which has no use for them: what runs there says the same on the card
+        # in the simulator too, which has no use for these two: what runs there says the same on the card
         limit = None if timeout is None else seconds(timeout)
         if stream is not None:
             stream_handle(stream)
@@ -304,8 +307,9 @@ class Launcher:
 
             arch = kernel._program.options.arch
             report = kernel.simulate(
-                *arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem, arch=arch
-            )
+                *arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem, cooperative=cooperative,
+                pdl=pdl, arch=arch,
+            )  # fmt: skip
             print(report.output, end="")  # the driver writes what a kernel prints, too
             raise_unless_finished(report)
             return

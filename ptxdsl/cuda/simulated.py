@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.errors import DeviceError
-from ptxdsl.cuda.shape import block_of, dimensions
+from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dimensions
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.source import Span
+from ptxdsl.targets import target
 
 if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
@@ -29,6 +30,8 @@ def simulate_kernel(
     block: Any = None,
     cluster: Any = None,
     smem: int | None = None,
+    cooperative: bool = False,
+    pdl: bool = False,
     schedule: Schedule | str | None = None,
     limits: Limits | None = None,
     trace: bool = False,
@@ -39,13 +42,16 @@ def simulate_kernel(
 ) -> Report:
     """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts.
 
-    progress: is called now and then, watch with all that happens. ptx_file: the name of the text where it is PTX
-    itself: lines in messages are then its own.
+    pdl: the kernel in front has always ended. progress: is called now and then, watch with all that happens. ptx_file:
+    the name of the text where it is PTX itself: lines in messages are then its own.
     """
     from ptxdsl.cuda.host_arguments import HostPacker
     from ptxdsl.sim.launch import simulate
 
     signature = next(iter(compiled.signatures.values()))
+    if pdl and target(compiled.options.arch).capability < 10 * FIRST_WITH_CLUSTERS[0]:
+        message = f"pdl=True needs compute capability 9.0 or later; the kernel is compiled for {compiled.options.arch}"
+        raise launch_error("E0918", message, help='simulate it with arch="sm_90" or later, or leave pdl out')
     shape = cluster if cluster is not None else signature.cluster
     return simulate(
         compiled.ptx,
@@ -54,6 +60,7 @@ def simulate_kernel(
         block=dimensions(block_of(block, signature.threads, signature.name), "block"),
         cluster=None if shape is None else dimensions(shape, "cluster"),
         shared_bytes=smem or 0,
+        cooperative=cooperative,
         arguments=HostPacker(signature, spans).bind(arguments),
         names=signature.leaves,
         schedule=schedule,
@@ -83,6 +90,8 @@ class LaunchShape(TypedDict, total=False):
     block: Any
     cluster: Any
     smem: int | None
+    cooperative: bool
+    pdl: bool
 
 
 def simulation(

@@ -80,6 +80,7 @@ def simulate(
     block: int | Sequence[int],
     cluster: int | Sequence[int] | None = None,
     shared_bytes: int = 0,
+    cooperative: bool = False,
     arguments: Sequence[Any] = (),
     names: Sequence[str] | None = None,
     schedule: Schedule | str | None = None,
@@ -95,9 +96,9 @@ def simulate(
 ) -> Report:
     """Runs a kernel. Arrays among the arguments are modified in place.
 
-    kernel: its PTX name; None for the only one. arguments: one a parameter, in order (``arguments.bind``); names: what
-    messages call them. line_map: by PTX line the source's span, shared_names: by PTX symbol the source's name of a
-    shared variable, both for messages. trace: collect events for a timeline.
+    kernel: its PTX name; None for the only one. cooperative: all CTAs begin at once. arguments: one a parameter, in
+    order (``arguments.bind``); names: what messages call them. line_map: by PTX line the source's span, shared_names:
+    by PTX symbol the source's name of a shared variable, both for messages. trace: collect events for a timeline.
     record: keep the turns for a replay. progress: called every tenth of a second or so. stdout: called with what the
     kernel prints, at once. text_name: what messages call the PTX text. watch: is told of all that happens.
 
@@ -132,6 +133,7 @@ def simulate(
         shape.block,
         shape.cluster,
         shared_bytes=shape.shared_bytes,
+        together=cooperative,
         schedule=chosen,
         limits=limits,
         places=Places(module, function.name, line_map),

@@ -44,6 +44,35 @@ def test_a_specialised_kernel_and_another_target(module):
     assert (x == 5).all()
 
 
+def test_blocks_of_a_cooperative_launch_begin_at_once():
+    """Each says how many have begun when all its own warps have; a block fills the room for blocks that take turns."""
+    text = """
+@kernel(threads=1024)
+def begun(count: Pointer[Int32, MutAnyOrigin], seen: Pointer[Int32, MutAnyOrigin]):
+    if thread_idx.x == 0:
+        _ = Atomic.fetch_add(count, 1)
+    barrier()
+    if thread_idx.x == 0:
+        seen[unsafe_offset=block_idx.x] = count[]
+"""
+    begun = ptxdsl.loads(text, "begun.pdsl").begun
+    for cooperative, expected in ((False, [1, 2, 3, 4]), (True, [4, 4, 4, 4])):
+        count, seen = np.zeros(1, np.int32), np.zeros(4, np.int32)
+        assert begun.simulate(count, seen, grid=4, cooperative=cooperative).finished
+        assert seen.tolist() == expected
+        count, seen = np.zeros(1, np.int32), np.zeros(4, np.int32)
+        begun[4, 1024](count, seen, target="sim", cooperative=cooperative)
+        assert seen.tolist() == expected
+
+
+def test_a_dependent_launch_needs_a_target_that_has_it(module):
+    x = np.ones(64, np.float32)
+    assert module.double.simulate(x, 64, pdl=True).finished and (x == 2).all()
+    with pytest.raises(ptxdsl.LaunchError, match="compiled for sm_80") as caught:
+        module.double.simulate(x, 64, pdl=True, arch="sm_80")
+    assert caught.value.diagnostics[0].code == "E0918"
+
+
 @pytest.mark.parametrize("schedule", ["round-robin", "random:4", "slow:warp0"])
 def test_every_schedule_gives_the_same(module, schedule):
     x = np.ones(128, np.float32)

@@ -76,6 +76,7 @@ class Machine:
         cluster: Dim3 = (1, 1, 1),
         *,
         shared_bytes: int = 0,
+        together: bool = False,
         schedule: Schedule | None = None,
         limits: Limits | None = None,
         places: Places | None = None,
@@ -91,6 +92,7 @@ class Machine:
         self.symbols = program.symbols
         self.memory = memory
         self.grid, self.block, self.cluster_shape = grid, block, cluster
+        self.together = together  # all clusters begin at once
         self.schedule = schedule or Schedule()
         self.limits = limits or Limits()
         self.places = places or Places(program.module, program.kernel.name, None)
@@ -312,7 +314,7 @@ class Machine:
     # Clusters
 
     def _start_clusters(self) -> None:
-        while self.next_cluster < self.cluster_count and self._resident_warps < RESIDENT_WARPS:
+        while self.next_cluster < self.cluster_count and (self.together or self._resident_warps < RESIDENT_WARPS):
             self.start_cluster()
 
     def cancel_cluster(self) -> int | None:
