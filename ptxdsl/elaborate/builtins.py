@@ -228,16 +228,9 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
     assert isinstance(t, PointerType)
     count = e.param_int(bound, "count")
     size, align = e.layout(t.elem, bound.span)
-    alignment = e.param_int(bound, "alignment") or align
     if count < 0:
         raise e.fail("E0607", f"an allocation of {count} elements", bound.span, help="give 0 or more")
-    if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
-        raise e.fail(
-            "E0608",
-            f"an alignment is a power of two up to 1024, not {alignment}",
-            bound.span,
-            help="give 1, 2, 4, 8, … 1024",
-        )
+    alignment = _alignment(e, bound, e.param_int(bound, "alignment") or align)
     if t.space not in ("shared", "generic", "local"):
         raise e.fail("E0609", f"nothing is allocated in {t.space} memory", bound.span, help="use `.SHARED` or `.LOCAL`")
     limit = STATIC_SHARED if t.space == "shared" else LOCAL
@@ -258,19 +251,20 @@ def _allocation(e: Builtins, bound: Bound) -> RValue:
     return Runtime(t, value)
 
 
+def _alignment(e: Builtins, bound: Bound, alignment: int) -> int:
+    """An alignment that memory can have."""
+    if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
+        message = f"an alignment is a power of two up to 1024, not {alignment}"
+        raise e.fail("E0608", message, bound.span, help="give 1, 2, 4, 8, … 1024")
+    return alignment
+
+
 def _external(e: Builtins, bound: Bound) -> RValue:
     t = e.result_of(bound)
     assert isinstance(t, PointerType)
     if t.space != "shared":
         raise e.fail("E0609", "dynamic memory is shared memory", bound.span, help="address_space=AddressSpace.SHARED")
-    alignment = e.param_int(bound, "alignment")
-    if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
-        raise e.fail(
-            "E0608",
-            f"an alignment is a power of two up to 1024, not {alignment}",
-            bound.span,
-            help="give 1, 2, 4, 8, … 1024",
-        )
+    alignment = _alignment(e, bound, e.param_int(bound, "alignment"))
     e.uses_dynamic_shared = True
     return Runtime(t, e.emit1("shared.dynamic", [], t.ty, bound.span, align=alignment))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxdsl.protocol import expressions
-from ptxdsl.protocol.expressions import ARITHMETIC, Expr, apply, const, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, apply, const, nodes, wrap
 
 _OPPOSITE = {
     "eq": "ne", "ne": "eq", "lt.s": "ge.s", "ge.s": "lt.s", "gt.s": "le.s", "le.s": "gt.s",
@@ -242,17 +242,7 @@ def same_width(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 def mentions(expr: Expr, kinds: frozenset[str]) -> bool:
     """Whether one of its leaves, or what is not arithmetic, is of these kinds."""
-    seen: set[int] = set()
-    work = [expr]
-    while work:
-        at = work.pop()
-        if id(at) in seen:
-            continue
-        seen.add(id(at))
-        if at.op in kinds:
-            return True
-        work.extend(at.args)
-    return False
+    return any(node.op in kinds for node in nodes(expr))
 
 
 def size(expr: Expr, limit: int) -> int:

@@ -144,6 +144,18 @@ def leaves(expr: Expr) -> Iterator[Expr]:
         yield from leaves(arg)
 
 
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """An expression and all that it is made of, each once."""
+    seen: set[int] = set()
+    work = [expr]
+    while work:
+        at = work.pop()
+        if id(at) not in seen:
+            seen.add(id(at))
+            yield at
+            work.extend(at.args)
+
+
 def wrap(value: int, bits: int) -> int:
     """value in two's complement of bits, signed (a truth value: 0 or 1)."""
     if bits == 1:

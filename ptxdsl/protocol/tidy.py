@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.expressions import Expr, nodes
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled
 from ptxdsl.protocol.rewriting import expressions_of, seq_with, with_inner
 from ptxdsl.protocol.straight import straight
@@ -142,15 +142,4 @@ def _unshared(node: Node) -> Node:
 
 def variables_of(expr: Expr) -> set[int]:
     """The numbers of the variables in an expression."""
-    found: set[int] = set()
-    seen: set[int] = set()
-    work = [expr]
-    while work:
-        at = work.pop()
-        if id(at) in seen:
-            continue
-        seen.add(id(at))
-        if at.op == "var":
-            found.add(at.value)
-        work.extend(at.args)
-    return found
+    return {node.value for node in nodes(expr) if node.op == "var"}

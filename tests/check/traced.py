@@ -8,6 +8,7 @@ from typing import Any
 import fault_kernels
 import numpy as np
 from async_kernels import kernel as kernel_text
+from async_kernels import parameters_of
 from fault_kernels import LIMITS, FaultKernel
 
 from ptxdsl.explore.explore import Bounds, Exploration, arrays_of, explore_runs
@@ -28,15 +29,7 @@ def watched(ptx: str, **options: Any) -> tuple[Found, Report]:
 
 def body(text: str, *arguments: Any, threads: int = 64, target: str = "sm_90a", **options: Any) -> Found:
     """What is found in a kernel with this body (``async_kernels.kernel``), which must come to its end."""
-    names, arrays, maps = [], 0, 0
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            names.append(f".param .u64 a{arrays}")
-            arrays += 1
-        else:
-            names.append(f".param .align 64 .b8 map{maps}[128]")
-            maps += 1
-    ptx = kernel_text(text, ", ".join(names), target)
+    ptx = kernel_text(text, parameters_of(arguments), target)
     found, report = watched(ptx, grid=options.pop("grid", 1), block=threads, arguments=arguments, **options)
     assert report.finished, report.render()
     return found

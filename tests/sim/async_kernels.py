@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -34,17 +36,20 @@ def kernel(body: str, parameters: str = ".param .u64 a0", target: str = "sm_90a"
     return f"{head}.visible .entry k({parameters}) {{\n{REGISTERS}\n{START}\n{loads}{body}\nret;\n}}\n"
 
 
+def parameters_of(arguments: Iterable[Any]) -> str:
+    """Arrays are called a0, a1 …, tensor maps map0, map1 … in their order."""
+    arrays, maps = count(), count()
+    return ", ".join(
+        f".param .u64 a{next(arrays)}"
+        if isinstance(argument, np.ndarray)
+        else f".param .align 64 .b8 map{next(maps)}[128]"
+        for argument in arguments
+    )
+
+
 def run(body: str, *arguments: Any, threads: int = 32, target: str = "sm_90a", **options: Any) -> Report:
     """Runs a body of CTAs of ``threads``; arrays become a0, a1 …, tensor maps m0, m1 … in their order."""
-    names, arrays, maps = [], 0, 0
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            names.append(f".param .u64 a{arrays}")
-            arrays += 1
-        else:
-            names.append(f".param .align 64 .b8 map{maps}[128]")
-            maps += 1
-    text = kernel(body, ", ".join(names), target)
+    text = kernel(body, parameters_of(arguments), target)
     return simulate(text, grid=options.pop("grid", 1), block=threads, arguments=arguments, **options)
 
 
