@@ -13,7 +13,9 @@ from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.tir import Const, Kernel, Op, Ty, Value
 
+# Of one pointer: addresses a constant number of bytes after it, and such that an index is added for.
 ADDRESSES_OF_A_ROOT = 512
+MOVES_OF_A_ROOT = 128
 
 
 def symbol(text: str) -> str:
@@ -116,6 +118,7 @@ class Builder:
         self.definitions: dict[Value, Op] = {}
         self.multiples = Multiples(self.definitions)
         self.offsets: dict[str, int] = {}  # pointer -> addresses that are a constant number of bytes after it
+        self.moves: dict[str, int] = {}  # pointer -> addresses that an index known at run time is added for
         self.sums: dict[str, int] = {}  # value -> the integer sums and products of it and another unknown value
         self.chains: dict[str, int] = {}  # integer sum or product -> those that it is made of, one after the other
         self.regions: list[dict[str, str]] = []  # for each region around this place: instruction -> its result
@@ -163,16 +166,22 @@ class Builder:
             self.values[pointer] = f"getelementptr (i8, {ty} {address.root}, i32 {address.offset})"
         else:
             width = pointer.ty.bits if pointer.ty.space != "local" else 64
-            root = self._one_of_many(address.root, ty, width)
+            root = self._one_of_many(address.root, ty, width, self.offsets, ADDRESSES_OF_A_ROOT)
             self.values[pointer] = self.shared(f"getelementptr i8, {ty} {root}, i{width} {address.offset}")
 
-    def _one_of_many(self, root: str, ty: str, width: int) -> str:
+    def moved(self, root: str, ty: str, scale: int, width: int, index: str) -> str:
+        """A pointer moved by an index that is known at run time, of ``width`` bits, times ``scale`` bytes."""
+        root = self._one_of_many(root, ty, width, self.moves, MOVES_OF_A_ROOT)
+        return self.shared(f"getelementptr [{scale} x i8], {ty} {root}, i{width} {index}")
+
+    def _one_of_many(self, root: str, ty: str, width: int, counts: dict[str, int], most: int) -> str:
         """A pointer under another name for every so many addresses made of it.
 
-        LLVM compares the accesses to one object pair by pair to make vectors of them: thousands took seconds.
+        LLVM compares the accesses to one object pair by pair to make vectors of them, and the indices that one pointer
+        is moved by to compute one from the other: thousands took seconds.
         """
-        self.offsets[root] = self.offsets.get(root, 0) + 1
-        part = self.offsets[root] // ADDRESSES_OF_A_ROOT
+        counts[root] = counts.get(root, 0) + 1
+        part = counts[root] // most
         if part == 0:
             return root
         constraint = "l" if width == 64 else "r"

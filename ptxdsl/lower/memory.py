@@ -33,9 +33,8 @@ def _ptr_add(b: Builder, op: Op) -> None:
     variable, known, multiple = _IndexSplit(b, bits, signed).split(index)
     address = address.plus(known * scale + offset)
     if variable is not None:
-        moved = b.shared(
-            f"getelementptr [{scale} x i8], {scalar_type(pointer.ty)} {address.root}, "
-            f"i{bits} {resized(b, variable, index.ty.bits, bits, signed)}"
+        moved = b.moved(
+            address.root, scalar_type(pointer.ty), scale, bits, resized(b, variable, index.ty.bits, bits, signed)
         )
         align = min(address.root_align, multiple * lowest_bit(scale))
         address = Address(moved, address.offset, False, align)

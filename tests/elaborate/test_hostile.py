@@ -72,6 +72,7 @@ STRAIGHT = {
     "branches": "    var s = n\n" + "".join(f"    if n > {i}:\n        s = s * 3 + n\n" for i in range(600)) + "    p[] = s\n",
     "addresses": "    var s = n\n" + "".join(f"    s += p[unsafe_offset=s + {i}]\n" for i in range(120)) + "    p[] = s\n",
     "stores": "".join(f"    p[unsafe_offset={i}] = n + {i}\n" for i in range(3000)),
+    "loads": "    var s = n\n" + "    s = p[unsafe_offset=s]\n" * 1000 + "    p[] = s\n",
     "products": "    var s = n\n" + "".join(f"    s = s * n + {i}\n" for i in range(1000)) + "    p[] = s\n",
 }  # fmt: skip
 
@@ -156,7 +157,7 @@ def test_a_constant_vector_as_the_bits_of_a_scalar() -> None:
 
 
 def test_a_list_is_limited_as_an_array_is() -> None:
-    (problem,) = diagnostics(KERNEL + "    var t = [" + "n, " * 1025 + "]\n    p[] = t[n]\n")
+    (problem,) = diagnostics(KERNEL + "    var t = [" + "n, " * 4097 + "]\n    p[] = t[n]\n")
     assert where(problem) == ("E0314", 3, 13)
 
 
