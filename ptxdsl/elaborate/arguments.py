@@ -341,7 +341,10 @@ class Arguments(Operators):
             return
         value = given.wanted_as(wanted)
         if value.type != wanted:
-            bound.conversions += 1
+            if not isinstance(value, Literal) or wanted != (
+                types.INT if isinstance(value.value, int) else types.FLOAT64
+            ):
+                bound.conversions += 1  # a literal that becomes what it is by itself is not converted
             if dry and not self.converts(value, wanted, given.span):
                 raise self.mismatch(value.type, wanted, given.span)
             value = self.convert(value, wanted, given.span)

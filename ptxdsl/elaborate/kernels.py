@@ -33,12 +33,12 @@ from ptxdsl.syntax import ast
 
 DECORATORS = frozenset({
     "always_inline", "no_inline", "fieldwise_init", "builtin", "no_ring_unroll", "kernel", "staticmethod", "implicit",
+    "parameter",
 })  # fmt: skip
 # Decorators of earlier Mojo and of others, and what is written now.
 OTHER_DECORATORS = {
     "register_passable": "name the trait: `struct S(TrivialRegisterPassable)`", "value": "write `@fieldwise_init`",
     "inline": "write `@always_inline`", "export": "write `@kernel(name=…)`", "nonmaterializable": "leave it out",
-    "parameter": "a nested `def` needs none; before `if` and `for` write `comptime`",
 }  # fmt: skip
 MAX_PARAMETER_BYTES = 4096
 POINTER_BYTES = 8

@@ -8,7 +8,16 @@ from ptxdsl import tir
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import COMPTIME_VALUES
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import ArrayValue, Literal, Poison, RangeValue, Runtime, RValue, TupleValue
+from ptxdsl.elaborate.entities import (
+    ArrayValue,
+    Literal,
+    Poison,
+    RangeValue,
+    Runtime,
+    RValue,
+    TupleValue,
+    Variable,
+)
 from ptxdsl.elaborate.expressions import Expressions
 from ptxdsl.elaborate.frames import BreakSignal, ContinueSignal, Exit, LoopFrame
 from ptxdsl.elaborate.scope import Scope
@@ -171,7 +180,13 @@ class Loops(Expressions):
         frame.leave_op, frame.leaves = own
 
     def _for_later(self, node: ast.For, iterable: RangeValue, scope: Scope, breaks: Breaks | None) -> None:
-        start, stop, step, t = self._bounds(iterable, node.iter.span)
+        start, stop, t = self._bounds(iterable, node.iter.span)
+        if isinstance(iterable.step, Runtime) and not isinstance(iterable.step.value, tir.Const):
+            self._for_stepping(node, start, stop, iterable.step, scope, breaks)
+            return
+        step = self.comptime_int(iterable.step, node.iter.span)
+        if step == 0:
+            raise self.fail("E0339", "a range with step 0", node.iter.span, help="a step is above or below 0")
         attrs = {"step": step, "signed": t.dtype.signed}
         op = tir.Op("for", [start.value, stop.value], [], attrs, self.at(node.span), [tir.Block()])
         index = tir.Value(t.ty, node.target.id if isinstance(node.target, ast.Name) else "i")
@@ -179,18 +194,41 @@ class Loops(Expressions):
         with self.carrying(node, scope, op, node.span) as frame:
             self._loop_body(frame, node.body, self._bind_target(node.target, Runtime(t, index), scope), breaks)
 
-    def _bounds(self, iterable: RangeValue, span: Span) -> tuple[Runtime, Runtime, int, SimdType]:
+    def _for_stepping(
+        self, node: ast.For, start: Runtime, stop: Runtime, step: Runtime, scope: Scope, breaks: Breaks | None
+    ) -> None:
+        """A loop whose step is known at run time: upwards, downwards, or none at all where the step is 0.
+
+        The index is a variable that begins a step before the start: `continue` goes to the head too, where it moves on.
+        """
+        span, t = node.iter.span, start.type
+        assert isinstance(t, SimdType)
+        name = node.target.id if isinstance(node.target, ast.Name) else "i"
+        index = Variable(name, t, False, node.target.span)
+        outer = Scope(scope)
+        outer.declare(name, index)  # the loop carries what its text names
+        self.state[index] = self.binary("-", start, step, span)
+        op = tir.Op("loop", [], [], {}, self.at(node.span), [tir.Block()])
+        with self.carrying(node, outer, op, node.span) as frame:
+            now = self.state[index] = self.binary("+", self.state[index], step, span)
+            zero = const(t, 0)
+            up = self.binary("&", self.compare("<", zero, step, span), self.compare("<", now, stop, span), span)
+            down = self.binary("&", self.compare("<", step, zero, span), self.compare("<", stop, now, span), span)
+            more = self.condition(self.binary("|", up, down, span), span)
+
+            def done() -> None:
+                frame.leaves.append(self.end_block("leave", op, span))
+
+            self.branch(more, lambda: None, done, span)
+            self._loop_body(frame, node.body, self._bind_target(node.target, now, outer), breaks)
+        del self.state[index]
+
+    def _bounds(self, iterable: RangeValue, span: Span) -> tuple[Runtime, Runtime, SimdType]:
         values = (iterable.start, iterable.stop)
         t = next((v.type for v in values if isinstance(v, Runtime)), types.INT)
         start, stop = (self.convert(v, t, span) for v in values)
         assert isinstance(t, SimdType) and isinstance(start, Runtime) and isinstance(stop, Runtime)
-        step = iterable.step
-        if isinstance(step, Runtime) and not isinstance(step.value, tir.Const):
-            raise self.fail("E0339", "a range's step must be a constant", span, help="use a `while` loop")
-        number = self.comptime_int(step, span)
-        if number == 0:
-            raise self.fail("E0339", "a range with step 0", span, help="a step is above or below 0")
-        return start, stop, number, t
+        return start, stop, t
 
     def _while(self, node: ast.While, scope: Scope) -> None:
         if self.comptime_depth:

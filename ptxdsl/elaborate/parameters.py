@@ -93,6 +93,8 @@ class Parameters(Convert):
     def bind_param(self, binding: Binding, param: ast.Param, node: ast.Expr, scope: Scope) -> None:
         wanted = self.param_type(binding, param)
         value = self.comptime_value(node, scope, wanted)
+        if wanted is None and param.type is not None:
+            self.infer(binding, param.type, value.type)
         self.set_param(binding, param, value, node.span, wanted)
 
     def param_type(self, binding: Binding, param: ast.Param) -> Type | None:
