@@ -161,10 +161,14 @@ def _torch(tensor: Any) -> ArrayView:
 
 
 def _interface(value: Any, interface: dict[str, Any]) -> ArrayView:
-    address, readonly = interface["data"]
-    shape = tuple(interface["shape"])
-    typestr: str = interface["typestr"]
-    itemsize = int(typestr[2:])
+    try:
+        address, readonly = interface["data"]
+        address = int(address or 0)
+        shape = tuple(interface["shape"])
+        typestr: str = interface["typestr"]
+        itemsize = int(typestr[2:])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise TypeError(f"its __cuda_array_interface__ is damaged: {problem!r}") from None
     named = getattr(value, "dtype", None)
     dtype = str(named) if named is not None else TYPESTRS.get(typestr[1:], typestr)
     if typestr[0] == ">":
@@ -175,7 +179,7 @@ def _interface(value: Any, interface: dict[str, Any]) -> ArrayView:
     ordinal = getattr(getattr(value, "device", None), "id", None) if owner == "cupy" else None
     strides = interface.get("strides")
     return ArrayView(
-        int(address or 0),
+        address,
         dtype,
         itemsize,
         shape,

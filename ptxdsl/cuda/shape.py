@@ -126,10 +126,14 @@ def shared_size(signature: KernelSignature, device: Device, function: Function, 
 
 def seconds(timeout: Any) -> float:
     """A time limit. Raises LaunchError E0915."""
-    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) or not 0 < float(timeout) < inf:
+    try:
+        number = 0.0 if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) else float(timeout)
+    except OverflowError:
+        number = inf
+    if not 0 < number < inf:
         shown = f"{type(timeout).__name__} {timeout!r}"
         raise launch_error("E0915", f"timeout is a positive number of seconds, got {shown}")
-    return float(timeout)
+    return number
 
 
 def dims_text(dims: Dim3) -> str:

@@ -83,6 +83,13 @@ def test_refusals(value, code, words):
     assert words in message
 
 
+@pytest.mark.parametrize("damage", [{"typestr": "x"}, {"data": ("x", False)}, {"data": None}, {"shape": 4}])
+def test_a_damaged_interface(damage):
+    interface = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3, **damage}
+    found, message = refusal(F32, SimpleNamespace(__cuda_array_interface__=interface))
+    assert found == "E0904" and "its __cuda_array_interface__ is damaged" in message
+
+
 def test_an_array_of_the_device_is_out_of_reach():
     interface = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3}
     assert refusal(F32, SimpleNamespace(__cuda_array_interface__=interface))[0] == "E0905"
