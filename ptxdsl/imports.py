@@ -33,6 +33,7 @@ MOJO_MODULES: dict[str, str] = {
     "max.gpu.id": "gpu",
     "max.gpu.intrinsics": "intrinsics",
     "max.gpu.memory": "memory",
+    "max.gpu.primitives": "gpu",
     "max.gpu.primitives.cluster": "cluster",
     "max.gpu.primitives.grid_controls": "grid_controls",
     "max.gpu.primitives.warp": "warp",
@@ -261,10 +262,15 @@ class Loader:
                 return library_module(module)
             if module in HOST_ONLY_MODULES:
                 return HostOnly(module)
-            ours = MOJO_MODULES.get(module)
-            if ours in resources.stdlib_names():
-                return library_module(ours)
+            ours = self.mojo_module(module)
+            if ours is not None:
+                return ours
         raise _unknown("." * level + module, span)
+
+    def mojo_module(self, name: str) -> ast.Module | None:
+        """The module of the standard library that stands for a module of Mojo's, if there is one."""
+        ours = MOJO_MODULES.get(name)
+        return library_module(ours) if ours in resources.stdlib_names() else None
 
     def _module(self, source: Source) -> ast.Module:
         if all((known.name, known.text) != (source.name, source.text) for known in self.sources):

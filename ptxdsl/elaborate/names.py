@@ -28,6 +28,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.values import with_comptime
+from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -37,6 +38,7 @@ RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offse
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's and CUDA's names for what Mojo names otherwise.
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
+    "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
     "LegacyPointer": "Pointer",
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
@@ -197,13 +199,16 @@ class Names(Control):
         entity = source_scope.names.get(item.name)
         if entity is None and module.source.library:
             entity = self.prelude_scope().lookup(item.name)
+            inner = self.loader.mojo_module(f"{node.module}.{item.name}") if entity is None else None
+            if inner is not None:  # `from max.gpu.primitives import warp`
+                return ModuleName(self.module_scope(inner))
             if entity is None and "." in node.module:  # a Mojo module: more names than we have
                 return HostOnly(item.name, node.module, item.span)
         if entity is None:
             near = closest(item.name, source_scope.names)
             raise self.fail(
                 "E0204", f"module `{node.module}` has no `{item.name}`", item.span,
-                help=f"did you mean `{near}`?" if near else None,
+                help=renamed(item.name) or (f"did you mean `{near}`?" if near else None),
             )  # fmt: skip
         return self.imported(entity) if isinstance(entity, ImportedName) else entity
 
@@ -217,15 +222,16 @@ class Names(Control):
         if isinstance(entity, ImportedName):
             entity = self.imported(entity)
         if isinstance(entity, HostOnly):
+            what = "is not in the subset" if entity.module in MOJO_MODULES else "is for host code"
             raise self.fail(
-                "E0207", f"`{entity.name}` of `{entity.module}` is for host code", node.span,
-                (entity.span, "imported here"), help="a kernel cannot use it",
+                "E0207", f"`{entity.name}` of `{entity.module}` {what}", node.span,
+                (entity.span, "imported here"), help=renamed(entity.name) or "a kernel cannot use it",
             )  # fmt: skip
         return entity
 
     def _unknown(self, node: ast.Name, scope: Scope) -> Exception:
         if node.id in RENAMED:
-            return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=f"write `{RENAMED[node.id]}`")
+            return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=renamed(node.id))
         if node.id == "_":
             return self.fail("E0201", "`_` has no value", node.span, help="name the value to use it")
         return self.fail("E0201", f"unknown name `{node.id}`", node.span, help=self._instead_of(node.id, scope))
@@ -308,6 +314,11 @@ class Names(Control):
 
     def struct_value(self, decl: StructDecl, span: Span) -> RValue:
         raise NotImplementedError
+
+
+def renamed(name: str) -> str | None:
+    """What to write instead of a name of Mojo's that is not here."""
+    return f"write `{RENAMED[name]}`" if name in RENAMED else None
 
 
 def methods_name(name: str) -> str:

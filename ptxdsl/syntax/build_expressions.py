@@ -165,5 +165,10 @@ class ExpressionBuilder:
         return ast.ListExpr(self._span(c[0], c[2]), c[1] or ())
 
     def function_type(self, c: Children) -> ast.FunctionType:
-        _, _, args, closer, raises, _, returns = c
-        return ast.FunctionType(self._span(c[0], returns or raises or closer), args or (), returns, raises is not None)
+        keyword, _, args, closer, *effects, _, returns = c
+        last = returns or (effects[-1] if effects else closer)
+        return ast.FunctionType(self._span(keyword, last), args or (), returns, "raises" in map(str, effects))
+
+    def effect(self, c: Children) -> Token:
+        token: Token = c[0]
+        return token

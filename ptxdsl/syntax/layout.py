@@ -25,7 +25,7 @@ _LEADING = frozenset(
     ["STRUCT", "COMPTIME", "IMPORT", "FROM", "RETURN", "PASS", "BREAK", "CONTINUE", "WHILE", "ELIF"]
 )  # fmt: skip
 
-NAMES = frozenset(("NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "WHERE"))
+NAMES = frozenset(("NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "THIN", "WHERE"))
 _LITERALS = frozenset(("INTEGER", "FLOAT", "STRING", "TRUE", "FALSE", "NONE", "ELLIPSIS"))
 
 # What can begin an operand: a `^` before one of these is the operator, before anything else the transfer.

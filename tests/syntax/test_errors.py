@@ -223,7 +223,7 @@ def test_the_other_place_is_shown(problems):
     assert (span.text, label) == ("def f():", "the block belongs to this line")
 
 
-SOFT_KEYWORDS = {"read", "mut", "out", "ref", "deinit", "raises", "where"}
+SOFT_KEYWORDS = {"read", "mut", "out", "ref", "deinit", "raises", "thin", "where"}
 
 
 def test_keywords_are_no_names_and_soft_ones_are(problems):
