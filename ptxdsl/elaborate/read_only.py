@@ -38,6 +38,10 @@ def not_assignable(e: Names, node: ast.Expr, scope: Scope) -> CompileError:
                 node.name_span,
                 help=f"its fields are {fields}" if fields else None,
             )
+        if isinstance(t, StructType) and node.name in (*t.decl.aliases, *(p.name for p in t.decl.node.params)):
+            help = f"a variable can: `var x = {node.span.text}`"
+            message = f"`{node.name}` of {t} is a compile-time name: it cannot change"
+            return e.fail("E0337", message, node.name_span, help=help)
     name, holder = base.id, scope.holder(base.id)
     entity = scope.lookup(name)
     if isinstance(entity, ImportedName):
