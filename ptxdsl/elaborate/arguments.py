@@ -31,6 +31,7 @@ from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 
 VECTOR_ACCESS = ("unsafe_load", "unsafe_store", "load", "store")  # methods of pointers to numbers
+BY_THEMSELVES: dict[Type, Type] = {types.INT_LITERAL: types.INT, types.FLOAT_LITERAL: types.FLOAT64}
 BY_REFERENCE = ("mut", "ref", "out", "deinit")
 
 
@@ -186,10 +187,8 @@ class Arguments(Operators):
         referring = [a for a in bound.decl.node.args if a.convention in BY_REFERENCE and a.name in bound.given]
         for i, second in enumerate(referring[1:], 1):
             for first in referring[:i]:
-                if "mut" not in (first.convention, second.convention):
-                    continue
                 one, other = (bound.given[a.name] for a in (first, second))
-                if overlap(one.place, other.place):
+                if "mut" in (first.convention, second.convention) and overlap(one.place, other.place):
                     changed = first if first.convention == "mut" else second
                     raise self.fail(
                         "E0348", f"this may be changed as argument `{changed.name}` of `{bound.decl.name}` too",
@@ -341,10 +340,7 @@ class Arguments(Operators):
             return
         value = given.wanted_as(wanted)
         if value.type != wanted:
-            if not isinstance(value, Literal) or wanted != (
-                types.INT if isinstance(value.value, int) else types.FLOAT64
-            ):
-                bound.conversions += 1  # a literal that becomes what it is by itself is not converted
+            bound.conversions += BY_THEMSELVES.get(value.type) != wanted
             if dry and not self.converts(value, wanted, given.span):
                 raise self.mismatch(value.type, wanted, given.span)
             value = self.convert(value, wanted, given.span)
