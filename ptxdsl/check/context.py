@@ -311,10 +311,7 @@ class Context:
 
     def initialisations(self) -> int:
         """The bits of all barriers' initialisations."""
-        bits = 0
-        for barrier in self.barriers:
-            bits |= barrier.init
-        return bits
+        return sum(barrier.init for barrier in self.barriers)  # each has a bit of its own
 
     def meeting(self, key: Any, state: State) -> Meeting:
         found = self._meetings.get(key)
