@@ -1,8 +1,9 @@
 """Who accesses memory: the lanes of warps that run together, and asynchronous work.
 
 Lanes of a warp that stand before the same instruction go on as one *strand*. Where they part each strand has a clock of
-its own; where they meet again it is one strand once more, that knows what all of them knew. (Lanes that run together
-are taken to be ordered as the simulator ordered them. The ISA promises that only after ``bar.warp.sync``.)
+its own; where they meet again it is one strand once more, that knows what all of them knew. Lanes that run together are
+taken to be ordered as the simulator ordered them, though the ISA promises that only after ``bar.warp.sync``; but what
+some of them tell others by an arrival or asynchronous work says nothing of what other lanes have done since they met.
 
 Asynchronous work begins with what its thread knew when it was issued, and is known to others only by the ways in which
 it tells of its end. Units that do their work in order (wgmma of a warpgroup, tcgen05 and cp.async of a warp) are one
@@ -16,13 +17,16 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, Clock, Domain
+import numpy as np
+
+from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, WAITS, Clock, Domain
 from ptxdsl.record import dataclass, field
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
     from ptxdsl.sim.machine.cta import Cta, Warp
 
+_MOST_STRANDS = 16  # of a warp that have a component of their own
 _MOST_IN_FLIGHT = 512  # copies of one kind in a CTA that nobody has waited for; more share components
 
 
@@ -72,10 +76,17 @@ class Actor:
         return self.rows[0] != GENERIC
 
 
-class Strand(Actor):
-    """Lanes of a warp. fenced: what it knew at its last fence; seen: what it read from and has not fenced since."""
+Part = tuple[int, int, int, int]  # of a component's times up to one, done by some lanes, the part of some of those
 
-    __slots__ = ("fenced", "mask", "seen", "warp")
+
+class Strand(Actor):
+    """Lanes of a warp. fenced: what it knew at its last fence; seen: what it read from and has not fenced since.
+
+    met: its time when its lanes last met. apart: what its lanes and others have done together since they met, by
+    component: after which time, up to which, and those lanes.
+    """
+
+    __slots__ = ("apart", "fenced", "mask", "met", "seen", "warp")
 
     def __init__(self, domain: Domain, component: int, clock: Clock, warp: Warp, mask: int) -> None:
         super().__init__(domain, component, clock, False)
@@ -83,6 +94,36 @@ class Strand(Actor):
         self.mask = mask
         self.fenced: Clock | None = None
         self.seen: Clock | None = None
+        self.met = 0
+        self.apart: dict[int, tuple[int, int, int]] = {}
+
+    def meet(self) -> None:
+        """Its lanes have met: each knows what all have done."""
+        self.apart = {c: done for c, done in self.apart.items() if done[2] & ~self.mask}
+        self.met = self.time
+        self.tick()
+
+    def told(self, clock: Clock) -> None:
+        """It learns what a clock has: what all of the lanes have told that had done something."""
+        own = clock.own
+        for component, (_, until, _) in list(self.apart.items()):
+            if component < own.shape[1] and own[GENERIC, component] >= until:
+                del self.apart[component]
+
+    def tells(self) -> tuple[Clock, list[Part]]:
+        """What its lanes know for certain, and their parts of what they have done together with others.
+
+        That the others have passed their waits is taken for granted: lanes that go on together meet before they part.
+        """
+        others = [(c, done) for c, done in self.apart.items() if done[2] & ~self.mask]
+        if not others:
+            return self.clock, []
+        clock = self.clock.copy()
+        for component, (after, _, _) in others:
+            known = clock.own[:, component]
+            known[WAITS] = max(known[WAITS], known[GENERIC])
+            np.minimum(known[:WAITS], after, out=known[:WAITS])
+        return clock, [(c, until, lanes, lanes & self.mask) for c, (_, until, lanes) in others]
 
     def tick(self) -> None:
         """What comes now is not part of what has been released."""
@@ -115,7 +156,7 @@ class WarpLanes:
     def __init__(self, domain: Domain, warp: Warp) -> None:
         self.domain = domain
         self.warp = warp
-        self.components: dict[int, int] = {}  # by the lowest lane of a strand
+        self.components: dict[int, int] = {}  # by the lanes of a strand; of many strands by the lowest one
         clock = domain.clock()
         first = Strand(domain, self._component(warp.live), clock, warp, warp.live)
         clock.fit(domain.capacity)
@@ -123,12 +164,14 @@ class WarpLanes:
         self.strands = [first]
 
     def _component(self, mask: int) -> int:
-        lane = (mask & -mask).bit_length() - 1
-        component = self.components.get(lane)
+        component = self.components.get(mask)
+        if component is None and len(self.components) >= _MOST_STRANDS:
+            mask = -(mask & -mask)
+            component = self.components.get(mask)
         if component is None:
             cta = self.warp.cta
             who = Who(cta.id, cta.linear, self.warp.index, "warp")
-            component = self.components[lane] = self.domain.component(who)
+            component = self.components[mask] = self.domain.component(who)
         return component
 
     def of(self, mask: int) -> Strand:
@@ -145,7 +188,6 @@ class WarpLanes:
                 outside.append(strand)
                 continue
             if strand.mask & ~mask:
-                # In whose component the others go on depends on where its lowest lane is.
                 outside.append(self._made(strand.mask & ~mask, [strand]))
             inside.append(strand)
         found = self._made(mask, inside)
@@ -164,6 +206,11 @@ class WarpLanes:
             clock = self.domain.clock()
         clock.fit(self.domain.capacity)
         made = Strand(self.domain, component, clock, self.warp, mask)
+        made.met = made.time
+        for strand in of:
+            for who, done in (*strand.apart.items(), (strand.component, (strand.met, strand.time, strand.mask))):
+                before = made.apart.get(who, done)
+                made.apart[who] = min(before[0], done[0]), max(before[1], done[1]), before[2] | done[2]
         for strand in of:
             for name in ("fenced", "seen"):
                 theirs = getattr(strand, name)

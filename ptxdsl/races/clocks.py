@@ -5,7 +5,8 @@ a domain every actor (the lanes of a warp that run together, an asynchronous cop
 number that counts its releases. A clock holds for each component the time up to which the actor's accesses happen
 before; several rows of it say in whose eyes: those of the generic proxy, and those of the async proxy in shared and in
 global memory, which sees what threads wrote only after a ``fence.proxy.async`` on the way (PTX ISA, "Proxies",
-"Causality order"). A fifth of what is known is about mbarriers: ``fence.mbarrier_init`` orders their initialisation.
+"Causality order"). Two more rows are about mbarriers: ``fence.mbarrier_init`` orders their initialisation; and that a
+wait is over may be known where no more is (``Strand.tells``).
 
 An access is remembered by its epoch alone, the actor and its time (FastTrack; Flanagan, Freund 2009): it happens before
 whoever has at least that time in his clock.
@@ -18,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-GENERIC, ASYNC_SHARED, ASYNC_GLOBAL, INIT = range(4)  # rows of a clock
-ROWS = 4
+GENERIC, ASYNC_SHARED, ASYNC_GLOBAL, INIT, WAITS = range(5)  # rows of a clock
+ROWS = 5
 SHIFT = 16  # an actor's number in a launch is domain << SHIFT | component
 MOST_COMPONENTS = 1 << SHIFT
 NO_DOMAIN = -1

@@ -36,7 +36,7 @@ class Flags:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.released: dict[Location, Clock] = {}
-        self.orders = np.array([k.fence or k.strong for k in sites.kinds], bool)
+        self.orders = np.array([k.fence or k.strong or k.meets for k in sites.kinds], bool)
 
     def split(self, records: Array) -> list[tuple[bool, Array]]:
         """The records in order, cut into those that order others (True), each alone, and runs of the rest."""
@@ -56,6 +56,9 @@ class Flags:
     def order(self, strand: Strand, record: Array) -> None:
         """What one of the first sort does to what a strand knows."""
         kind = self.sites.kinds[int(record["site"][0])]
+        if kind.meets:
+            strand.meet()
+            return
         if int(record["kind"][0]) == FENCE:
             self._fence(strand, kind)
             return

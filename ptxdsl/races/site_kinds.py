@@ -16,12 +16,14 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass
 
+# The ISA does not say that these order memory, and programs rely on it; of ``elect.sync`` they do not.
+_COLLECTIVES = frozenset(("shfl", "vote", "match", "redux"))
 _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """reads, writes: memory. fence: orders what is around it."""
+    """reads, writes: memory. fence: orders what is around it. meets: the lanes of a warp."""
 
     reads: bool = False
     writes: bool = False
@@ -29,6 +31,7 @@ class Kind:
     acquires: bool = False
     releases: bool = False
     fence: bool = False
+    meets: bool = False
 
 
 _NOTHING = Kind()
@@ -40,6 +43,8 @@ def kind(opcode: str) -> Kind:
     said = _STRONG.intersection(parts)
     acquires = not said.isdisjoint(("acquire", "acq_rel"))
     releases = not said.isdisjoint(("release", "acq_rel"))
+    if first in _COLLECTIVES or opcode.startswith(("bar.warp", "barrier.warp")):
+        return Kind(meets=True)
     if first == "ld":
         return Kind(reads=True, strong=bool(said), acquires=acquires)
     if first == "st" and parts[0] != "async" and parts[0] != "bulk":
@@ -59,14 +64,14 @@ def kind(opcode: str) -> Kind:
 
 
 class Sites:
-    """The instructions of a program by their numbers. strong: which of them are; orders: whether there are fences, or
-    acquire and release operations."""
+    """The instructions of a program by their numbers. strong: which of them are; orders: whether there are fences,
+    acquire and release operations, or collectives of warps."""
 
     def __init__(self, instructions: Sequence[Instruction]) -> None:
         self.instructions = instructions
         self.kinds = [kind(instruction.opcode) for instruction in instructions]
         self.strong: npt.NDArray[Any] = np.array([found.strong for found in self.kinds], bool)
-        self.orders = any(found.fence or found.acquires or found.releases for found in self.kinds)
+        self.orders = any(found.fence or found.acquires or found.releases or found.meets for found in self.kinds)
         self.numbers = {id(instruction): number for number, instruction in enumerate(instructions)}
 
     def of(self, instruction: Instruction) -> int:

@@ -132,7 +132,7 @@ class TraceActors(Watch):
         else:
             unit = self.unit(cta, entity.unit, (entity.unit, strand.warp))
             component, time = unit.in_order()
-        work = self.works[agent] = Work(unit, component, time, strand.clock.copy(), strand, instruction, site)
+        work = self.works[agent] = Work(unit, component, time, strand.tells()[0].copy(), strand, instruction, site)
         self.races.remember(work)
         if isinstance(agent, Transfer):
             if agent.leaves and entity.unit == "tma":

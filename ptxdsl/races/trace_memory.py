@@ -39,7 +39,7 @@ class TraceMemory(TraceActors):
                 self._records(strand, some)
 
     def joined(self, warp: Warp, mask: int) -> None:
-        self.lanes_of(warp).of(mask)
+        self.lanes_of(warp).of(mask).meet()
 
     def _records(self, strand: Strand, records: Array) -> None:
         for piece in self.spaces.pieces(strand.warp.cta, records):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.actors import Actor, Passed, Work
-from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, Clock, Domain, nothing
+from ptxdsl.races.actors import Actor, Passed, Strand, Work
+from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, WAITS, Clock, Domain, nothing
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.trace_memory import TraceMemory
 from ptxdsl.record import dataclass, field
@@ -34,7 +34,9 @@ class Gate:
     """An mbarrier. pending: what all arrivals so far have released; done: what those had that the phases which are
     complete consist of. component, time, origin: of its initialisation; cells: where it lies. used: the last use by
     each component. passed: the last phase that each strand's component has waited for. waits: for the last phase or
-    the one under way: the phase, who, when and where."""
+    the one under way: the phase, who, when and where. knowing: strands' components, with the row, that know of the
+    initialisation. parts: what lanes have told of what they did with others, by component and time the lanes.
+    """
 
     domain: Domain
     pending: Clock
@@ -46,6 +48,22 @@ class Gate:
     used: dict[int, tuple[int, Instruction]] = field(default_factory=dict)
     passed: dict[int, int] = field(default_factory=dict)
     waits: list[tuple[int, int, int, Instruction]] = field(default_factory=list)
+    knowing: set[tuple[int, int]] = field(default_factory=set)
+    parts: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def join(self, strand: Strand) -> None:
+        """A strand tells what it knows. What lanes did together is told when each of them has told its part."""
+        clock, parts = strand.tells()
+        self.pending.join(clock)
+        for component, until, lanes, some in parts:
+            told = self.parts.get((component, until), 0) | some
+            self.parts[component, until] = told
+            if not lanes & ~told:
+                self.pending.fit(component + 1)
+                own, theirs = self.pending.own, strand.clock.own
+                for row in range(len(own)):
+                    if theirs[row, component] >= until:
+                        own[row, component] = max(own[row, component], until)
 
 
 class TraceOrder(TraceMemory):
@@ -159,13 +177,14 @@ class TraceOrder(TraceMemory):
         if gate is None:
             return
         actor = self.actor()
-        component, time = gate.component, gate.time
-        own = actor.clock.own
-        if component != actor.component:
-            # Copies use it through the async proxy; of tcgen05.commit's arrival the ISA does not say that.
-            row = GENERIC if isinstance(actor, Work) and actor.unit.name == "tcgen05" else actor.rows[0]
+        # Copies use it through the async proxy; of tcgen05.commit's arrival the ISA does not say that.
+        row = GENERIC if isinstance(actor, Work) and actor.unit.name == "tcgen05" else actor.rows[0]
+        if gate.component != actor.component and (actor.component, row) not in gate.knowing:
+            component, time, own = gate.component, gate.time, actor.clock.own
             known = component < own.shape[1] and (own[row, component] >= time or own[INIT, component] >= time)
-            if not known:
+            if known and isinstance(actor, Strand):
+                gate.knowing.add((actor.component, row))
+            elif not known:
                 generic = component < own.shape[1] and own[GENERIC, component] >= time
                 self.races.add_uninitialised(barrier, gate.origin, actor, self.site(), bool(generic))
         gate.used[actor.component] = actor.time, self.sites.instructions[self.site()]
@@ -180,7 +199,7 @@ class TraceOrder(TraceMemory):
         strand = self.strand()
         assert self.group is not None
         if "relaxed" not in self.group.instruction.parts:
-            gate.pending.join(strand.clock)
+            gate.join(strand)
         strand.tick()
         arrival = Passed(strand.time, barrier.name, barrier.place, barrier.phase, self.group.instruction, False, None)
         self.races.arrived(strand, arrival)
@@ -190,12 +209,15 @@ class TraceOrder(TraceMemory):
         if gate is None:
             return
         gate.done = gate.pending.copy()
+        gate.parts.clear()
         phase = barrier.phase - 1
         over = [wait for wait in gate.waits if wait[0] < phase]
         gate.waits = [wait for wait in gate.waits if wait[0] >= phase]
+        if not over:
+            return
         # Once this phase is complete too, a wait for the one before looks for the wrong one. Lanes of a warp are taken
         # to wait together, though they may have come one after the other.
-        own = gate.done.own[GENERIC]
+        own = gate.done.own[[GENERIC, WAITS]].max(axis=0)
         known = {self._waiter(gate, wait) for wait in over if wait[1] < len(own) and own[wait[1]] >= wait[2]}
         for wait in over:
             if self._waiter(gate, wait) not in known:
@@ -213,6 +235,7 @@ class TraceOrder(TraceMemory):
         strand = self.strand()
         if "relaxed" not in group.instruction.parts:
             strand.clock.join(gate.done)
+            strand.told(gate.done)
         strand.tick()
         phase = barrier.phase - 1
         again = gate.passed.get(strand.component) == phase
@@ -256,4 +279,7 @@ class TraceOrder(TraceMemory):
     def leaves(self, group: Group, meeting: object, generation: int) -> None:
         clock = self.meetings.get(meeting, {}).get(generation)
         if clock is not None:
-            self.strand().clock.join(clock)
+            strand = self.strand()
+            strand.clock.join(clock)
+            strand.apart.clear()  # all lanes of its warp have come
+            strand.meet()

@@ -60,3 +60,20 @@ def test_faulty_kernels_are_reported_as_their_headers_accept(path: Path) -> None
     assert found.verdict == "fault"
     assert set(found.kinds) <= set(entry.kinds)
     assert lines_of(found.diagnostics) & entry.lines
+
+
+@pytest.mark.parametrize(
+    ("stem", "kind"),
+    [
+        ("cluster_multicast", "slot overwritten before release"),
+        ("warps_release_elected", "slot overwritten before release"),
+        ("producer_commits_elected", "slot read before full"),
+    ],
+)
+def test_a_lane_that_arrives_does_not_speak_for_those_it_has_not_met(stem: str, kind: str) -> None:
+    """The run's lanes go in lock step, which orders nothing."""
+    entry = read(next(path for path in CLEAN if path.stem == stem))
+    assert entry.text.count("syncwarp()") == 1
+    found, report, right = entry.trace(entry.small(), entry.text.replace("syncwarp()", "pass"))
+    assert report.finished and right
+    assert {race.kind for race in found.races} == {kind}
