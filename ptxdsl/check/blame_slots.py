@@ -57,7 +57,9 @@ def surplus(context: Context, state: State, touch: Touch, *, begun: bool = False
 
 def _name(context: Context, touch: Touch) -> str:
     who = range_text(touch.mask)
-    return f"the copy that {who} started" if touch.asynchronous else who
+    return (
+        f"the {'product' if touch.together or touch.pipe else 'copy'} that {who} started" if touch.asynchronous else who
+    )
 
 
 def _does(touch: Touch) -> str:
@@ -111,6 +113,12 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
                 f"stage {one.slot} of `{array}` is {_does(one)}, but the role holds stage {one.stale}",
                 "take the index from the state before it steps, and use the same one for the slot and the barrier",
             )
+    if by is agent and touch.together != other.together:
+        return (
+            classes.OVERWRITTEN if touch.writes else classes.READ_BEFORE_FULL,
+            f"`{array}` is {_does(other)} and {_does(touch)} by warps that do not wait for one another",
+            "put a barrier of these warps between the two: each knows of its own part of a product alone",
+        )
     both_copy = touch.grouped and other.grouped
     if by is agent and not (touch.asynchronous or other.asynchronous or both_copy):
         return (

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.intervals import Intervals, Places, overlap, threads_meet
 from ptxdsl.check.states import UNINITIALISED, Lives
-from ptxdsl.check.threads import Mask, range_text, whole_warps
+from ptxdsl.check.threads import Mask, range_text, warps, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
@@ -94,13 +94,14 @@ class Meeting:
 class Touch:
     """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
 
-    places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact: whether
-    the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped: by the
-    threads' own proxy, but later (cp.async). certain: whether it happens to these bytes whenever the site is reached.
-    writers: of a read, the bits of what writes any of its bytes. readers: of a write, the ``bytes`` of what reads any;
-    bytes: a bit for an agent's reads of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the
-    touches that it must be ordered with. within, across: of such of the same agent, made by other threads of the same
-    warp, of another warp. stale, given, free: ``brackets.describe``.
+    places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact:
+    whether the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped:
+    by the threads' own proxy, but later (cp.async). together: by several warps, each with all that they do.
+    certain: whether it happens to these bytes whenever the site is reached. writers: of a read, the bits of what
+    writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
+    of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
+    with. within, across: of such of the same agent, made by other threads of the same warp, of another warp. stale,
+    given, free: ``brackets.describe``.
     """
 
     bit: int
@@ -119,6 +120,7 @@ class Touch:
     tensor: bool = False
     pipe: bool = False
     grouped: bool = False
+    together: bool = False
     certain: bool = True
     writers: int = 0
     readers: int = 0
@@ -368,6 +370,7 @@ class Context:
         exact: bool = True,
         pipe: bool = False,
         grouped: bool = False,
+        together: bool = False,
         certain: bool = True,
     ) -> Touch:
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
@@ -379,6 +382,7 @@ class Context:
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
         made.pipe, made.grouped, made.certain = pipe, grouped, certain
+        made.together = together and len(warps(mask)) > 1
         self.accesses |= bit
         made.tensor = array is not None and bool(array.base & TENSOR)
         if made.tensor:
@@ -415,5 +419,8 @@ class Context:
                 b.across |= a.bit
             if not a.grouped and not b.grouped:
                 return
+        elif a.agent == b.agent and a.together != b.together:
+            a.across |= b.bit
+            b.across |= a.bit
         a.conflicts |= b.bit
         b.conflicts |= a.bit

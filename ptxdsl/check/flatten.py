@@ -9,7 +9,7 @@ from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.expressions import Expressions
-from ptxdsl.check.groups import Start, group_step
+from ptxdsl.check.groups import WGMMA, Start, group_step
 from ptxdsl.check.program import (
     Advance,
     Assignment,
@@ -28,7 +28,7 @@ from ptxdsl.check.program import (
 )
 from ptxdsl.check.slots import Access, Part
 from ptxdsl.check.tensor import tensor_steps
-from ptxdsl.check.threads import Mask
+from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import Expr
@@ -350,6 +350,12 @@ class _Flattener:
             mask &= self.expressions.block.leaders
             if not mask:
                 return
+        if (
+            op.what.completes_on == WGMMA
+            and op.kind is Kind.WAIT_GROUP
+            and mask != whole_warps(mask, self.context.every)
+        ):
+            self.put(WarpSync(op, mask, self.expressions)).mask = mask  # the lanes of a warp come together
         for make in (barrier_step, collective_step, group_step):
             step = make(op, mask, self.expressions, self.context, self.agent)
             if step is not None:

@@ -18,7 +18,8 @@ from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
 
-_MECHANISMS = frozenset({"bulk-group", "cp-async-group", "wgmma-group"})
+WGMMA = "wgmma-group"
+_MECHANISMS = frozenset({"bulk-group", "cp-async-group", WGMMA})
 
 
 def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, agent: Agent) -> Step | None:
@@ -28,6 +29,8 @@ def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, a
         return Fence(op)
     if mechanism in _MECHANISMS:
         assert mechanism is not None
+        if mechanism == WGMMA and kind is Kind.ASYNC_MMA and not mask & expressions.block.leaders:
+            return None  # a warp does it as one: it is told of who has the first lane
         if kind in (Kind.ASYNC_COPY, Kind.ASYNC_MMA):
             return Start(op, mask, expressions, mechanism, context.boxes)
         if kind is Kind.COMMIT:
@@ -69,6 +72,7 @@ class Start(Step):
         self.mechanism = mechanism
         self.asynchronous = op.what.proxy == "async"
         self.pipe = False
+        self.together = mechanism == WGMMA
         self.parts = [
             ([Part(place, op.span, mask, expressions, (), boxes) for place in places], writes)
             for places, writes in ((op.reads, False), (op.writes, True))
@@ -107,6 +111,7 @@ class Start(Step):
                     found += touches_of(
                         self, parts, context, agent, env, writes=writes, mask=self.acting,
                         asynchronous=self.asynchronous, cta=cta, pipe=self.pipe, grouped=not self.asynchronous,
+                        together=self.together,
                     )  # fmt: skip
         return found
 
@@ -166,7 +171,10 @@ class WaitGroup(Step):
         else:
             groups.pop(self.mechanism, None)
         state.known[agent.number] |= done
-        if done & context.plain:  # each thread has waited for its own copies
+        if self.mechanism == WGMMA:  # each warp has waited for its part
+            state.fresh[agent.number] |= done
+            state.met[agent.number] |= done
+        elif done & context.plain:  # each thread has waited for its own copies
             state.fresh[agent.number] |= done & context.plain
             state.met[agent.number] &= ~done
         return self.number + 1

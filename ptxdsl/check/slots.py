@@ -123,6 +123,7 @@ def touches_of(
     cta: int | None = None,
     pipe: bool = False,
     grouped: bool = False,
+    together: bool = False,
     bounded: bool = False,
 ) -> list[Touch]:
     """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own).
@@ -171,6 +172,7 @@ def touches_of(
                 exact=all(exact for _, _, exact, _ in pieces),
                 pipe=pipe,
                 grouped=grouped,
+                together=together,
                 certain=all(certain for *_, certain in pieces),
             )
         )

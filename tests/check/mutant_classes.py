@@ -155,6 +155,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("cluster_of_neighbours", "drop init fence", "fence_mbarrier_init()"): _GENERIC,
     ("commits_of_tensor_cores", "drop init fence", "fence_mbarrier_init()"): _COMMIT,
     ("peeled_turn_and_tail", "drop release", "c.release()"): _LATE,
+    ("resident_tile", "drop raw wait", "bars[unsafe_offset=4].wait(0)"): "every commit of the ring comes after it",
+    (
+        "tokens_and_a_table",
+        "read after release",
+        "res[unsafe_offset=i * 32 + lane] = tile[unsafe_offset=lane]",
+    ): "the table is never written again",
     ("read_far_ahead", "read after release", _BOTH_ROWS): "with its release `back` goes to the stage that is held",
     (
         "tensor_cores_ring",

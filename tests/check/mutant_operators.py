@@ -82,7 +82,7 @@ def _(p: Program, i: int, code: str) -> Iterator[Edit]:
 def _(p: Program, i: int, code: str) -> Iterator[Edit]:
     match = re.match(r"(\w+)\[(.*?)\] = ", code)
     loop = _loop(p, i)
-    if match and match[1] in p.slots and ".state.index()" in match[2] and loop and not loop[2]:
+    if match and match[1] in p.slots and ".state.index()" in match[2] and loop and not (loop[2] or loop[3].isdigit()):
         yield {i: f"if {loop[1]} < 4: {code}"}, p.suite(i) | _uses(p)
 
 
