@@ -255,6 +255,8 @@ class _Search:
                     continue
                 before = self.steps
                 after = self.go(state, agent)
+                if self.steps > MAX_STEPS:
+                    raise Unproved(self.kernel.span, f"more than {MAX_STEPS} steps between two decisions")
                 if after == ASK:
                     asked[number] = context.asked
                 if after == END or self.steps - before > 1:  # it may be back where it was
