@@ -135,18 +135,6 @@ class Touch:
     free: tuple[int, ...] = ()
 
 
-class Again(Exception):
-    """Begins a proof again, with what has been learned of a barrier (by its CTA and address).
-
-    shared: several arrive at it. Else: who knows of all its arrivals is to be followed one by one.
-    """
-
-    def __init__(self, barrier: Barrier, *, shared: bool) -> None:
-        super().__init__()
-        self.barrier = barrier.cta, barrier.address
-        self.shared = shared
-
-
 class Context:
     """size: threads of a block. ctas: of a cluster."""
 

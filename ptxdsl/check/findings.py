@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ptxdsl.hints import Any
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.check.context import Barrier
 
 
 @dataclass(frozen=True)
@@ -38,3 +41,15 @@ class Unproved(Exception):
         super().__init__(why)
         self.span = span
         self.why = why
+
+
+class Again(Exception):
+    """Begins a proof again, with what has been learned of a barrier (by its CTA and address).
+
+    shared: several arrive at it. Else: who knows of all its arrivals is to be followed one by one.
+    """
+
+    def __init__(self, barrier: Barrier, *, shared: bool) -> None:
+        super().__init__()
+        self.barrier = barrier.cta, barrier.address
+        self.shared = shared

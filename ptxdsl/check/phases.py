@@ -10,7 +10,8 @@ unless he alone makes up the phases; else his arrival may fall into the phase be
 from __future__ import annotations
 
 from ptxdsl.check import blame
-from ptxdsl.check.context import Again, Agent, Barrier, Context
+from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.findings import Again
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase

@@ -27,10 +27,10 @@ from math import prod
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
 from ptxdsl.check.boxes import affine, box_sizes, guesses
-from ptxdsl.check.context import Again, Agent, Context
+from ptxdsl.check.context import Agent, Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
-from ptxdsl.check.findings import Fault, Finding, Unproved
+from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
 from ptxdsl.check.program import ASK, END
 from ptxdsl.check.states import LEFT, Normal, State
