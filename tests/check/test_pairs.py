@@ -17,7 +17,7 @@ def test_the_pair_is_proved():
 @pytest.mark.parametrize(
     ("before", "after", "kind"),
     [
-        ("p.acquire[stage]()\n", "if rank == 0:\n                            p.acquire[stage]()\n", "E1208"),
+        ("p.acquire[stage]()\n", "if rank == 0: p.acquire[stage]()\n", "E1208"),
         ("p.producer_mbar[stage]()[].wait(p.state.phase())\n", "pass\n", "E1207"),
         ("tell[CTAS](s.producer_mbar(), e)", "mma_arrive[2](s.producer_mbar(), e)", "E1212"),
     ],
