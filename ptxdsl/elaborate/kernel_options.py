@@ -22,11 +22,11 @@ NO_SYMBOLS = frozenset({"WARP_SZ", "_", "$"})  # what PTX has made its own of na
 class KernelOptions(Variadics):
     """From ``@kernel(…)`` to the PTX name and the launch attributes."""
 
-    def kernel_symbol(self, decl: FunctionDecl, constants: tuple[tuple[str, str], ...]) -> str:
+    def kernel_symbol(self, decl: FunctionDecl, scope: Scope, constants: tuple[tuple[str, str], ...]) -> str:
         """The PTX name: the kernel's own and its parameters' values, in letters that PTX allows."""
         option = self._options(decl).get("name")
         if option is not None:
-            text = self.comptime_value(option, Scope(decl.scope))
+            text = self.comptime_value(option, scope)
             name = getattr(text, "value", None)
             legal = isinstance(name, str) and re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII)
             if not isinstance(name, str) or not legal or name in NO_SYMBOLS:

@@ -124,7 +124,7 @@ class Kernels(KernelOptions):
         values, params = self._parameters(node, binding.scope, scope)
         body = self._body(node, scope)
         constants_shown = tuple((p.name, _shown(binding.values[p.name])) for p in node.params)
-        symbol = self.kernel_symbol(decl, constants_shown)
+        symbol = self.kernel_symbol(decl, binding.scope, constants_shown)
         signature = self.kernel_signature(decl, binding.scope, symbol, tuple(params), body, constants_shown)
         return tir.Kernel(symbol, values, body, signature, node.name_span)
 

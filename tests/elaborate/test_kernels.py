@@ -96,8 +96,9 @@ def test_options() -> None:
 
 
 def test_options_are_those_of_the_parameters() -> None:
-    text = "@kernel(max_threads=32 * warps)\ndef k[warps: Int]():\n    pass\n"
-    assert typed(text, warps="4").kernels[0].signature.max_threads == (128, 1, 1)
+    text = "@kernel(max_threads=32 * warps, name='k_of_' + String(warps))\ndef k[warps: Int]():\n    pass\n"
+    signature = typed(text, warps="4").kernels[0].signature
+    assert signature.max_threads == (128, 1, 1) and signature.name == "k_of_4"
 
 
 def test_without_options() -> None:
