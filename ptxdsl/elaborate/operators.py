@@ -189,6 +189,9 @@ class Operators(Memory):
         return const(t, one, comptime=left.comptime) if result is None else result
 
     def _pointer(self, op: str, pointer: Runtime, index: RValue, span: Span) -> RValue:
+        if isinstance(index.type, PointerType):
+            help = "the distance in bytes is `Int(p) - Int(q)`" if op == "-" else "add an integer: `p + 3`"
+            raise self.fail("E0302", f"`{op}` does not apply to two pointers", span, help=help)
         if op == "-":
             index = self.unary("-", self.materialize(index, span), span)
         t = pointer.type
