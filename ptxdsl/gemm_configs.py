@@ -54,14 +54,16 @@ CONFIGS = (
     *(
         Config(columns=columns, stages=stages, c_stages=c_stages, **cluster)
         for columns, stages, c_stages in (
-            (240, 4, 2), (224, 4, 2), (208, 4, 2), (192, 4, 3), (176, 5, 2), (160, 5, 2), (144, 5, 2), (128, 6, 2),
+            (240, 4, 2), (224, 4, 3), (208, 4, 3), (192, 4, 3), (176, 5, 2), (160, 5, 2), (144, 5, 2), (128, 6, 2),
         )
         for cluster in (_PAIR, {})
     ),
     Config(groups=1, columns=128, stages=6, c_stages=2),
+    Config(groups=1, columns=128, stages=6, c_stages=2, **_PAIR),
     Config(groups=1, columns=112, stages=7, c_stages=2),
     Config(groups=1, columns=96, stages=8, c_stages=2),
     Config(groups=1, columns=64, stages=12, c_stages=1),
+    Config(groups=1, columns=64, stages=12, c_stages=1, **_PAIR),
     Config(groups=1, columns=128, stages=7, c_stages=2, split=2),
     Config(groups=1, columns=64, stages=12, c_stages=1, split=2),
     Config(columns=64, stages=8, c_stages=1, split=2),
@@ -86,7 +88,7 @@ _OUT_OF_MEMORY = 2500
 _OUT_OF_MEMORY_INTO_BLOCK = 34
 _FAR = 4096  # bytes
 _L2 = 40e6  # bytes that stay there from one product to the next
-_LINE = 2.05  # cycles in which a block asks for a line of L2
+_LINE = 1.95  # cycles in which a block asks for a line of L2
 _START = 2500  # cycles until the first products
 _LONG = 60_000  # cycles after which the card is at its limit of power, of which narrow tiles cost more
 
@@ -111,14 +113,13 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
     else:
         step = max(tensor, _ROW * (config.rows + config.columns) / _INTO_BLOCK)
         if row_bytes > _FAR:
-            read = _ROW * (config.rows + config.columns / config.cluster) * at_once * config.blocks
-            step = max(step, read / _OUT_OF_L2)
+            step = max(step, _ROW * (config.rows + config.columns) * at_once * config.blocks / _OUT_OF_L2)
     waves = -(-clusters // at_once)
     if waves == 1 and config.stages < 4:  # operands that few blocks share come from further away
         step *= 1.02
     steps = -(-row_bytes // (_ROW * config.split))
-    # a ring that has room for a tile of C delays the products less, and then has more to write at the end
-    epilogue, last = (1.5, 3.5) if config.c_stages * 64 >= config.columns else (3.0, 2.0)
+    # a ring with room for a tile of C but one box delays the products less, and then has more to write at the end
+    epilogue, last = (1.5, 3.5) if (config.c_stages + 1) * 64 >= config.columns else (4.0, 2.0)
     tile = steps * step + 150 + epilogue * area
     if config.split > 1:
         others = (config.split - 1) * config.rows * (config.columns // config.split) * 4
@@ -129,8 +130,8 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
         memory = operands / min(_OUT_OF_MEMORY, _OUT_OF_MEMORY_INTO_BLOCK * at_once * config.blocks)
         total = max(total, memory) + 0.02 * total * multiprocessors / (at_once * config.blocks)
     if total > _LONG and lines == 1:
-        total *= 1 + 0.12 * (256 / config.columns - 1)
+        total *= 1 + 0.08 * (256 / config.columns - 1)
     if config.split > 1:
         return total * (1 + 0.01 * (config.split - 1))
     # pairs start later and have less to load: worth it for wide tiles
-    return total * (1.02 if (config.cluster == 1) == (config.columns >= 192) else 1.0)
+    return total * (1.02 if (config.cluster == 1) == (config.columns > 128) else 1.0)
