@@ -19,8 +19,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from count import loop_of_products  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
-from ptxdsl.assemble import assemble, disassemble  # noqa: E402
 
+from ptxdsl.backend.assemble import assemble, disassemble  # noqa: E402
 from ptxdsl.diagnostics import CompileError  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 
