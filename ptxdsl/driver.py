@@ -121,15 +121,25 @@ def _check(job: Job) -> None:
 
     fatal = job.options.check == "error"
     found = as_warnings(verdicts(module, quick=not fatal))
+    if len(_checked) >= _MOST_CHECKED:
+        _checked.clear()
+    _checked.add(hash(job.source.text))
     for diagnostic in found:
         job.sink.add(replace(diagnostic, severity="error") if fatal else diagnostic)
     job.sink.raise_errors()
 
 
+# Texts that were checked in this process, by their hashes. What was proved is remembered: to look at it again takes
+# less time than a thread for it.
+_checked: set[int] = set()
+_MOST_CHECKED = 4096
+
+
 def _rings(job: Job, module: tir.Module) -> tir.Module:
     if job.options.check != "off":
         job.unchecked = module
-    if job.options.check == "error":  # a fault ends the run here; a warning can wait for LLVM, which leaves time for it
+    # A fault that is an error ends the run here. A warning can wait for LLVM, which leaves time for it.
+    if job.options.check == "error" or hash(job.source.text) in _checked:
         _check(job)
     from ptxdsl.rings.unroll import unroll_rings
     from ptxdsl.tir.verify import verify

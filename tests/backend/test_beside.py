@@ -6,10 +6,13 @@ import os
 import signal
 import sys
 import time
+from _thread import start_new_thread
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from ptxdsl.artifact import Compiled
 from ptxdsl.backend import beside as module
 from ptxdsl.backend.beside import beside
 from ptxdsl.diagnostics import CompileError
@@ -130,6 +133,22 @@ def test_a_warning_is_found_once_at_every_stage(stop: str) -> None:
     job = Job(Source("k.pdsl", FAULTY))
     run(job, stop)
     assert [(found.code, found.severity) for found in job.sink.items] == [("E1201", "warning")]
+
+
+def test_a_thread_is_for_what_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is proved of a text is remembered, and looked at without one; the findings are the same."""
+    started = []
+
+    def start(*what: Any) -> None:
+        started.append(what)
+        start_new_thread(*what)
+
+    monkeypatch.setattr(module, "start_new_thread", start)
+    for times in (1, 1, 2):
+        text = f"# a text of its own: {times}\n{FAULTY}"
+        compiled = compile_source(Source("k.pdsl", text))
+        assert isinstance(compiled, Compiled) and [found.code for found in compiled.warnings] == ["E1201"]
+        assert len(started) == times
 
 
 def test_a_warning_beside_an_error_of_a_later_stage() -> None:
