@@ -37,8 +37,10 @@ from proofs import arch_of  # noqa: E402
 from ptxdsl import driver  # noqa: E402
 from ptxdsl.check import proved  # noqa: E402
 from ptxdsl.check.classes import CODES  # noqa: E402
+from ptxdsl.check.proof import prove  # noqa: E402
 from ptxdsl.check.report import FAULT, PROVED, UNPROVED, verdicts  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
+from ptxdsl.protocol.from_tir import kernel_model  # noqa: E402
 from ptxdsl.races.trace import check_trace  # noqa: E402
 from ptxdsl.source import Source  # noqa: E402
 
@@ -175,8 +177,39 @@ def _sample(path: Path) -> Any:
     return _tir(text, arch_of(text), {})
 
 
-def _tir(text: str, arch: str, constants: Mapping[str, str]) -> Any:
-    return driver.run(driver.Job(Source("kernel.pdsl", text), constants=constants, options=Options(arch)), "tir")
+def _tir(text: str, arch: str, constants: Mapping[str, str], kernel: str | None = None) -> Any:
+    job = driver.Job(Source("kernel.pdsl", text), kernel, constants=constants, options=Options(arch))
+    return driver.run(job, "tir")
+
+
+def products() -> Iterator[tuple[str, Any]]:
+    """The matrix products of the samples: rings of many stages, clusters, pairs of blocks."""
+    hopper, blackwell = (ROOT / "samples" / f"{name}.pdsl" for name in ("08_gemm_hopper", "10_gemm_blackwell"))
+    for cluster in (1, 2, 4):
+        for stages in (3, 4, 5, 6, 8, 12):
+            narrow = {"BN": "64", "GROUPS": "1", "C_STAGES": "1"} if stages > 6 else {"BN": "128"}
+            constants = {"STAGES": str(stages), "CLUSTER": str(cluster), **narrow}
+            yield f"08, {stages} stages, cluster of {cluster}", _tir(hopper.read_text("utf-8"), "sm_90a", constants)
+    for kernel, ctas, columns, stages in (
+        ("gemm", 1, 256, 4), ("gemm", 2, 256, 4), ("gemm", 2, 128, 6), ("gemm", 1, 64, 6), ("gemm", 1, 64, 2),
+        ("gemm_scaled", 1, 256, 3), ("gemm_scaled", 2, 256, 3),
+    ):  # fmt: skip
+        constants = {"CTAS": str(ctas), "BN": str(columns), "STAGES": str(stages)}
+        tir = _tir(blackwell.read_text("utf-8"), "sm_100a", constants, kernel)
+        yield f"10 {kernel}, {ctas} CTA, {columns} columns, {stages} stages", tir
+
+
+def show_products() -> bool:
+    """Whether all are proved."""
+    rows, right = [], True
+    for name, module in products():
+        kernel = kernel_model(module.kernels[0])
+        found = prove(kernel, kernel.threads)
+        seconds = best(lambda module=module: timed(lambda: verdicts(module)), 3)
+        rows.append([name, found.verdict, str(found.states), str(found.steps), f"{1000 * seconds:.0f} ms"])
+        right = right and found.verdict == PROVED
+    print_table(["matrix product", "verdict", "states", "steps", "processor time"], rows)
+    return right
 
 
 def constant_trips(trips: int) -> float:
@@ -249,6 +282,8 @@ def main() -> int:
     costs.append(Cost("trace check of 2000 trips", trace_time(2000), 2))
     added, name = added_to_a_compilation()
     costs.append(Cost(f"added to a compilation, most ({name})", added, 0.01))
+    print()
+    right = show_products() and right
     print()
     rows = [[c.name, f"{c.value:.4f} s", f"{c.goal} s", "ok" if c.reached else "FAIL"] for c in costs]
     print_table(["processor time", "is", "goal", ""], rows)

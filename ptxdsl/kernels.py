@@ -270,9 +270,7 @@ def _kernel() -> Kernel:
     from ptxdsl.options import Options
 
     path = os.path.join(folder("samples"), "08_gemm_hopper.pdsl")
-    # Proved in tests, with rings of up to four stages (the checker gives up on the states of deeper ones): no call
-    # waits for that again.
-    return Module(read_file(path), Options("sm_90a", check="off"), path=path)["gemm"]
+    return Module(read_file(path), Options("sm_90a"), path=path)["gemm"]
 
 
 def _wrong(message: str, help: str | None = None) -> LaunchError:

@@ -95,5 +95,4 @@ def _kernel() -> Kernel:
     from ptxdsl.options import Options
 
     path = os.path.join(folder("samples"), "10_gemm_blackwell.pdsl")
-    # proved where it is tested: no call waits for that again
-    return Module(read_file(path), Options("sm_100a", check="off"), path=path)["gemm"]
+    return Module(read_file(path), Options("sm_100a"), path=path)["gemm"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxdsl.check import blame, brackets, phases
-from ptxdsl.check.context import BARRIER_BYTES, Agent, Barrier, Context, Touch
+from ptxdsl.check.context import BARRIER_BYTES, Context
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Cannot, Step
 from ptxdsl.check.slots import Part, check, happen, touches_of
 from ptxdsl.check.states import State
@@ -55,6 +56,7 @@ class OnBarrier(Step):
         if op.mask is not None:
             used |= expressions.variables(op.mask)
         self.variables = tuple(sorted(used))
+        self.met: set[Barrier] = set()  # the barriers that it has come to
         self._known: dict[tuple[object, ...], Targets] = {}
         self._level = expressions
 
@@ -82,6 +84,8 @@ class OnBarrier(Step):
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = tuple(self._found(context, agent, env))
+            self.met.update(barrier for barrier, _ in found)
+            context.meetings += 1
             missing = len(context.barriers) - len(state.phases)
             if missing:
                 context.fit(state)
@@ -247,11 +251,8 @@ class Copy(OnBarrier):
                 self.op.span, "how many bytes the tensor copy moves is not known: use a SharedTile, or `bytes=`"
             )
         size = self.bytes(env)
-        key = tuple([env[v] for v in self.part_variables])
         targets = self.targets(context, state, agent)
-        found = self._touches.get(key)
-        if found is None:
-            found = self._touches[key] = self._made(context, agent, env, targets)
+        found = self.touches(context, state, agent)
         bits = 0
         for touch in found:
             check(context, state, agent, touch, self.mask)
@@ -272,6 +273,14 @@ class Copy(OnBarrier):
                     brings |= touch.bit
             phases.arrive(context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy)
         return self.number + 1
+
+    def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:
+        env = state.environments[agent.number]
+        key = tuple([env[v] for v in self.part_variables])
+        found = self._touches.get(key)
+        if found is None:
+            found = self._touches[key] = self._made(context, agent, env, self.targets(context, state, agent))
+        return found
 
     def _made(self, context: Context, agent: Agent, env: list[object], targets: Targets) -> list[Touch]:
         made = touches_of(self, self.reads, context, agent, env, writes=False, mask=self.acting, asynchronous=True)

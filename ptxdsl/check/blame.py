@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ptxdsl.check import classes
-from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Fault, Finding, Unproved
+from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates

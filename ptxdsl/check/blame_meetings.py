@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import fault
-from ptxdsl.check.context import Agent, Context, Meeting
+from ptxdsl.check.context import Context
+from ptxdsl.check.parts import Agent, Meeting
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import range_text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import fault, where_initialised, wrong_bytes
-from ptxdsl.check.context import Agent, Barrier, Context, Touch
+from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at, gates

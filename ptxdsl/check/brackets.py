@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxdsl.check.context import Agent, Barrier, Context, Touch
+from ptxdsl.check.context import Context
+from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 
 _BARRIER = 8

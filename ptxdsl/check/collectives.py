@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ptxdsl.check import blame_meetings as blame
 from ptxdsl.check.agents import ORDERING
-from ptxdsl.check.context import Agent, Context, Meeting
+from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.parts import Agent, Meeting
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import WARP, Mask, Row, members, warps, whole_warps
@@ -163,6 +164,7 @@ class WarpSync(Step):
         self.orders = op.name in ORDERING
         self.groups = _groups(op.mask, mask, expressions)
         self.outside = [group for group in self.groups or () if group[0] != group[1]]
+        self._met_by_others: dict[Mask, bool] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         if self.groups is None:
@@ -214,9 +216,15 @@ class WarpSync(Step):
             _parted(state, meeting, waiting)
         return WAIT if ("warps", me) in state.meetings else self.number + 1
 
-    @staticmethod
-    def _others(context: Context, agent: Agent, lanes: Mask) -> bool:
+    def _others(self, context: Context, agent: Agent, lanes: Mask) -> bool:
         """Whether all these lanes have somewhere a collective to come to."""
+        found = self._met_by_others.get(lanes)
+        if found is None:
+            found = self._met_by_others[lanes] = self._come(context, agent, lanes)
+        return found
+
+    @staticmethod
+    def _come(context: Context, agent: Agent, lanes: Mask) -> bool:
         for other in context.agents:
             if other.cta == agent.cta and other is not agent:
                 for step in other.steps:

@@ -6,14 +6,13 @@ from bisect import bisect_right
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.intervals import Intervals, Places, overlap, threads_meet
-from ptxdsl.check.states import UNINITIALISED, Lives
-from ptxdsl.check.threads import Mask, range_text, warps, whole_warps
+from ptxdsl.check.parts import Agent, Barrier, Meeting, Touch
+from ptxdsl.check.states import UNINITIALISED
+from ptxdsl.check.threads import Mask, warps, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
 from ptxdsl.protocol.model import Array, Kernel, Pipeline
-from ptxdsl.record import dataclass, field
-from ptxdsl.source import Span
 
 if TYPE_CHECKING:
     from ptxdsl.check.findings import Fault, Finding
@@ -22,117 +21,6 @@ if TYPE_CHECKING:
 
 BARRIER_BYTES = 8
 _MOST_LAST = 8  # sites of faults that are told where there are no others
-
-
-@dataclass(eq=False, slots=True)
-class Agent:
-    """Threads that take the same way (``agents.py``), in one CTA of a cluster."""
-
-    number: int
-    mask: Mask
-    cta: int
-    count: int
-    steps: list[Step] = field(default_factory=list)
-    variables: list[int] = field(default_factory=list)
-    alone: bool = True  # there is no other CTA to be told from
-
-    @property
-    def name(self) -> str:
-        return range_text(self.mask) if self.alone else f"{range_text(self.mask)} of CTA {self.cta}"
-
-
-@dataclass(eq=False, slots=True)
-class Barrier:
-    """An mbarrier. init, last, before: bits of its initialisation and of its last two completions.
-
-    each: where it is detailed, by agent the bits of its arrival in this phase, the last one, the one before.
-    waits: by agent, the bit of its last wait. uses: of all other operations on it. holder: of what those know who
-    waited for the last completed phase; the next one is of those that have arrived in the current one. initialised:
-    where, in the state that is looked at. arrivals: sites that were seen to arrive since then, by agent, with how many
-    arrivals they made; of_lives: the same after each initialisation.
-    """
-
-    number: int
-    address: int
-    cta: int
-    init: int
-    last: int
-    before: int
-    holder: int
-    waits: dict[int, int] = field(default_factory=dict)
-    uses: int = 0
-    arrivals: dict[int, dict[Step, int]] = field(default_factory=dict)
-    waiters: dict[int, Step] = field(default_factory=dict)
-    initialised: Lives = ()
-    of_lives: dict[Lives, dict[int, dict[Step, int]]] = field(default_factory=dict)
-    place: tuple[Pipeline, str, int, int, int] | None = None
-    shared: bool = False
-    relied: int | None = None
-    detailed: bool = False
-    each: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines
-    copied: dict[tuple[int, Span], None] = field(default_factory=dict)
-
-    def live(self, lives: Lives) -> None:
-        """Turns to the life that a state is in."""
-        if self.initialised != lives:
-            self.initialised = lives
-            self.arrivals = self.of_lives.setdefault(lives, {})
-
-
-@dataclass(eq=False, slots=True)
-class Meeting:
-    """A barrier of threads. last: the bit of its last completion. holder: of what those who have come know."""
-
-    key: Any
-    number: int
-    last: int
-    holder: int
-
-
-@dataclass(eq=False, slots=True)
-class Touch:
-    """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
-
-    places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact:
-    whether the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped:
-    by the threads' own proxy, but later (cp.async). together: by several warps, each with all that they do.
-    certain: whether it happens to these bytes whenever the site is reached. writers: of a read, the bits of what
-    writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
-    of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
-    with. within, across: of such of the same agent, made by other threads of the same warp, of another warp. stale,
-    given, free: ``brackets.describe``.
-    """
-
-    bit: int
-    agent: int
-    writes: bool
-    atomic: bool
-    asynchronous: bool
-    array: Array | None
-    cta: int
-    intervals: Intervals
-    mask: Mask
-    site: Step
-    slot: int | None
-    places: Places
-    exact: bool = True
-    tensor: bool = False
-    pipe: bool = False
-    grouped: bool = False
-    together: bool = False
-    certain: bool = True
-    writers: int = 0
-    readers: int = 0
-    bytes: int = 0
-    filled: dict[int, bool] = field(default_factory=dict)
-    handed: dict[tuple[int, int], bool] = field(default_factory=dict)
-    conflicts: int = 0
-    within: int = 0
-    across: int = 0
-    stale: int | None = None
-    given: bool = False
-    free: tuple[int, ...] = ()
 
 
 class Context:
@@ -170,6 +58,8 @@ class Context:
         self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
         self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
         self.boxes: dict[int, int] = {}  # bytes of tensor copies, by place
+        self.related = 0  # how many pairs of touches conflict
+        self.meetings = 0  # how often a step came to barriers that were new to it
         self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
         self.races = True  # whether to look at accesses
         self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
@@ -288,15 +178,31 @@ class Context:
             found = barrier.waits[agent] = self.bit()
         return found
 
-    def use_bit(self, barrier: Barrier, agent: Agent, step: Step, *, later: bool = False) -> int:
+    def use_bit(self, barrier: Barrier, agent: Agent, step: Step | None, *, later: bool = False) -> int:
         """later: of an arrival that comes when asynchronous work is done."""
         key = barrier.number, agent.number, later
         found = self._uses.get(key)
         if found is None:
             found = self._uses[key] = self.bit()
             barrier.uses |= found
-            if later or barrier.cta != agent.cta:
+            if step is not None and (later or barrier.cta != agent.cta):
                 self.incoming[found] = barrier, step
+        return found
+
+    def use_bits(self, barrier: Barrier, other: Barrier) -> list[tuple[int, int]]:
+        """The events of uses of a barrier, and those of the same uses of another one."""
+        found = []
+        for (number, agent, later), bit in list(self._uses.items()):
+            if number == barrier.number:
+                _, step = self.incoming.get(bit, (None, None))
+                found.append((bit, self.use_bit(other, self.agents[agent], step, later=later)))
+        return found
+
+    def each_bits(self, barrier: Barrier, agent: int) -> tuple[int, int, int]:
+        """The events of an agent's arrivals at a detailed barrier: in this phase, the last one, the one before."""
+        found = barrier.each.get(agent)
+        if found is None:
+            found = barrier.each[agent] = self.bit(), self.bit(), self.bit()
         return found
 
     def initialisations(self) -> int:
@@ -315,6 +221,10 @@ class Context:
         """Keeps a fault that may only be a consequence of another."""
         if len(self.last) < _MOST_LAST:
             self.last.setdefault(site, found.finding)
+
+    def cluster_meeting(self) -> Meeting | None:
+        """The cluster's barrier, if anybody has come to it."""
+        return self._meetings.get("cluster")
 
     # ---------------------------------------------------------------------------------------------------- knowledge
 
@@ -412,3 +322,6 @@ class Context:
             b.across |= a.bit
         a.conflicts |= b.bit
         b.conflicts |= a.bit
+        a.needers |= 1 << b.agent
+        b.needers |= 1 << a.agent
+        self.related += 1

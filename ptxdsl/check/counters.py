@@ -12,16 +12,17 @@ is never shifted.
 
 from __future__ import annotations
 
-from math import gcd, lcm
+from math import lcm
 
+from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leaves, moved, signs, unknown_leaf
 from ptxdsl.protocol.expressions import Expr
-from ptxdsl.protocol.model import Assign, Kernel, Loop, expressions_of, walk
-
-Rates = dict[int, tuple[int, int]]
-IRREGULAR: Rates = {-1: (1, 0)}
+from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of, walk
 
 # A constant trip count from here on is taken for any number, as an unknown one.
 LARGE_TRIP = 48
+# Counters that are compared with constants beyond this are followed turn by turn.
+_FARTHEST = 400
+_THREADS = 1024  # of a block, at most
 
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
 _SAME = frozenset({"ext.s", "ext.u", "trunc"})
@@ -31,11 +32,17 @@ _BOUNDS = frozenset({"min.s", "min.u", "max.s", "max.u"})
 
 
 class Counters:
-    """group: of each counter. period, threshold: of all groups. inductive: see ``_find_inductive``."""
+    """group: of each counter. period: of all groups. inductive: see ``_find_inductive``.
 
-    def __init__(self, kernel: Kernel) -> None:
+    threshold: up to which unknown values are told apart. coarse: to tell as few apart as is right.
+    """
+
+    def __init__(self, kernel: Kernel, coarse: bool = False) -> None:
         self.period = 1
-        self.threshold = 2
+        self.coarse = coarse
+        self.threshold = 0 if coarse else 2
+        self._values: dict[int, list[Expr]] = {}  # what variables are assigned
+        self._past: list[tuple[list[int], int]] = []  # groups, and beyond which value nothing new comes to be
         self.fresh = kernel.variables
         self.turn_of: dict[int, int] = {}  # loop label → the variable that counts its turns
         self.start_of: dict[int, int] = {}  # of a range that starts at no constant: the variable that keeps its start
@@ -54,12 +61,21 @@ class Counters:
                 break
         self._find_open(kernel)
         self._survey(kernel)
+        self.thresholds: dict[int, int] = {}
+        for groups, value in self._past:
+            for group in map(self._find, groups):
+                self.thresholds[group] = max(self.thresholds.get(group, 0), value)
+        self.irregular.update(g for g, value in self.thresholds.items() if value > _FARTHEST)
 
     # ------------------------------------------------------------------------------------------------------ groups
 
     def group(self, variable: int) -> int | None:
         """The group of a counter, None of any other variable."""
         return self._find(variable) if variable in self._parent else None
+
+    def past(self, group: int) -> int:
+        """The value of a group's counters beyond which they are alike, if they differ by a multiple of the period."""
+        return max(self.threshold, self.thresholds.get(group, 0))
 
     def _find(self, v: int) -> int:
         while self._parent[v] != v:
@@ -116,8 +132,8 @@ class Counters:
             if len(values) != 1 or values[0].op != "add":
                 continue
             a, b = values[0].args
-            step = b if _is_var(a, variable) else a if _is_var(b, variable) else None
-            if step is None or step.op == "const" or any(e.op in ("var", "unknown", "tid") for e in _leaves(step)):
+            step = b if is_var(a, variable) else a if is_var(b, variable) else None
+            if step is None or step.op == "const" or any(e.op in ("var", "unknown", "tid") for e in leaves(step)):
                 continue
             self.inductive[loop.label, variable] = self.fresh, step
             self.fresh += 1
@@ -129,9 +145,9 @@ class Counters:
         for node in walk(kernel.program):
             if isinstance(node, Assign):
                 for target, value in zip(node.targets, node.values, strict=True):
-                    moved = _moved(value)
-                    if moved is not None:
-                        edges.append((target, *moved))
+                    by = moved(value)
+                    if by is not None:
+                        edges.append((target, *by))
         growing = {v for target, source, by in edges if by for v in (target, source)}
         changed = True
         while changed:
@@ -165,7 +181,7 @@ class Counters:
         if any(-1 in part for part in parts):
             return IRREGULAR
         if op in ("add", "sub"):
-            return _sum(parts[0], parts[1], 1 if op == "add" else -1)
+            return combined(parts[0], parts[1], 1 if op == "add" else -1)
         if op in _SAME:
             return parts[0]
         last = expr.args[-1]
@@ -183,24 +199,24 @@ class Counters:
             return {g: (turns, growth * factor) for g, (turns, growth) in first.items()}
         if constant is not None and constant > 0:
             if op in _DIVISIONS or op in ("shr.s", "shr.u"):
-                return _divided(first, constant if op in _DIVISIONS else 1 << min(constant, 62))
+                return divided(first, constant if op in _DIVISIONS else 1 << min(constant, 62))
             if op in _REMAINDERS or (op == "and" and constant & (constant + 1) == 0):
                 divisor = constant if op in _REMAINDERS else constant + 1
-                return {g: (turns, 0) for g, (turns, _) in _divided(first, divisor).items()}
+                return {g: (turns, 0) for g, (turns, _) in divided(first, divisor).items()}
         if op in _COMPARISONS:
-            return {g: (turns, 0) for g, (turns, _) in _sum(first, parts[1], -1).items()}
+            return {g: (turns, 0) for g, (turns, _) in combined(first, parts[1], -1).items()}
         if op in _BOUNDS and constant is not None:
             return {g: (turns, 0 if op.startswith("min") else growth) for g, (turns, growth) in first.items()}
         if op == "select" and all(growth == 0 for _, growth in first.values()):
-            a, b = _sum(parts[1], first, 1), _sum(parts[2], first, 1)
-            both = _sum(a, b, -1)
+            a, b = combined(parts[1], first, 1), combined(parts[2], first, 1)
+            both = combined(a, b, -1)
             return a if all(growth == 0 for _, growth in both.values()) else IRREGULAR
         if all(growth == 0 for part in parts for _, growth in part.values()):
             result: Rates = {}
             for part in parts:
-                result = _sum(result, part, 1)
+                result = combined(result, part, 1)
             return result
-        if any(_unknown_leaf(leaf) for leaf in _leaves(expr)):
+        if any(unknown_leaf(leaf) for leaf in leaves(expr)):
             return {g: (1, 0) for part in parts for g in part}  # an atom with the counter in it: seen where it is made
         return IRREGULAR
 
@@ -227,12 +243,13 @@ class Counters:
         return changed
 
     def _find_open(self, kernel: Kernel) -> None:
-        assigned = [
-            (target, value)
-            for node in walk(kernel.program)
-            if isinstance(node, Assign)
-            for target, value in zip(node.targets, node.values, strict=True)
-        ]
+        for node in walk(kernel.program):
+            if isinstance(node, Assign):
+                for target, value in zip(node.targets, node.values, strict=True):
+                    self._values.setdefault(target, []).append(value)
+            elif isinstance(node, Loop) and node.range is not None:
+                self._values.setdefault(node.range.index, []).append(node.range.start)
+        assigned = [(target, value) for target, values in self._values.items() for value in values]
         self._open = {*self._parent, *self.derived}
         changed = True
         while changed:
@@ -243,7 +260,7 @@ class Counters:
                     changed = True
 
     def _is_open(self, expr: Expr) -> bool:
-        return any(_unknown_leaf(leaf) or (leaf.op == "var" and leaf.value in self._open) for leaf in _leaves(expr))
+        return any(unknown_leaf(leaf) or (leaf.op == "var" and leaf.value in self._open) for leaf in leaves(expr))
 
     # ------------------------------------------------------------------------------------------- period, threshold
 
@@ -252,11 +269,20 @@ class Counters:
         for node in walk(kernel.program):
             for expr in expressions_of(node):
                 self._look(expr, seen)
+            if isinstance(node, Loop) and node.range is not None:
+                self._bound(node.range, self.turn_of[node.label])
+
+    def _bound(self, range: Range, turn: int) -> None:
+        """A loop between constants ends, where large ones are not taken for unknown; one that falls begins."""
+        ends = [range.stop] if range.step > 0 else [range.start, range.stop]
+        values = [abs(end.value) for end in ends if end.op == "const" and (end.value < LARGE_TRIP or range.step < 0)]
+        if values and range.start.op == "const":
+            self._past.append(([turn], max(values)))
 
     def _look(self, root: Expr, seen: set[Expr]) -> None:
         rates = self.rates(root)
         if -1 in rates:
-            self.irregular.update(g for leaf in _leaves(root) for g in self._groups_of(leaf))
+            self.irregular.update(g for leaf in leaves(root) for g in self._groups_of(leaf))
         else:
             for turns, _ in rates.values():
                 self.period = lcm(self.period, turns)
@@ -279,60 +305,66 @@ class Counters:
         for group in groups[1:]:
             self.unite(groups[0], group)
         if expr.op in _COMPARISONS or expr.op in _BOUNDS:
-            for at, other in ((a, b), (b, a)):
+            if not self._is_unknown(expr):
+                self._settles(expr, groups)
+                return
+            for at, other in ((a, b), (b, a)) if not self.coarse else ():
                 if at.op == "const" and abs(at.value) < LARGE_TRIP and self._is_open(other):
                     self.threshold = max(self.threshold, abs(at.value) + 2)
 
-
-def _is_var(expr: Expr, variable: int) -> bool:
-    return expr.op == "var" and expr.value == variable
-
-
-def _moved(expr: Expr) -> tuple[int, int] | None:
-    """``(variable, constant)`` of a variable plus a constant."""
-    by = 0
-    while expr.op in ("add", "sub") or expr.op in _SAME:
-        if expr.op in _SAME:
-            expr = expr.args[0]
-            continue
+    def _settles(self, expr: Expr, groups: list[int]) -> None:
+        """From which value of its counters on a comparison comes out the same."""
         a, b = expr.args
-        if b.op == "const":
-            by += b.value if expr.op == "add" else -b.value
-            expr = a
-        elif a.op == "const" and expr.op == "add":
-            by += a.value
-            expr = b
-        else:
+        for turns, growth in combined(self.rates(a), self.rates(b), -1).values():
+            if not growth:
+                continue
+            if len({*signs(a, 1), *signs(b, -1)}) > 1:  # of counters whose difference may be anything
+                self.irregular.update(groups)
+                return
+            most, other = self._most(a, ()), self._most(b, ())
+            if most is None or other is None:
+                self.irregular.update(groups)
+                return
+            self._past.append((groups, (most + other) * turns // abs(growth) + turns))
+
+    def _is_unknown(self, expr: Expr, around: tuple[int, ...] = ()) -> bool:
+        """Whether more is unknown of an expression than how far counters are."""
+        for leaf in leaves(expr):
+            v = leaf.value
+            if leaf.op != "var":
+                if unknown_leaf(leaf):
+                    return True
+            elif (
+                v in self._open
+                and v not in (*self._parent, *around)
+                and any(self._is_unknown(value, (*around, v)) for value in self._values.get(v, ()))
+            ):
+                return True
+        return False
+
+    def _most(self, expr: Expr, around: tuple[int, ...]) -> int | None:
+        """The largest size of a value while counters are 0; None where that is not seen."""
+        op, args = expr.op, expr.args
+        if op == "const":
+            return abs(int(expr.value))
+        if op == "tid":
+            return _THREADS
+        if op == "var":
+            if expr.value in self._parent:
+                return 0
+            values = self._values.get(expr.value)
+            if values is None or expr.value in around:
+                return None
+            args = tuple(values)
+            around = (*around, expr.value)
+        if op in _REMAINDERS or op == "and":
+            args = args[1:]
+        parts = [self._most(arg, around) for arg in args]
+        sizes = [part for part in parts if part is not None]
+        if len(sizes) < len(parts) or not args:
             return None
-    return (expr.value, by) if expr.op == "var" else None
-
-
-def _leaves(expr: Expr) -> list[Expr]:
-    if not expr.args:
-        return [expr]
-    found = [leaf for arg in expr.args for leaf in _leaves(arg)]
-    return [expr, *found] if expr.op == "load" else found
-
-
-def _unknown_leaf(leaf: Expr) -> bool:
-    return leaf.op in ("uniform", "cta", "load")
-
-
-def _sum(a: Rates, b: Rates, sign: int) -> Rates:
-    result = dict(a)
-    for g, (turns, growth) in b.items():
-        if g in result:
-            other, grown = result[g]
-            common = lcm(other, turns)
-            result[g] = common, grown * (common // other) + sign * growth * (common // turns)
-        else:
-            result[g] = turns, sign * growth
-    return result
-
-
-def _divided(rates: Rates, divisor: int) -> Rates:
-    result: Rates = {}
-    for g, (turns, growth) in rates.items():
-        times = divisor // gcd(growth, divisor) if growth else 1
-        result[g] = turns * times, growth * times // divisor
-    return result
+        if op in ("mul", "shl"):
+            return sizes[0] * (sizes[1] if op == "mul" else 1 << min(sizes[1], 31))
+        if op in _DIVISIONS or op.startswith("shr"):
+            return sizes[0] + 1
+        return max(sizes) if op == "var" else sum(sizes)

@@ -6,7 +6,8 @@ from ptxdsl.check import classes
 from ptxdsl.check.barriers import OnBarrier, Wait
 from ptxdsl.check.blame import arrival_notes, fault, looks_early, shares, where_initialised
 from ptxdsl.check.collectives import ClusterWait, Meet, WarpSync
-from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.context import Context
+from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import END
 from ptxdsl.check.states import State
 from ptxdsl.source import Span

@@ -6,7 +6,8 @@ from ptxdsl.check import classes
 from ptxdsl.check.barriers import Commit
 from ptxdsl.check.blame import fault, wrong_bytes
 from ptxdsl.check.blame_slots import surplus
-from ptxdsl.check.context import Context, Touch
+from ptxdsl.check.context import Context
+from ptxdsl.check.parts import Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tensor import kept
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ptxdsl.check.arithmetic import operate
-from ptxdsl.check.counters import Counters, Rates
+from ptxdsl.check.counters import Counters
+from ptxdsl.check.rates import Rates
 from ptxdsl.check.threads import Block, Mask, Row, members
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
@@ -133,7 +134,32 @@ class Expressions:
                 return general(x, y)
 
             return binary
-        return lambda env: general(*(part(env) for part in parts))
+        return self._kept(expr, lambda env: general(*(part(env) for part in parts)))
+
+    def _kept(self, expr: Expr, function: Function) -> Function:
+        """A function that remembers what it gave: the same parts are in many expressions, and often in one."""
+        variables = tuple(sorted(self.variables(expr)))
+        known: dict[Any, Value] = {}
+        if len(variables) == 1:
+            (v,) = variables
+
+            def of_one(env: Environment) -> Value:
+                key = env[v]
+                found = known.get(key, known)
+                if found is known:
+                    found = known[key] = function(env)
+                return found
+
+            return of_one
+
+        def of_many(env: Environment) -> Value:
+            key = tuple([env[v] for v in variables])
+            found = known.get(key, known)
+            if found is known:
+                found = known[key] = function(env)
+            return found
+
+        return of_many
 
     # --------------------------------------------------------------------------------------------------- addresses
 
@@ -167,11 +193,18 @@ class Expressions:
         terms: dict[Expr, int] = {}
         return self._affine(expr, 1, terms)
 
-    def slot(self, expr: Expr) -> Function | None:
-        """What an address is made of that may be the number of a stage: its variable part with the largest factor."""
+    def slot(self, expr: Expr, turning: frozenset[int]) -> Function | None:
+        """What an address is made of that may be the number of a stage: its variable part with the largest factor.
+
+        turning: variables that have many values at once.
+        """
         terms: dict[Expr, int] = {}
         self._affine(expr, 1, terms)
-        varying = [(abs(factor), leaf) for leaf, factor in terms.items() if self.variables(leaf)]
+        varying = [
+            (abs(factor), leaf)
+            for leaf, factor in terms.items()
+            if self.variables(leaf) and self.variables(leaf).isdisjoint(turning)
+        ]
         if not varying:
             return None
         return self.function(max(varying, key=lambda pair: pair[0])[1])

@@ -90,9 +90,10 @@ class Facts:
         value: Value = test.value
         if not isinstance(value, Sum):
             return None
-        for atom, coefficient in value.terms:
-            if atom.op in CHOICES:
-                return self._choice(test, value, atom, coefficient, nest, threshold)
+        if not value.simple:
+            for atom, coefficient in value.terms:
+                if atom.op in CHOICES:
+                    return self._choice(test, value, atom, coefficient, nest, threshold)
         constant, rates, terms, flipped = parts(value)
         if not terms:
             return int(constant < 0 if test.op == "lt" else constant == 0)
@@ -108,20 +109,11 @@ class Facts:
         self, test: Test, value: Sum, atom: Atom, coefficient: int, nest: Nest, threshold: int
     ) -> int | list[Outcome] | None:
         """Decides first which of the two a minimum, a maximum or a selection is."""
-        if atom.op == "select":
-            condition, a, b = atom.args
-        else:
-            a, b = atom.args
-            smaller = add(a, b, -1)
-            condition = int(smaller < 0) if isinstance(smaller, int) else Test("lt", smaller)
-            if atom.op.startswith("max."):
-                condition = negated(condition)
+        if test.ways is None:
+            test.ways = _ways(test.op, value, atom, coefficient)
+        condition, *ways = test.ways
         settled = self.settle(condition, nest, threshold)
-        if not isinstance(settled, int):
-            return settled
-        rest = add(value, scale(Sum(0, ((atom, 1),)), coefficient), -1)
-        chosen = add(rest, scale(a if settled else b, coefficient))
-        return self.settle(Test(test.op, chosen), nest, threshold)
+        return self.settle(ways[1 - settled], nest, threshold) if isinstance(settled, int) else settled
 
     def bounds(self, terms: Terms, key: Key) -> tuple[int, int]:
         known = self.absolute.get(terms, ANY)
@@ -210,6 +202,21 @@ class Facts:
             most = min(before.high, max(high, -threshold)) if high <= threshold else before.high
             absolute = Bounds(least, most)
         return Outcome(key, Bounds(low, high, rates), terms, absolute)
+
+
+def _ways(op: str, value: Sum, atom: Atom, coefficient: int) -> tuple[Any, Test, Test]:
+    """What a choice in a test hangs on, and the test where that holds and where not."""
+    if atom.op == "select":
+        condition, a, b = atom.args
+    else:
+        a, b = atom.args
+        smaller = add(a, b, -1)
+        condition = int(smaller < 0) if isinstance(smaller, int) else Test("lt", smaller)
+        if atom.op.startswith("max."):
+            condition = negated(condition)
+    rest = add(value, scale(Sum(0, ((atom, 1),)), coefficient), -1)
+    one, other = (Test(op, add(rest, scale(way, coefficient))) for way in (a, b))
+    return condition, one, other
 
 
 def parts(value: Sum) -> tuple[int, tuple[tuple[int, int, int], ...], Terms, bool]:

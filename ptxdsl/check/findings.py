@@ -7,7 +7,7 @@ from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
-    from ptxdsl.check.context import Barrier
+    from ptxdsl.check.parts import Barrier
 
 
 @dataclass(frozen=True)

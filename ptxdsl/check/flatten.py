@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
-from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import WGMMA, Start, group_step
+from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import (
     Advance,
     Assignment,
@@ -27,11 +28,11 @@ from ptxdsl.check.program import (
     large,
 )
 from ptxdsl.check.slots import Access, Part
-from ptxdsl.check.tensor import tensor_steps
+from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.expressions import Expr, unknown
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Place, Return, Seq, Unmodelled, walk
 
 _ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
@@ -128,15 +129,16 @@ class _Flattener:
             if loop is None:
                 self.use(value)
                 values.append(value)
-                plain.append((target, self.expressions.function(value)))
+                plain.append(target)
                 continue
             start, step, turn = loop
             group = self.counters.group(turn)
             assert group is not None
-            self.put(Advance(target, start, turn, self.expressions.function(step), group))
+            advance = Advance(target, start, turn, self.expressions.function(step), group)
+            advance.uses = (start, turn, *self.expressions.variables(step))
+            self.put(advance)
         if plain:
-            used = frozenset[int]().union(*(self.expressions.variables(value) for value in values))
-            self.put(Assignment(tuple(t for t, _ in plain), [f for _, f in plain], tuple(sorted(used))))
+            self.put(Assignment(tuple(plain), values, self.expressions))
 
     def _inductive(self, target: int, value: Expr) -> tuple[int, Expr, int] | None:
         for label, turn in self.counters.turn_of.items():
@@ -206,7 +208,7 @@ class _Flattener:
         if targets:
             self.flush()
             self.used |= targets
-            self.put(Assignment(tuple(targets), [lambda env: UNKNOWN] * len(targets), ()))
+            self.put(Assignment(tuple(targets), [unknown(0)] * len(targets), self.expressions))
         before, self.certain = self.certain, False
         for arm in (node.then, node.orelse):
             for inner in walk(arm):
@@ -243,9 +245,13 @@ class _Flattener:
         if kept is not None and node.range is not None:
             self.use(node.range.start)
             self.used |= {kept, node.range.index}
-            self.put(Assignment((kept,), [first], tuple(sorted(self.expressions.variables(node.range.start)))))
+            self.put(Assignment((kept,), [node.range.start], self.expressions))
             first = lambda env: 0  # noqa: E731
-        self.put(Enter(turn, first, starts))
+        enter = Enter(turn, first, starts)
+        enter.uses = [before for before, _ in starts]
+        if node.range is not None and kept is None:
+            enter.uses += self.expressions.variables(node.range.start)
+        self.put(enter)
         ordinal = self.ordinals[-1].get(group, 0)
         self.ordinals[-1][group] = ordinal + 1
         outside = self.nesting
@@ -261,6 +267,7 @@ class _Flattener:
             if kept is not None:
                 self.put(Turned(node.range.index, kept, turn, step, group))
             head = Head(node.range.index, stop, step, group, node.span, step if kept is not None else 1)
+            head.uses = (node.range.index, *self.expressions.variables(node.range.stop))
             self.put(head)
         self.node(node.body, mask)
         self.flush()
@@ -335,18 +342,23 @@ class _Flattener:
                 self._access(op, mask)
             return
         self.flush()
-        self.use(op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op))
+        exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op)) if e is not None]
+        uses = frozenset[int]().union(*(self.expressions.variables(e) for e in exprs))
+        self.used |= uses
         before = self.steps[-1] if self.steps else None
         follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()
         if isinstance(before, Start) and follows and before.takes(op, self.expressions):
+            before.uses = uses.union(before.uses)
             return
         of_tensor = tensor_steps(op, mask, self.expressions, self.context, self.agent)
         if of_tensor is not None:
             for one in of_tensor:
+                one.uses = uses if isinstance(one, (Start, Allocation)) else ()
                 self.put(one)
             return
         if op.elected:  # all lanes of a warp come to ``elect.sync``, and one of them goes on
-            self.put(WarpSync(op, mask, self.expressions)).mask = mask
+            sync = self.put(WarpSync(op, mask, self.expressions))
+            sync.mask = mask
             mask &= self.expressions.block.leaders
             if not mask:
                 return
@@ -359,7 +371,7 @@ class _Flattener:
         for make in (barrier_step, collective_step, group_step):
             step = make(op, mask, self.expressions, self.context, self.agent)
             if step is not None:
-                step.mask = mask
+                step.mask, step.uses = mask, uses
                 self.put(step)
                 return
 
@@ -382,7 +394,7 @@ class _Flattener:
         for collected, writes in ((self.reads, False), (self.writes, True)):
             for (mask, atomic, _), parts in collected.items():
                 step = Access(parts, writes, atomic)
-                step.mask = mask
+                step.mask, step.uses = mask, step.variables
                 self.put(step)
             collected.clear()
 

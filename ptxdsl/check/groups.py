@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Cannot, Step
 from ptxdsl.check.slots import Part, check, touches_of
 from ptxdsl.check.states import State

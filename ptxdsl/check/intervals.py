@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import gcd
 
 from ptxdsl.check.threads import WARP, Mask, members
@@ -37,10 +38,32 @@ def overlap(a: Intervals, b: Intervals) -> bool:
 
 def threads_meet(a: Touched, b: Touched) -> tuple[bool, bool]:
     """Whether different threads of one warp, and of different warps, touch the same byte."""
+    base = a.intervals[0][0]
+    return _threads_meet(_Threads(a, base), _Threads(a if a is b else b, base))
+
+
+class _Threads:
+    """An access by how far it is from a place: stages of a ring are the same."""
+
+    def __init__(self, touch: Touched, base: int) -> None:
+        self.mask = touch.mask
+        self.intervals = moved(touch.intervals, -base)
+        self.places = tuple((lanes, shift - base, width) for lanes, shift, width in touch.places)
+        self.key = self.mask, self.intervals, self.places
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Threads) and self.key == other.key
+
+
+@lru_cache(1024)
+def _threads_meet(a: _Threads, b: _Threads) -> tuple[bool, bool]:
     first = list(_thread_bytes(a))
-    if a is b and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals):
+    if a == b and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals):
         return False, False  # every byte is of one thread
-    second = first if a is b else list(_thread_bytes(b))
+    second = first if a == b else list(_thread_bytes(b))
     unit = 0
     for _, start, end in (*first, *second):
         unit = gcd(unit, start, end)

@@ -10,8 +10,9 @@ unless he alone makes up the phases; else his arrival may fall into the phase be
 from __future__ import annotations
 
 from ptxdsl.check import blame
-from ptxdsl.check.context import Agent, Barrier, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Again
+from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
@@ -145,9 +146,7 @@ def arrive(
 
 def _arrived(context: Context, state: State, barrier: Barrier, number: int) -> int:
     """Notes the arrival of one agent; its bit."""
-    bits = barrier.each.get(number)
-    if bits is None:
-        bits = barrier.each[number] = context.bit(), context.bit(), context.bit()
+    bits = context.each_bits(barrier, number)
     state.forget(bits[0])
     state.known[number] |= bits[0]
     return bits[0]
@@ -186,8 +185,8 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
             k & keep | (then if k & now else 0) | (earlier if k & then else 0) if k & ~keep else k for k in state.known
         ]
         brought = brought & keep | (then if brought & now else 0) | (earlier if brought & then else 0)
-    state.known[holder] = (brought & drop) | last | before
-    state.proxied[holder] = seen
+    state.known[holder] = (brought & drop & barrier.carries) | last | before
+    state.proxied[holder] = seen & barrier.carries
     state.known[holder + 1] = state.proxied[holder + 1] = 0
     phase = state.phases[barrier.number]
     state.phases[barrier.number] = made_phase(

@@ -7,16 +7,19 @@ the number of the next one; ``WAIT`` where it cannot go on yet, ``ASK`` where a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ptxdsl.check.arithmetic import operate
-from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.counters import LARGE_TRIP
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.facts import Outcome, parts
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.parts import Agent
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, scale
-from ptxdsl.hints import Any, ClassVar
+from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import Expr, uniform
 from ptxdsl.source import Span
 
@@ -28,15 +31,24 @@ Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counte
 
 
 class Step:
-    """number: its place in the agent's list. span: the source's. nesting: the loops around it."""
+    """number: its place in the agent's list. span: the source's. nesting: the loops around it.
+
+    uses, assigns: variables that it looks at, and that it assigns in any case.
+    """
 
     mask: Mask = 0
-    blocks: ClassVar[bool] = False  # whether it may wait
 
     def __init__(self, span: Span | None) -> None:
         self.span = span
         self.number = 0
         self.nesting: Nesting = ()
+        self.uses: Iterable[int] = ()
+        self.assigns: Iterable[int] = ()
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        """The steps that may come next."""
+        return (self.number + 1,)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         raise NotImplementedError
@@ -58,13 +70,15 @@ class Step:
 
 
 class Assignment(Step):
-    """variables: those that the values are made of."""
+    """values: what the functions compute. used: the variables that a value is made of."""
 
-    def __init__(self, targets: tuple[int, ...], functions: list[Function], variables: tuple[int, ...]) -> None:
+    def __init__(self, targets: tuple[int, ...], values: list[Expr], expressions: Expressions) -> None:
         super().__init__(None)
-        self.targets = targets
-        self.functions = functions
-        self.variables = variables
+        self.targets = self.assigns = targets
+        self.values = values
+        self.functions = [expressions.function(value) for value in values]
+        self.used = expressions.variables
+        self.variables = self.uses = tuple(sorted(frozenset[int]().union(*map(self.used, values))))
         self._known: dict[tuple[Any, ...], list[Any]] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
@@ -84,6 +98,7 @@ class Advance(Step):
     def __init__(self, variable: int, start: int, turn: int, step: Function, group: int) -> None:
         super().__init__(None)
         self.variable, self.start, self.turn, self.step, self.group = variable, start, turn, step, group
+        self.assigns = (variable,)
         self._known: dict[tuple[Any, ...], Value] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
@@ -104,6 +119,7 @@ class Turned(Step):
     def __init__(self, index: int, start: int, turn: int, step: int, group: int) -> None:
         super().__init__(None)
         self.index, self.start, self.turn, self.step, self.group = index, start, turn, step, group
+        self.reads, self.assigns = (start, turn), (index,)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -122,6 +138,10 @@ class Go(Step):
         super().__init__(None)
         self.target = target
 
+    @property
+    def successors(self) -> tuple[int, ...]:
+        return (self.target,)
+
     def run(self, context: Context, state: State, agent: Agent) -> int:
         return self.target
 
@@ -132,9 +152,13 @@ class Choose(Step):
     def __init__(self, condition: Function, span: Span, variables: tuple[int, ...]) -> None:
         super().__init__(span)
         self.condition = condition
-        self.variables = variables
+        self.variables = self.uses = variables
         self.target = 0
         self._known: dict[tuple[Any, ...], Value] = {}
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        return self.number + 1, self.target
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -154,6 +178,7 @@ class Enter(Step):
     def __init__(self, counter: int, first: Function, starts: list[tuple[int, int]]) -> None:
         super().__init__(None)
         self.counter, self.first, self.starts = counter, first, starts
+        self.assigns = (counter, *(kept for _, kept in starts))
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -175,6 +200,11 @@ class Head(Step):
         self.rates = ((group, 1, growth),)
         self.falling = ((group, 1, -growth),)
         self.target = 0
+        self._known: dict[tuple[Value, Value], Test | int] = {}
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        return self.number + 1, self.target
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -198,10 +228,12 @@ class Head(Step):
             assert self.span is not None
             raise Unproved(self.span, "a loop's trip count depends on data, or differs between threads")
         else:
-            if type(at) is int:
-                at = context.symbols.index(at, self.rates)
-            left = add(at, stop, -1) if self.step > 0 else add(stop, at, -1)
-            more = self.decide(context, state, agent, Test("lt", left) if isinstance(left, Sum) else int(left < 0))
+            test = self._known.get((at, stop))
+            if test is None:
+                index = context.symbols.index(at, self.rates) if type(at) is int else at
+                left = add(index, stop, -1) if self.step > 0 else add(stop, index, -1)
+                test = self._known[at, stop] = Test("lt", left) if isinstance(left, Sum) else int(left < 0)
+            more = self.decide(context, state, agent, test)
         if more is None:
             return ASK
         return self.number + 1 if more else self.target
@@ -219,6 +251,11 @@ class Next(Step):
     def __init__(self, counter: int, step: int, target: int) -> None:
         super().__init__(None)
         self.counter, self.step, self.target = counter, step, target
+        self.uses = (counter,)
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        return (self.target,)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -230,7 +267,7 @@ class Next(Step):
 class Leave(Step):
     def __init__(self, counters: list[int]) -> None:
         super().__init__(None)
-        self.counters = counters
+        self.counters = self.assigns = counters
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -240,6 +277,10 @@ class Leave(Step):
 
 
 class End(Step):
+    @property
+    def successors(self) -> tuple[int, ...]:
+        return ()
+
     def run(self, context: Context, state: State, agent: Agent) -> int:
         return END
 
@@ -250,6 +291,10 @@ class Cannot(Step):
     def __init__(self, span: Span, why: str) -> None:
         super().__init__(span)
         self.why = why
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        return ()
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         assert self.span is not None

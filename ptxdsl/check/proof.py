@@ -11,9 +11,14 @@ the same test find the same answer; the first of them to come is asked, when all
 answers are followed (``facts.py``).
 
 *Finitely many states.* States are taken relative: counters of a group move back together by a common period, barriers
-have a parity, knowledge is bits. A state seen before is not followed again; what was proved of it holds here. So
-nested loops, tails and conditional stages of any length come to an end. Where the states are too many, the answer is
-"not provable here".
+have a parity, knowledge is bits (``normal.py``). A state seen before is not followed again; what was proved of it holds
+here. So nested loops, tails and conditional stages of any length come to an end. Where the states are too many, the
+answer is "not provable here".
+
+*Few of them.* Two searches can be made. The *coarse* one allows more to happen than can: it forgets what is of no use
+to who knows it (``relevance.py``) and what was decided in loops that are over; and it takes states that differ in how
+far a ring has been turned for one (``symmetry.py``, which is exact). What it proves is proved. What it does not is
+looked at again by the *fine* search, which has the last word, and all that is said of faults.
 
 Source of the idea: marked graphs (Commoner, Holt, Even, Pnueli 1971), which rings with equal bodies are; the states
 here are their reachable markings with the tokens' histories.
@@ -27,14 +32,18 @@ from math import prod
 from ptxdsl.check import classes, deadlock, endings
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, Shape, TooManyAgents, agents
 from ptxdsl.check.boxes import affine, box_sizes, guesses
-from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
+from ptxdsl.check.normal import Normal, TooFarAhead
+from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import ASK, END
-from ptxdsl.check.states import LEFT, Normal, State
-from ptxdsl.check.threads import Block
+from ptxdsl.check.relevance import Relevance
+from ptxdsl.check.states import LEFT, State
+from ptxdsl.check.symmetry import Symmetry
+from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import Fill
 from ptxdsl.check.values import Sum, Symbols, Value, add, scale
 from ptxdsl.check.witness import assignment, text
@@ -49,9 +58,12 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 4_000
 MAX_STEPS = 400_000
+# States from which on what is of no use is forgotten: most kernels have fewer.
+FEW_STATES = 4
 # Steps of one role between two decisions; facts about how far roles are ahead.
 MAX_TURN = 20_000
 MAX_FACTS = 200
+_AHEAD = "a role runs ahead of the others without end"
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
 
@@ -75,8 +87,11 @@ def prove(
     kernel: Kernel, threads: tuple[int, int, int], *, max_states: int = MAX_STATES, max_steps: int = MAX_STEPS
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
-    search = _Search(kernel, threads, max_states, max_steps)
-    found = _searched(search)
+    coarse = _Search(kernel, threads, max_states, max_steps, coarse=True)
+    found = _searched(coarse)
+    if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):
+        return found
+    found = _searched(_Search(kernel, threads, max_states, max_steps))
     if found.verdict != FAULT:
         return found
     kind = found.findings[0].kind
@@ -132,7 +147,12 @@ def _divergent(found: Diverges) -> Finding:
 
 
 class _Search:
-    def __init__(self, kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int) -> None:
+    """coarse: to tell fewer states apart, so that a proof is found sooner, though not always."""
+
+    def __init__(
+        self, kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, *, coarse: bool = False
+    ) -> None:
+        self.coarse = coarse
         self.kernel = kernel
         self.threads = threads
         self.max_states = max_states
@@ -157,9 +177,9 @@ class _Search:
             raise Unproved(kernel.span, f"the size of the cluster is not known: say {said}, or --cluster")
         shape = kernel.cluster or (1, 1, 1)
         ctas = shape[0] * shape[1] * shape[2] if clusters else 1
-        self.counters = Counters(kernel)
+        self.counters = Counters(kernel, self.coarse)
         self.symbols = Symbols()
-        block = Block(self.threads)
+        block = block_of(self.threads)
         self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas)
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
@@ -179,7 +199,11 @@ class _Search:
                 expressions = Expressions(block, mask, self.counters, self.symbols, known)
                 flatten(context, agent, expressions, program)
         outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
-        self.normal = Normal(self.counters, self.symbols, [agent.variables for agent in context.agents], outermost)
+        variables = [agent.variables for agent in context.agents]
+        programs = [agent.steps for agent in context.agents]
+        self.relevance = Relevance(context)
+        self.symmetry: Symmetry | None = None
+        self.normal = Normal(self.counters, self.symbols, variables, programs, outermost)
 
     def first(self) -> State:
         state = State()
@@ -213,16 +237,25 @@ class _Search:
             if asked is None:
                 continue
             context.fit(state)
-            key = self.normal.key(state)
+            if self.coarse and self.states >= FEW_STATES:
+                if self.symmetry is None:
+                    self.symmetry = Symmetry(context, state)
+                self.symmetry.turn(state)
+                self.relevance.forget(state)
+            try:
+                key = self.normal.key(state)
+            except TooFarAhead:
+                raise Unproved(self.kernel.span, _AHEAD) from None
+            key = key, state.fill.key()
             if key in seen:
                 continue
             seen.add(key)
             self.states += 1
             if len(state.facts.moving) > MAX_FACTS:
-                raise Unproved(self.kernel.span, "a role runs ahead of the others without end")
+                raise Unproved(self.kernel.span, _AHEAD)
             if len(state.facts.absolute) > MAX_FACTS:
                 raise Unproved(self.kernel.span, "what its loops ask is new in every turn")
-            if self.states > self.max_states or self.steps > self.max_steps:
+            if self.exhausted:
                 raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
             for outcome in reversed(asked[3]):  # the last one first: loops that end
                 new = state.copy()
@@ -232,8 +265,15 @@ class _Search:
         for finding in context.last.values():
             self.found(finding)
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether all was looked at that may be."""
+        return self.states > self.max_states or self.steps > self.max_steps
+
     def found(self, finding: Finding) -> None:
         """Raises Fault with launch parameters for which it shows, where there are some."""
+        if self.coarse:
+            raise Fault(finding)
         self.faults += 1
         known = assignment(finding.path) if self.faults <= MAX_FAULTS else None
         if known is not None:

@@ -19,10 +19,11 @@ from itertools import product
 
 from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_tensor
 from ptxdsl.check.brackets import describe
-from ptxdsl.check.context import Agent, Context, Touch
+from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment, Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
+from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
@@ -68,7 +69,8 @@ class Part:
         self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
         if isinstance(place.width, Expr):
             self.variables |= expressions.variables(place.width)
-        self.slot_function = None if place.address is None else expressions.slot(place.address)
+        turning = frozenset(v for v, _ in spread)
+        self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
         self._base: dict[int, Intervals] = {}
 
     def base(self, width: int) -> Intervals:
@@ -243,10 +245,11 @@ class Access(Step):
         self.parts = parts
         self.writes = writes
         self.atomic = atomic
-        self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in parts))))
+        turning = {v for part in parts for v, _ in part.spread}
+        self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in parts)) - turning))
         self._known: dict[tuple[object, ...], list[Touch]] = {}
 
-    def run(self, context: Context, state: State, agent: Agent) -> int:
+    def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:
         env = state.environments[agent.number]
         key = tuple([env[v] for v in self.variables])
         found = self._known.get(key)
@@ -264,8 +267,11 @@ class Access(Step):
             )
             for touch in found:
                 describe(context, state, agent, touch)
+        return found
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
         bits = 0
-        for touch in found:
+        for touch in self.touches(context, state, agent):
             check(context, state, agent, touch, self.mask)
             bits |= touch.bit
             state.count(touch.bit)

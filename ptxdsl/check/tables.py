@@ -5,7 +5,8 @@ from __future__ import annotations
 from ptxdsl.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptxdsl.check.context import Agent, Context
+    from ptxdsl.check.context import Context
+    from ptxdsl.check.parts import Agent
 
 
 def gates(context: Context, first: Agent, then: Agent) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from ptxdsl.check import classes
 from ptxdsl.check.blame import fault
 from ptxdsl.check.collectives import WarpSync
-from ptxdsl.check.context import Agent, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import Start, WaitGroup
+from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.slots import Part, check, happen, touches_of
 from ptxdsl.check.states import State
@@ -117,9 +118,12 @@ class Allocation(Step):
         self.acting = mask
         self.parts = [Part(place, op.span, mask, expressions) for place in op.writes]
 
-    def run(self, context: Context, state: State, agent: Agent) -> int:
+    def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:
         env = state.environments[agent.number]
-        for touch in touches_of(self, self.parts, context, agent, env, writes=True, mask=self.acting):
+        return touches_of(self, self.parts, context, agent, env, writes=True, mask=self.acting)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        for touch in self.touches(context, state, agent):
             assert touch.array is not None
             key = touch.array.base, touch.cta
             if self.frees:

@@ -16,6 +16,7 @@ from ptxdsl.protocol.expressions import Expr, compute
 WARP = 32
 Mask = int
 Row = int | list[int]  # a value in each thread of the block
+_MOST_ROWS = 4096
 
 # Operations that never leave the range of their operands' type, or are looked at afterwards.
 _FAST: dict[str, Callable[[int, int], int]] = {
@@ -24,13 +25,20 @@ _FAST: dict[str, Callable[[int, int], int]] = {
     "gt.s": operator.gt, "ge.s": operator.ge,
 }  # fmt: skip
 _FAST_UNSIGNED: dict[str, Callable[[int, int], int]] = {  # where no operand is negative
-    "lt.u": operator.lt, "le.u": operator.le, "gt.u": operator.gt, "ge.u": operator.ge,
+    "lt.u": operator.lt, "le.u": operator.le, "gt.u": operator.gt, "ge.u": operator.ge, "shr.u": operator.rshift,
+    "shr.s": operator.rshift, "shl": operator.lshift,
 }  # fmt: skip
 _FAST_POSITIVE: dict[str, Callable[[int, int], int]] = {  # where no operand is negative, and the second is not 0
     "floordiv.s": operator.floordiv, "floordiv.u": operator.floordiv, "div.u": operator.floordiv,
     "mod.s": operator.mod, "mod.u": operator.mod, "rem.s": operator.mod, "rem.u": operator.mod,
     "div.s": operator.floordiv,
 }  # fmt: skip
+
+
+@lru_cache(8)
+def block_of(shape: tuple[int, int, int]) -> Block:
+    """A block, with what was asked of others of its shape."""
+    return Block(shape)
 
 
 class Block:
@@ -51,6 +59,8 @@ class Block:
             return int(expr.value)
         if expr in self._rows:
             return self._rows[expr]
+        if len(self._rows) >= _MOST_ROWS:
+            self._rows.clear()
         found = self._rows[expr] = self._row(expr)
         return found
 

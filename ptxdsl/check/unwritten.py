@@ -11,13 +11,17 @@ arrives there writes turn by turn: a table that is filled once may be read as of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ptxdsl.check import classes
 from ptxdsl.check.blame import arrival_notes, fault
-from ptxdsl.check.context import Agent, Barrier, Context, Touch
+from ptxdsl.check.context import Context
 from ptxdsl.check.intervals import Intervals, intervals_of, moved, overlap
+from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, members, range_text
+from ptxdsl.hints import Any
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
@@ -51,6 +55,25 @@ class Fill:
         new.old, new.done, new.returned = self.old[:], self.done[:], self.returned[:]
         new.turns = [dict(turns) for turns in self.turns]
         return new
+
+    def key(self) -> tuple[Any, ...]:
+        """What later reads are judged by."""
+        turns = tuple(
+            tuple((table, turn.barrier, turn.several, turn.fresh) for table, turn in own.items()) for own in self.turns
+        )
+        return tuple(self.old), tuple(self.done), tuple(self.returned), turns
+
+    def turned(
+        self, bytes: Callable[[int], int], numbers: Mapping[int, int], touches: Callable[[Touch], Touch]
+    ) -> None:
+        """Gives another name to bytes, to barriers by their numbers, and to touches."""
+        self.old = list(map(bytes, self.old))
+        self.done = list(map(bytes, self.done))
+        self.returned = [sum(1 << numbers.get(number, number) for number in _numbers(r)) for r in self.returned]
+        for turns in self.turns:
+            for table, turn in turns.items():
+                stale = None if turn.stale is None else touches(turn.stale)
+                turns[table] = replace(turn, barrier=numbers.get(turn.barrier, turn.barrier), stale=stale)
 
     def write(self, touch: Touch) -> None:
         if touch.readers:
@@ -134,6 +157,10 @@ def _bits(bits: int) -> list[int]:
         found.append(bits & -bits)
         bits &= bits - 1
     return found
+
+
+def _numbers(bits: int) -> list[int]:
+    return [bit.bit_length() - 1 for bit in _bits(bits)]
 
 
 def _by_warps(touch: Touch) -> set[Intervals]:

@@ -130,9 +130,10 @@ def scale(a: Value, factor: int) -> Value:
 class Test:
     """A truth value. op: ``lt`` (value < 0), ``eq`` (value == 0), ``not`` (args), ``and``, ``or``."""
 
-    __slots__ = ("args", "op", "value")
+    __slots__ = ("args", "op", "value", "ways")
 
     def __init__(self, op: str, value: Value = 0, args: tuple[Any, ...] = ()) -> None:
+        self.ways: Any = None  # kept by ``Facts``
         self.op = op
         self.value = value
         self.args = args

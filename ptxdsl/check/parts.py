@@ -1,0 +1,127 @@
+"""What a proof knows of a kernel's parts: agents, barriers, meetings of threads, and what is touched."""
+
+from __future__ import annotations
+
+from ptxdsl.check.intervals import Intervals, Places
+from ptxdsl.check.states import Lives
+from ptxdsl.check.threads import Mask, range_text
+from ptxdsl.hints import TYPE_CHECKING, Any
+from ptxdsl.protocol.model import Array, Pipeline
+from ptxdsl.record import dataclass, field
+from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.check.program import Step
+
+
+@dataclass(eq=False, slots=True)
+class Agent:
+    """Threads that take the same way (``agents.py``), in one CTA of a cluster."""
+
+    number: int
+    mask: Mask
+    cta: int
+    count: int
+    steps: list[Step] = field(default_factory=list)
+    variables: list[int] = field(default_factory=list)
+    alone: bool = True  # there is no other CTA to be told from
+
+    @property
+    def name(self) -> str:
+        return range_text(self.mask) if self.alone else f"{range_text(self.mask)} of CTA {self.cta}"
+
+
+@dataclass(eq=False, slots=True)
+class Barrier:
+    """An mbarrier. init, last, before: bits of its initialisation and of its last two completions.
+
+    each: where it is detailed, by agent the bits of its arrival in this phase, the last one, the one before.
+    waits: by agent, the bit of its last wait. uses: of all other operations on it. holder: of what those know who
+    waited for the last completed phase; the next one is of those that have arrived in the current one. initialised:
+    where, in the state that is looked at. arrivals: sites that were seen to arrive since then, by agent, with how many
+    arrivals they made; of_lives: the same after each initialisation.
+    """
+
+    number: int
+    address: int
+    cta: int
+    init: int
+    last: int
+    before: int
+    holder: int
+    waits: dict[int, int] = field(default_factory=dict)
+    uses: int = 0
+    arrivals: dict[int, dict[Step, int]] = field(default_factory=dict)
+    waiters: dict[int, Step] = field(default_factory=dict)
+    initialised: Lives = ()
+    of_lives: dict[Lives, dict[int, dict[Step, int]]] = field(default_factory=dict)
+    place: tuple[Pipeline, str, int, int, int] | None = None
+    carries: int = -1
+    shared: bool = False
+    relied: int | None = None
+    detailed: bool = False
+    each: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines
+    copied: dict[tuple[int, Span], None] = field(default_factory=dict)
+
+    def live(self, lives: Lives) -> None:
+        """Turns to the life that a state is in."""
+        if self.initialised != lives:
+            self.initialised = lives
+            self.arrivals = self.of_lives.setdefault(lives, {})
+
+
+@dataclass(eq=False, slots=True)
+class Meeting:
+    """A barrier of threads. last: the bit of its last completion. holder: of what those who have come know."""
+
+    key: Any
+    number: int
+    last: int
+    holder: int
+
+
+@dataclass(eq=False, slots=True)
+class Touch:
+    """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
+
+    places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact:
+    whether the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped:
+    by the threads' own proxy, but later (cp.async). together: by several warps, each with all that they do.
+    certain: whether it happens to these bytes whenever the site is reached. writers: of a read, the bits of what
+    writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
+    of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
+    with, needers: of their agents. within, across: of such of the same agent, made by other threads of the same warp,
+    of another warp. stale, given, free: ``brackets.describe``.
+    """
+
+    bit: int
+    agent: int
+    writes: bool
+    atomic: bool
+    asynchronous: bool
+    array: Array | None
+    cta: int
+    intervals: Intervals
+    mask: Mask
+    site: Step
+    slot: int | None
+    places: Places
+    exact: bool = True
+    tensor: bool = False
+    pipe: bool = False
+    grouped: bool = False
+    together: bool = False
+    certain: bool = True
+    writers: int = 0
+    readers: int = 0
+    bytes: int = 0
+    filled: dict[int, bool] = field(default_factory=dict)
+    handed: dict[tuple[int, int], bool] = field(default_factory=dict)
+    conflicts: int = 0
+    needers: int = 0
+    within: int = 0
+    across: int = 0
+    stale: int | None = None
+    given: bool = False
+    free: tuple[int, ...] = ()

@@ -1,0 +1,81 @@
+"""How fast values grow with counters, and what expressions of the model are made of."""
+
+from __future__ import annotations
+
+from math import gcd, lcm
+
+from ptxdsl.protocol.expressions import Expr
+
+Rates = dict[int, tuple[int, int]]
+IRREGULAR: Rates = {-1: (1, 0)}
+
+_SAME = frozenset({"ext.s", "ext.u", "trunc"})
+
+
+def signs(expr: Expr, sign: int) -> set[int]:
+    """The signs with which variables are in a sum."""
+    if expr.op == "var":
+        return {sign}
+    found: set[int] = set()
+    for number, arg in enumerate(expr.args):
+        turned = (expr.op == "sub" and number == 1) or (expr.op == "mul" and negative(expr.args[1 - number]))
+        found |= signs(arg, -sign if turned else sign)
+    return found
+
+
+def negative(expr: Expr) -> bool:
+    return expr.op == "const" and expr.value < 0
+
+
+def is_var(expr: Expr, variable: int) -> bool:
+    return expr.op == "var" and expr.value == variable
+
+
+def moved(expr: Expr) -> tuple[int, int] | None:
+    """``(variable, constant)`` of a variable plus a constant."""
+    by = 0
+    while expr.op in ("add", "sub") or expr.op in _SAME:
+        if expr.op in _SAME:
+            expr = expr.args[0]
+            continue
+        a, b = expr.args
+        if b.op == "const":
+            by += b.value if expr.op == "add" else -b.value
+            expr = a
+        elif a.op == "const" and expr.op == "add":
+            by += a.value
+            expr = b
+        else:
+            return None
+    return (expr.value, by) if expr.op == "var" else None
+
+
+def leaves(expr: Expr) -> list[Expr]:
+    if not expr.args:
+        return [expr]
+    found = [leaf for arg in expr.args for leaf in leaves(arg)]
+    return [expr, *found] if expr.op == "load" else found
+
+
+def unknown_leaf(leaf: Expr) -> bool:
+    return leaf.op in ("uniform", "cta", "load")
+
+
+def combined(a: Rates, b: Rates, sign: int) -> Rates:
+    result = dict(a)
+    for g, (turns, growth) in b.items():
+        if g in result:
+            other, grown = result[g]
+            common = lcm(other, turns)
+            result[g] = common, grown * (common // other) + sign * growth * (common // turns)
+        else:
+            result[g] = turns, sign * growth
+    return result
+
+
+def divided(rates: Rates, divisor: int) -> Rates:
+    result: Rates = {}
+    for g, (turns, growth) in rates.items():
+        times = divisor // gcd(growth, divisor) if growth else 1
+        result[g] = turns * times, growth * times // divisor
+    return result

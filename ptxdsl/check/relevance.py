@@ -1,0 +1,281 @@
+"""Knowledge that is of no use, which states may forget.
+
+What an agent knows of an event matters if it needs that itself, or passes it on to one who does. Whoever stands apart
+(a warp that stores results hears of every stage of the loads, through those who compute) need not keep it: states then
+differ in what makes a difference, and are far fewer.
+
+Forgetting is always safe: one who knows less is allowed less. So it does not matter for a proof that the rules here go
+by what has been seen so far; a fault that was found after something was forgotten is looked for again without
+(``proof.py``).
+
+Who needs an event: of an access, the agents whose accesses conflict with its; of a wait, those who arrive at the
+barrier; of a completed phase, those who use the barrier. Who passes it on: agents on a simple path between, along
+barriers from those who arrive to those who wait. One that can be reached, or can reach the other, only through an agent
+that has known it before is on no such path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxdsl.check.barriers import Arrive, Commit, Copy, Wait
+from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
+from ptxdsl.check.context import Context
+from ptxdsl.check.parts import Barrier
+from ptxdsl.check.program import Step
+from ptxdsl.check.states import State
+
+Agents = int  # as bits
+_USES = (Arrive, Commit, Copy, Wait)
+
+
+class Table:
+    """Barriers of a CTA that the same steps use: the stages of a ring. arrivers, waiters: agents."""
+
+    def __init__(self) -> None:
+        self.barriers: list[Barrier] = []
+        self.arrivers: Agents = 0
+        self.waiters: Agents = 0
+
+
+class Relevance:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._waiting = [step for agent in context.agents for step in agent.steps if isinstance(step, _USES)]
+        self._seen: tuple[int, int, int] | None = None
+        self._edges: list[Agents] = []
+        self._without: list[list[Agents]] = []
+        self._relevant: dict[tuple[Agents, Agents], Agents] = {}
+        self._kept: list[int] = []
+        self._told: list[tuple[int, list[int], int]] = []  # barriers' holders, who waits there, the barriers' own bits
+        self._meeting = _meeting(context)
+        self._others: dict[int, int] = {}
+
+    def forget(self, state: State) -> None:
+        """Clears what is of no use to who knows it."""
+        if not self._all_seen():
+            return
+        context = self.context
+        seen = context.bits, context.related, context.meetings
+        if seen != self._seen:
+            self._seen = seen
+            self._kept = self._masks()
+        meeting = context.cluster_meeting()
+        if meeting is not None and not any(key[0] == "cluster" for key in state.meetings if isinstance(key, tuple)):
+            state.known[meeting.holder + 1] = state.proxied[meeting.holder + 1] = 0  # all have been told
+        known = state.known = [k & keep for k, keep in zip(state.known, self._kept, strict=True)]
+        proxied = state.proxied = [k & keep for k, keep in zip(state.proxied, self._kept, strict=True)]
+        for holder, waiters, own in self._told:
+            all_know = all_see = ~own
+            for number in waiters:
+                all_know &= known[number] & ~state.fresh[number]
+                all_see &= proxied[number]
+            known[holder] &= ~all_know
+            known[holder + 1] &= ~all_know
+            proxied[holder] &= ~all_see
+            proxied[holder + 1] &= ~all_see
+
+    def _all_seen(self) -> bool:
+        """Whether all steps on barriers have been run, so that it is known who uses what."""
+        if self._waiting:
+            self._waiting = [step for step in self._waiting if not step.met]
+        return not self._waiting
+
+    def _masks(self) -> list[int]:
+        """What each holder keeps."""
+        context = self.context
+        tables = self._tables()
+        self._connect(tables)
+        self._stages(tables)
+        useless = [0] * len(context.agents)
+
+        def keep(bits: int, origins: Agents, needers: Agents) -> None:
+            relevant = self._who(origins, needers)
+            for number in range(len(useless)):
+                if not relevant >> number & 1:
+                    useless[number] |= bits
+
+        for table in tables:
+            users = table.arrivers | table.waiters
+            phases = 0
+            waits: dict[int, int] = {}
+            for barrier in table.barriers:
+                phases |= barrier.last | barrier.before
+                for agent, bit in barrier.waits.items():
+                    waits[agent] = waits.get(agent, 0) | bit
+            keep(phases, users, users)
+            if not context.tracks_uses:
+                for agent, bits in waits.items():
+                    keep(bits, 1 << agent, table.arrivers)
+        sites: dict[Step, tuple[int, Agents]] = {}
+        for touch in context.touches.values():
+            bits, needers = sites.get(touch.site, (0, 0))
+            sites[touch.site] = bits | touch.bit, needers | touch.needers
+        for bits, needers in sites.values():
+            owner = context.touches[bits & -bits].agent
+            if needers & ~(1 << owner):
+                keep(bits, 1 << owner, needers | 1 << owner)
+        self._told = []
+        masks = [-1] * context.holders
+        for number, bits in enumerate(useless):
+            masks[number] = ~bits
+        for table in tables:
+            waiters = [n for n in range(len(useless)) if table.waiters >> n & 1]
+            if not waiters:
+                continue
+            bits = -1
+            for number in waiters:
+                bits &= useless[number]
+            for barrier in table.barriers:
+                own = barrier.last | barrier.before
+                for bit in barrier.waits.values():
+                    own |= bit
+                barrier.carries = (~bits & ~self._others.get(barrier.number, 0)) | own
+                masks[barrier.holder] = masks[barrier.holder + 1] = barrier.carries
+                self._told.append((barrier.holder, waiters, own))
+        return masks
+
+    def _stages(self, tables: Iterable[Table]) -> None:
+        """What belongs to each stage of rings: by barrier, the bits of all other stages."""
+        context = self.context
+        of_sites: dict[Step, dict[int, int]] = {}
+        for touch in context.touches.values():
+            if touch.slot is not None:
+                slots = of_sites.setdefault(touch.site, {})
+                slots[touch.slot] = slots.get(touch.slot, 0) | touch.bit
+        by_count: dict[int, list[tuple[Table, list[tuple[int, Barrier]]]]] = {}
+        for table in tables:
+            numbered = list(enumerate(sorted(table.barriers, key=lambda barrier: barrier.address)))
+            count = len(numbered)
+            if count > 1:
+                by_count.setdefault(count, []).append((table, numbered))
+        self._others.clear()
+        for count, alike in by_count.items():
+            for table, numbered in alike:
+                users = table.arrivers | table.waiters
+                own = [0] * count
+                for other, barriers in alike:
+                    if (other.arrivers | other.waiters) & users:
+                        for stage, barrier in barriers:
+                            own[stage] |= barrier.last | barrier.before
+                            if not context.tracks_uses:
+                                own[stage] |= barrier.uses
+                            for bit in barrier.waits.values():
+                                own[stage] |= bit
+                for slots in of_sites.values():
+                    touch = context.touches[(first := next(iter(slots.values()))) & -first]
+                    if (
+                        set(slots) <= set(range(count))
+                        and len(slots) > 1
+                        and (1 << touch.agent | touch.needers) & users
+                    ):
+                        for stage, bits in slots.items():
+                            own[stage] |= bits
+                for stage, barrier in numbered:
+                    others = 0
+                    for other_stage, bits in enumerate(own):
+                        if other_stage != stage:
+                            others |= bits
+                    self._others[barrier.number] = others & ~own[stage]
+
+    def _tables(self) -> list[Table]:
+        parent: dict[int, int] = {}
+
+        def find(number: int) -> int:
+            while parent[number] != number:
+                number = parent[number]
+            return number
+
+        uses: list[tuple[int, int, Agents, Agents]] = []
+        for agent in self.context.agents:
+            me = 1 << agent.number
+            for step in agent.steps:
+                if not isinstance(step, _USES):
+                    continue
+                first = min(barrier.number for barrier in step.met)
+                for barrier in step.met:
+                    for number in (first, barrier.number):
+                        parent.setdefault(number, number)
+                    a, b = find(first), find(barrier.number)
+                    parent[max(a, b)] = min(a, b)
+                waits = isinstance(step, Wait)
+                for cta in {barrier.cta for barrier in step.met}:
+                    uses.append((first, cta, 0 if waits else me, me if waits else 0))
+        tables: dict[tuple[int, int], Table] = {}
+        for number in parent:
+            barrier = self.context.barriers[number]
+            tables.setdefault((find(number), barrier.cta), Table()).barriers.append(barrier)
+        for number, cta, arrivers, waiters in uses:
+            table = tables[find(number), cta]
+            table.arrivers |= arrivers
+            table.waiters |= waiters
+        return [table for table in tables.values() if table.arrivers and table.waiters]
+
+    def _connect(self, tables: Iterable[Table]) -> None:
+        count = len(self.context.agents)
+        edges = [0] * count
+        for number in range(count):
+            for table in tables:
+                if table.arrivers >> number & 1:
+                    edges[number] |= table.waiters
+            if self._meeting >> number & 1:
+                edges[number] |= self._meeting
+        if edges == self._edges:
+            return
+        self._edges = edges
+        self._relevant.clear()
+        self._without = [_reached(edges, without) for without in range(count)]
+
+    def _who(self, origins: Agents, needers: Agents) -> Agents:
+        """The agents that pass knowledge on from one of the origins to one of the needers, and these."""
+        found = self._relevant.get((origins, needers))
+        if found is None:
+            found = origins | needers
+            for number in range(len(self._edges)):
+                if not found >> number & 1 and self._between(number, origins, needers):
+                    found |= 1 << number
+            self._relevant[origins, needers] = found
+        return found
+
+    def _between(self, number: int, origins: Agents, needers: Agents) -> bool:
+        agents = range(len(self._edges))
+        return any(
+            self._passes(number, origin, needer)
+            for origin in agents
+            if origins >> origin & 1
+            for needer in agents
+            if needers >> needer & 1 and needer != origin
+        )
+
+    def _passes(self, number: int, origin: int, needer: int) -> bool:
+        """Whether an agent hears from another one and tells a third, with no agent that stands in both ways."""
+        for other, reached in enumerate(self._without):
+            if other == number:
+                continue
+            before = other == origin or not reached[origin] >> number & 1
+            behind = other == needer or not reached[number] >> needer & 1
+            if before and behind:
+                return False
+        return True
+
+
+def _meeting(context: Context) -> Agents:
+    """Agents that meet others in loops."""
+    found = 0
+    for agent in context.agents:
+        for step in agent.steps:
+            if step.nesting and (
+                isinstance(step, (Meet, ClusterArrive, ClusterWait)) or (isinstance(step, WarpSync) and step.outside)
+            ):
+                found |= 1 << agent.number
+    return found
+
+
+def _reached(edges: list[Agents], without: int) -> list[Agents]:
+    """Of each agent those that its knowledge may come to, if one of them passes nothing on."""
+    reached = [0 if number == without else out & ~(1 << without) for number, out in enumerate(edges)]
+    for between, out in enumerate(reached):
+        for number, known in enumerate(reached):
+            if known >> between & 1:
+                reached[number] = known | out
+    return reached

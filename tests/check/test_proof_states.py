@@ -1,0 +1,121 @@
+"""Few states, none of them missing: what a proof takes for the same state is the same."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import CLEAN, FAULTY, Entry, read
+from pipeline_kernels import ACQUIRE, WRITE, ring
+from proofs import SAMPLES, verdict
+
+from ptxdsl import driver
+from ptxdsl.check import proof
+from ptxdsl.check.blocks import shapes
+from ptxdsl.gemm_configs import CONFIGS, Config
+from ptxdsl.options import Options
+from ptxdsl.protocol.from_tir import kernel_model
+from ptxdsl.protocol.model import Kernel
+from ptxdsl.source import Source
+
+# Whether the producer's turn i of n gives its stage away, as Mojo has it and as Python does.
+CONDITIONS = (
+    "i != 40", "i != 100", "i < 100", "i - 7 < 1", "7 - i != 0", "i * 3 - 20 < 7", "i // 8 < 3", "(i >> 3) != 2",
+    "i % 16 != 9", "(i & 12) != 8", "min(i, 20) < 20", "n != 9", "i - n != 7", "n - i != 7", "i + 2 != n", "i >= 0",
+)  # fmt: skip
+
+LATE = """
+@kernel(threads=64)
+def kernel(res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var bars = unsafe_stack_allocation[9, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    if thread_idx.x == 0:
+        comptime for i in range(9):
+            bars[unsafe_offset=i].init(32)
+    barrier()
+    if thread_idx.x < 32:
+        for i in range(n):
+            res[unsafe_offset=i] = 1
+            syncwarp()
+        _ = bars[unsafe_offset=8].arrive()
+    else:
+        var p = RolePipeline[STAGES, True](bars, bars.unsafe_offset(4))
+        bars[unsafe_offset=8].wait(0)
+        for i in range(n):
+            p.acquire()
+            p.commit()
+"""
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_turn_that_is_unlike_the_others_is_found(condition: str) -> None:
+    """The consumer waits for ever at the first turn that gives nothing, however far away that is."""
+    works = all(eval(condition, {"min": min}, {"i": i, "n": n}) for n in range(130) for i in range(n))
+    text = ring((ACQUIRE, WRITE, f"if {condition}: p.commit()"))
+    assert verdict(text).verdict == (proof.PROVED if works else proof.FAULT)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_who_begins_a_loop_when_others_have_left_it_makes_all_its_turns(stages: int) -> None:
+    """Nobody gives a stage back: with more turns than stages the second warp waits for ever."""
+    assert verdict(LATE.replace("STAGES", str(stages))).kinds == ("missing arrive",)
+
+
+def _model(text: str, arch: str, **constants: str) -> Kernel:
+    job = driver.Job(Source("kernel.pdsl", text), constants=constants, options=Options(arch, check="off"))
+    (kernel,) = driver.run(job, "tir").kernels[:1]
+    return kernel_model(kernel)
+
+
+def _searched(kernel: Kernel, *, coarse: bool) -> proof.Proof:
+    shape = shapes(kernel)[0][0]
+    return proof._searched(proof._Search(kernel, shape, proof.MAX_STATES, proof.MAX_STEPS, coarse=coarse))
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rings are turned, and what is of no use forgotten, from an early state on."""
+    monkeypatch.setattr(proof, "FEW_STATES", 4)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("entry", [read(path) for path in (*CLEAN[::3], *FAULTY[::2])], ids=lambda entry: entry.name)
+def test_what_the_coarse_search_proves_the_fine_one_does(entry: Entry) -> None:
+    constants = {name: str(value) for name, value in entry.choices()[0].items() if name in entry.constants}
+    kernel = _model(entry.text, entry.arch, **constants)
+    if _searched(kernel, coarse=True).verdict == proof.PROVED:
+        assert _searched(kernel, coarse=False).verdict == proof.PROVED
+
+
+SIX = ring().replace("[2, ", "[6, ").replace("offset(2)", "offset(6)")
+# What makes one of six stages unlike the others: a statement of the ring, and what it becomes.
+UNLIKE = {
+    "a stage that is not given back": (
+        "c.release()",
+        "c.step()\n            if i % 6 != 5: c.consumer_mbar()[].arrive()",
+    ),
+    "a barrier by its number": ("c.wait()", "c.wait()\n            bars[unsafe_offset=3].wait(0)"),
+    "a slot that is another's": ("Int32(c.state.index())", "(Int32(c.state.index()) % 5)"),
+    "a parity that is left alone": ("c.wait()", "c.producer_mbar()[].wait(0)"),
+}
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("name", UNLIKE)
+def test_a_stage_that_is_unlike_the_others_is_seen(name: str) -> None:
+    assert _searched(_model(SIX, "sm_90a"), coarse=True).verdict == proof.PROVED
+    was, is_ = UNLIKE[name]
+    assert was in SIX
+    assert _searched(_model(SIX.replace(was, is_), "sm_90a"), coarse=True).verdict != proof.PROVED
+
+
+HOPPER = (SAMPLES / "08_gemm_hopper.pdsl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("config", [c for c in CONFIGS if c.split == 1 and c.columns % 64 == 0], ids=repr)
+def test_the_products_of_ptxdsl_kernels(config: Config) -> None:
+    """A tile loop around a loop along K: where tiles end in a ring of S stages there are 2 ** S ways."""
+    constants = {
+        "GROUPS": config.groups, "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages,
+        "CLUSTER": config.cluster, "SPLIT": config.split,
+    }  # fmt: skip
+    found = _searched(_model(HOPPER, "sm_90a", **{name: str(value) for name, value in constants.items()}), coarse=True)
+    assert found.verdict == proof.PROVED
+    assert found.states < 30 * config.stages
