@@ -41,7 +41,8 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "drop arrival of release": (*_BLOCKED, WRONG_COUNT),
     "drop release": _APART,
     "drop release_no_step": (*_BLOCKED, WRONG_COUNT),
-    "drop raw arrival": (*_BLOCKED, WRONG_COUNT),
+    # also of an asynchronous store, which brings bytes
+    "drop raw arrival": (*_BLOCKED, WRONG_COUNT, BYTE_MISMATCH),
     "drop step": _APART,
     "drop proxy fence": (PROXY_FENCE,),
     "drop syncwarp": _RACES,
@@ -162,6 +163,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "res[unsafe_offset=i * 32 + lane] = tile[unsafe_offset=lane]",
     ): "the table is never written again",
     ("read_far_ahead", "read after release", _BOTH_ROWS): "with its release `back` goes to the stage that is held",
+    (
+        "release_by_warps",
+        "more groups under way",
+        "var result = wgmma_wait_group_sync[0](sums)",
+    ): "the loop has waited for every group",
     (
         "tensor_cores_ring",
         "more groups under way",
