@@ -32,10 +32,12 @@ def k(map: TensorMap, bar: Int32):
 CASES = {
     # tiles
     "_ = SharedTile[BF16, 64, 100](memory)": "100 columns of DType.bfloat16 are not made of boxes of 64",
-    "_ = SharedTile[BF16, 64, 32](memory)": None,  # half a row of a swizzle is a tile, if no operand
-    "_ = SharedTile[BF16, 64, 128, box_cols=128](memory)": "a row of 256 bytes is longer than the swizzle's 128",
+    "_ = SharedTile[BF16, 64, 32](memory)":
+        "a row of a swizzled box has the swizzle's 128 bytes, this one 64: give the tile a swizzle of as many",
+    "_ = SharedTile[BF16, 64, 128, box_cols=128](memory)":
+        "a row of a swizzled box has the swizzle's 128 bytes, this one 256",
     "_ = SharedTile[BF16, 64, 64, box_cols=32](memory)":
-        "a row of a swizzled box has the swizzle's 128 bytes, this one 64",
+        "a row of a swizzled box has the swizzle's 128 bytes, this one 64: give the tile a swizzle of as many",
     "_ = SharedTile[DType.uint8, 8, 8](memory)": "a row of a box has a multiple of 16 bytes, not 8",
     "_ = b.row_block[48](0)": "128 rows are not divided into blocks of 48",
     "_ = b.row_block[4](0)": "a part of a swizzled tile has a multiple of 8 rows, not 4",
@@ -61,7 +63,6 @@ CASES = {
         "wgmma does not multiply DType.bfloat16 by DType.float16",
     "_ = wgmma_async(a, b, Pending(WGMMAAccumulator[DType.float16, 64, 128]()))":
         "products of DType.bfloat16 are accumulated in float32, not DType.float16",
-    "_ = wgmma_async(SharedTile[BF16, 64, 32](memory), b, acc)": "A swizzled by 128 bytes has rows of as many, not 64",
     "_ = wgmma_async(SharedTile[BF16, 64, 64, swizzle=TensorMapSwizzle.SWIZZLE_NONE](memory), b, acc)":
         "A without a swizzle lies in boxes of 16 bytes, not 128: give the tile box_cols=8 or a swizzle",
     "_ = wgmma_async[b_mn_major=True](SharedTile[F32, 64, 32](memory), SharedTile[F32, 32, 128](memory), acc)":
