@@ -25,7 +25,7 @@ from ptxdsl.elaborate.values import key_of, type_value
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 
-MAX_ARRAY = 4096  # elements: an index known only at run time stores and loads every one of them
+MAX_ARRAY = 2048  # elements: an index known only at run time stores and loads every one of them
 
 # What to write where a builtin generic type stands without its parameters.
 EXAMPLES = {

@@ -157,7 +157,7 @@ def test_a_constant_vector_as_the_bits_of_a_scalar() -> None:
 
 
 def test_a_list_is_limited_as_an_array_is() -> None:
-    (problem,) = diagnostics(KERNEL + "    var t = [" + "n, " * 4097 + "]\n    p[] = t[n]\n")
+    (problem,) = diagnostics(KERNEL + "    var t = [" + "n, " * 2049 + "]\n    p[] = t[n]\n")
     assert where(problem) == ("E0314", 3, 13)
 
 

@@ -94,16 +94,16 @@ def _endless(rng: random.Random) -> str:
 
 
 def _enormous(rng: random.Random) -> str:
-    n = rng.choice((0, 1, 3, 16, 256, 257, 512, 4096, 4097, 65536, 2**31, 2**63, 2**64, 10**30, -1))
+    n = rng.choice((0, 1, 3, 16, 256, 257, 512, 2048, 2049, 65536, 2**31, 2**63, 2**64, 10**30, -1))
     m = rng.choice((100, 1000, 5000))
     return rng.choice((
         KERNEL + f"    var x = SIMD[DType.int32, {n}](n)\n    p[] = x[0]\n",
         KERNEL + f"    var x = SIMD[DType.{rng.choice(('int8', 'float64', 'bool', 'float16', 'float8_e5m2'))}, {rng.choice((1, 2, 16, 64, 128, 256))}](1)\n    p[] = Int32(x[n])\n",
         KERNEL + f"    var x = Array[Int32, {n}](fill=n)\n    p[] = x[0]\n",
         KERNEL + f"    var x = Array[Int32, {n}](fill=n)\n    p[] = x[n]\n",
-        KERNEL + f"    var x = Array[Array[Int32, 4096], {n}](fill=Array[Int32, 4096](fill=n))\n    x[n][n] = 1\n    p[] = x[0][0]\n",
+        KERNEL + f"    var x = Array[Array[Int32, 2048], {n}](fill=Array[Int32, 2048](fill=n))\n    x[n][n] = 1\n    p[] = x[0][0]\n",
         KERNEL + f"    var x = Array[SIMD[DType.float64, 256], {n}](fill=1.5)\n    p[] = Int32(x[n][n])\n",
-        KERNEL + f"    var x = Array[Int32, {min(n, 4096)}](fill=n)\n    for i in range(n):\n        x[0] += 1\n        x[i] = i\n    p[] = x[0]\n",
+        KERNEL + f"    var x = Array[Int32, {min(n, 2048)}](fill=n)\n    for i in range(n):\n        x[0] += 1\n        x[i] = i\n    p[] = x[0]\n",
         KERNEL + f"    var x = unsafe_stack_allocation[{n}, Int32, address_space=.SHARED]()\n    x[unsafe_offset=n] = n\n    p[] = x[]\n",
         KERNEL + f"    var x = unsafe_stack_allocation[{n}, Int32]()\n    x[unsafe_offset=n] = n\n    p[] = x[]\n",
         KERNEL + f"    var x = unsafe_stack_allocation[4, Int32, address_space=.SHARED, alignment={n}]()\n    x[unsafe_offset=n] = n\n    p[] = x[]\n",
