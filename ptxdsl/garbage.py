@@ -6,34 +6,21 @@ A compilation makes trees and keeps them: looking for garbage in them is a seven
 from __future__ import annotations
 
 import gc
-from _thread import allocate_lock
+from collections.abc import Callable
+from functools import partial
+
+from ptxdsl.while_needed import WhileNeeded
 
 # Objects; what a large kernel takes, so that memory stays bounded all the same.
 _COLLECT_AFTER = 500_000
 
 
-class _Seldom:
-    """A context, which may be entered several times at once: the last to leave restores what the first found."""
-
-    def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._inside = 0
-        self._found = gc.get_threshold()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._found = gc.get_threshold()
-                # A process that has turned collection off (0), or made it rarer still, is left alone.
-                if 0 < self._found[0] < _COLLECT_AFTER:
-                    gc.set_threshold(_COLLECT_AFTER, *self._found[1:])
-            self._inside += 1
-
-    def __exit__(self, *problem: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                gc.set_threshold(*self._found)
+def _collect_seldom() -> Callable[[], object]:
+    found = gc.get_threshold()
+    # A process that has turned collection off (0), or made it rarer still, is left alone.
+    if 0 < found[0] < _COLLECT_AFTER:
+        gc.set_threshold(_COLLECT_AFTER, *found[1:])
+    return partial(gc.set_threshold, *found)
 
 
-seldom = _Seldom()
+seldom = WhileNeeded(_collect_seldom)

@@ -5,35 +5,22 @@ from __future__ import annotations
 import sys
 from _thread import LockType, allocate_lock, start_new_thread  # threading, without the module around it
 from collections.abc import Callable
+from functools import partial
+
+from ptxdsl.while_needed import WhileNeeded
 
 # Seconds. Between two calls of LLVM its thread needs Python for a moment. By default it waits 5 ms for that, which is
 # as long as such a call takes.
 _SWITCH_AFTER = 0.0002
 
 
-class _Prompt:
-    """A context in which threads take turns promptly; it may be entered several times at once, as in ``garbage.py``."""
-
-    def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._inside = 0
-        self._found = 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._found = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._found, _SWITCH_AFTER))
-            self._inside += 1
-
-    def __exit__(self, *problem: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                sys.setswitchinterval(self._found)
+def _take_turns_promptly() -> Callable[[], object]:
+    found = sys.getswitchinterval()
+    sys.setswitchinterval(min(found, _SWITCH_AFTER))
+    return partial(sys.setswitchinterval, found)
 
 
-_prompt = _Prompt()
+_prompt = WhileNeeded(_take_turns_promptly)
 
 
 def beside(call: Callable[[], str], meanwhile: Callable[[], None]) -> str:

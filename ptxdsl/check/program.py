@@ -306,10 +306,3 @@ def large(stop: Expr) -> Expr:
     if stop.op == "const" and stop.value >= LARGE_TRIP:
         return uniform(f"{stop.value} turns", stop.bits)
     return stop
-
-
-def known_row(expressions: Expressions, condition: Expr, mask: Mask) -> Mask | None:
-    return expressions.where(condition, mask)
-
-
-Anything = Any

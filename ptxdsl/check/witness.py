@@ -59,16 +59,6 @@ def text(known: dict[Atom, int]) -> str:
     return ", ".join(parts)
 
 
-def assumes_turns(path: Any) -> bool:
-    """Whether a constant trip count was taken for any number on the way."""
-    return any(
-        symbol.op == "symbol" and str(symbol.name).endswith(" turns")
-        for terms, _ in facts_of(path)
-        for atom, _ in terms
-        for symbol in _symbols(atom)
-    )
-
-
 def _holds(terms: Terms, bounds: Bounds, known: dict[Atom, int]) -> bool:
     value = plain(Sum(0, terms), known.get)
     return value is not None and bounds.low <= value <= bounds.high

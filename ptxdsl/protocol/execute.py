@@ -7,8 +7,7 @@ it is given, not on when.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from zlib import crc32
+from collections.abc import Callable, Iterable, Iterator
 
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import ARITHMETIC, ARRAY_SHIFT, CTA_SHIFT, Expr, compute
@@ -307,14 +306,3 @@ class Thread:
     def _thread_id(self, axis: int, number: int) -> int:
         x, y, _ = self.shape
         return (number % x, number // x % y, number // (x * y), number)[axis]
-
-
-def inputs_of(values: Mapping[str, int]) -> Inputs:
-    """Leaves by name; loads give small numbers that depend on the name and address alone."""
-
-    def of(kind: str, name: str, bits: int) -> int:
-        if kind == "load":
-            return crc32(f"{name} {bits}".encode()) % 5
-        return values.get(name, 1)
-
-    return of

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ptxdsl.protocol import expressions
 from ptxdsl.protocol.algebra import PEER_MASK, plain, same_width
 from ptxdsl.protocol.expressions import Expr, const, wrap
-from ptxdsl.ptx.module import Immediate, Instruction, Not, Operand, Pair, Register, Symbol
+from ptxdsl.ptx.module import Immediate, Instruction, Operand, Pair, Register, Symbol
 
 # Reads an operand as an integer of a width; None where it is none (a float, a vector, an opaque handle).
 Read = Callable[[Operand, int], Expr]
@@ -345,12 +345,3 @@ def elected(instruction: Instruction, read: Read) -> list[Expr | None]:
     """elect.sync: whose lane it is, and whether it is the own one."""
     chosen = expressions.elected(1, read(instruction.operands[-1], 32))
     return [None, chosen] if isinstance(instruction.operands[0], Pair) else [chosen]
-
-
-def operand_names(operand: Operand) -> list[str]:
-    """The registers in a scalar operand."""
-    if isinstance(operand, Register):
-        return [operand.name]
-    if isinstance(operand, Not):
-        return [operand.operand.name]
-    return []
