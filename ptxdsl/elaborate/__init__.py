@@ -2,8 +2,8 @@
 
 entities (what names and expressions stand for) → values → library (what is in scope without import) → frames → context
 (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions → memory →
-operators → arguments → calls → conditions → subscripts → expressions → loops → statements → construct → builtins (and
-the handlers of builtin_methods and pipeline_methods) → variadic → kernel_options → kernels
+operators → matching → arguments → calls → conditions → subscripts → expressions → loops → statements → construct →
+builtins (and the handlers of builtin_methods and pipeline_methods) → variadic → kernel_options → kernels
 """
 
 from __future__ import annotations

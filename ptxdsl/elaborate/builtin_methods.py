@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ptxdsl import tir
-from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
 from ptxdsl.elaborate.entities import NONE_VALUE, MemoryPlace, Runtime, RValue
+from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.types import PointerType, SimdType
 
 # ------------------------------------------------------------------------------------------------------------ SIMD

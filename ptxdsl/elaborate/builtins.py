@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ptxdsl import tir
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.construct import Construct
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
@@ -26,6 +25,7 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     VariablePlace,
 )
+from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.hints import Any

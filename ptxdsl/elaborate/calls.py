@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Arguments, Bound, Given
+from ptxdsl.elaborate.arguments import Arguments
 from ptxdsl.elaborate.context import CALL_STEPS, Exhausted
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
@@ -27,6 +27,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.frames import FunctionFrame, ReturnSignal
+from ptxdsl.elaborate.matching import Bound, Given
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import Type
@@ -114,7 +115,7 @@ class Calls(Arguments):
         arity = [
             p
             for p, d in zip(problems, function.overloads, strict=True)
-            if len(d.node.args) - self._implicit(d) == len(args)
+            if len(d.node.args) - (d.struct is not None and not d.is_static) == len(args)
         ]
         if len(arity) == 1:
             return arity[0]

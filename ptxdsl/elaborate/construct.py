@@ -7,7 +7,6 @@ from fractions import Fraction
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
     ArrayValue,
@@ -24,6 +23,7 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     Uninit,
 )
+from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.statements import Statements
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.control import contains_call
 from ptxdsl.elaborate.convert import LARGEST_FLOATS
 from ptxdsl.elaborate.entities import (
@@ -27,6 +26,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
     Variadic,
 )
+from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.names import RENAMED_METHODS, closest
 from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.scope import Scope

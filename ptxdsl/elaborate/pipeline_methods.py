@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from ptxdsl import tir
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Bound
 from ptxdsl.elaborate.builtins import HANDLERS, Builtins, Handler
 from ptxdsl.elaborate.entities import NONE_VALUE, Runtime, RValue, StructType, StructValue
+from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.memory import parts, with_parts
 from ptxdsl.elaborate.role_pipeline import METHOD_ROLES, initial_state
 from ptxdsl.elaborate.values import const

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.context import COMPTIME_VALUES, Exhausted
 from ptxdsl.elaborate.control import root
 from ptxdsl.elaborate.convert import items_of
@@ -27,6 +26,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.frames import ReturnSignal
 from ptxdsl.elaborate.loops import Loops
+from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.read_only import not_assignable

@@ -6,7 +6,6 @@ import re
 
 from ptxdsl import tir
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.arguments import Given
 from ptxdsl.elaborate.builtins import Builtins
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
@@ -20,6 +19,7 @@ from ptxdsl.elaborate.entities import (
     TupleValue,
     Variadic,
 )
+from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import PointerType, SimdType
