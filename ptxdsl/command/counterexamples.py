@@ -85,14 +85,14 @@ def explored(
     bound = fresh()
 
     def run(schedule: Schedule, watch: Watch) -> Report:
-        return in_simulator(subject, bound, shape, schedule, limits, False, None, watch, record=True)
+        return in_simulator(subject, bound, shape, schedule=schedule, limits=limits, watch=watch, record=True)
 
     def replay(outcome: Outcome) -> Bound:
         from ptxdsl.sim.machine.schedule import Schedule
 
         again = fresh()
         schedule = Schedule("recorded", recorded=outcome.schedule, fuel=outcome.schedule.fuel)
-        in_simulator(subject, again, shape, schedule, limits, False, None)
+        in_simulator(subject, again, shape, schedule=schedule, limits=limits)
         return again
 
     return explore_runs(run, arrays_of([array for array, _ in bound.arrays.values()])), replay

@@ -130,7 +130,9 @@ def _simulate(
 
         watch = TraceCheck()
     with progress_bar(sys.stderr) as progress:
-        report = in_simulator(subject, bound, shape, schedule, limits, traced, progress, watch)
+        report = in_simulator(
+            subject, bound, shape, schedule=schedule, limits=limits, trace=traced, progress=progress, watch=watch
+        )
     ran.diagnostics.extend(report.diagnostics)
     ran.good = report.status == "finished"
     ran.told["status"] = report.status
@@ -185,7 +187,7 @@ def _explore(
 
 def _compare(subject: Subject, bound: Bound, fresh: Bound, shape: Shape, ran: Ran) -> None:
     """The results beside those of the default schedule."""
-    in_simulator(subject, fresh, shape, None, Limits(), False, None)
+    in_simulator(subject, fresh, shape)
     for name, (array, dtype) in bound.arrays.items():
         mine, others = to_values(array, dtype), to_values(fresh.arrays[name][0], dtype)
         count = int(np.count_nonzero((mine != others) & ~((mine != mine) & (others != others))))

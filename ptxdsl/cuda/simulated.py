@@ -11,14 +11,12 @@ from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.errors import DeviceError
 from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dimensions
 from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.sim.run_options import RunOptions
 from ptxdsl.source import Span
 from ptxdsl.targets import target
 
 if TYPE_CHECKING:
     from ptxdsl.sim.launch import Report
-    from ptxdsl.sim.limits import Limits, Progress
-    from ptxdsl.sim.machine.schedule import Schedule
-    from ptxdsl.sim.watch import Watch
 
 
 def simulate_kernel(
@@ -32,18 +30,13 @@ def simulate_kernel(
     smem: int | None = None,
     cooperative: bool = False,
     pdl: bool = False,
-    schedule: Schedule | str | None = None,
-    limits: Limits | None = None,
-    trace: bool = False,
-    record: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    watch: Watch | None = None,
     ptx_file: str | None = None,
+    **how: Unpack[RunOptions],
 ) -> Report:
     """The report of a run of the only kernel of ``compiled``. Raises LaunchError and CompileError before it starts.
 
-    pdl: the kernel in front has always ended. progress: is called now and then, watch with all that happens. ptx_file:
-    the name of the text where it is PTX itself: lines in messages are then its own.
+    smem: bytes of dynamic shared memory. pdl: the kernel in front has always ended. ptx_file: the name of the text if
+    it is PTX itself; lines in messages are then its own. how: ``RunOptions``.
     """
     from ptxdsl.cuda.host_arguments import HostPacker
     from ptxdsl.sim.launch import simulate
@@ -63,15 +56,10 @@ def simulate_kernel(
         cooperative=cooperative,
         arguments=HostPacker(signature, spans).bind(arguments),
         names=signature.leaves,
-        schedule=schedule,
-        limits=limits,
         line_map=compiled.line_map if ptx_file is None else None,
         text_name=ptx_file or "<ptx>",
         shared_names=compiled.shared_names,
-        trace=trace,
-        record=record,
-        progress=progress,
-        watch=watch,
+        **how,
     )
 
 
@@ -97,7 +85,7 @@ class LaunchShape(TypedDict, total=False):
 def simulation(
     kernel: Kernel | Compiled, arguments: Sequence[Any], arch: str, **shape: Unpack[LaunchShape]
 ) -> Callable[..., Report]:
-    """A launch to be simulated, under the other parameters of ``simulate_kernel``.
+    """A launch to be simulated: what it gives is called with ``RunOptions``.
 
     kernel: of the Python API, compiled for ``arch``, or what a compilation gave, with a single kernel.
     """

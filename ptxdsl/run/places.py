@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from ptxdsl.run.binding import Bound, MapOf
 from ptxdsl.run.subject import Subject
 from ptxdsl.sim.copies.tensor_map import TensorMap
 from ptxdsl.sim.launch import Report
-from ptxdsl.sim.limits import Limits, Progress
-from ptxdsl.sim.machine.schedule import Schedule
-from ptxdsl.sim.watch import Watch
+from ptxdsl.sim.run_options import RunOptions
 
 Dim3 = tuple[int, int, int]
 
@@ -32,25 +29,14 @@ class Shape:
     smem: int
 
 
-def in_simulator(
-    subject: Subject,
-    bound: Bound,
-    shape: Shape,
-    schedule: Schedule | None,
-    limits: Limits,
-    trace: bool,
-    progress: Callable[[Progress], None] | None,
-    watch: Watch | None = None,
-    record: bool = False,
-) -> Report:
+def in_simulator(subject: Subject, bound: Bound, shape: Shape, **how: Unpack[RunOptions]) -> Report:
     """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
     from ptxdsl.cuda.simulated import simulate_kernel
 
     values = [_map(value) if isinstance(value, MapOf) else value for value in bound.values]
     return simulate_kernel(
         subject.compiled, subject.spans, values, grid=shape.grid, block=shape.block, cluster=shape.cluster,
-        smem=shape.smem, schedule=schedule, limits=limits, trace=trace, record=record, progress=progress, watch=watch,
-        ptx_file=subject.ptx_file,
+        smem=shape.smem, ptx_file=subject.ptx_file, **how,
     )  # fmt: skip
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 from ptxdsl.artifact import SharedName
 from ptxdsl.diagnostics import CompileError, Diagnostic, launch_error
@@ -13,7 +13,7 @@ from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.arguments import bind, check_shape
 from ptxdsl.sim.float_environment import default_floats
-from ptxdsl.sim.limits import MEMORY_LIMIT, LimitReached, Limits, Progress, Statistics
+from ptxdsl.sim.limits import MEMORY_LIMIT, LimitReached, Limits, Statistics
 from ptxdsl.sim.machine.faults import DIVERGENT, INTERRUPTED, Note, Places, SimulationFault, at_source
 from ptxdsl.sim.machine.machine import Machine
 from ptxdsl.sim.machine.memory import Memory
@@ -21,8 +21,8 @@ from ptxdsl.sim.machine.schedule import Recording, Schedule, parse_schedule
 from ptxdsl.sim.machine.timeline import Event, Trace
 from ptxdsl.sim.machine.whereabouts import whereabouts
 from ptxdsl.sim.program.program import build
+from ptxdsl.sim.run_options import RunOptions
 from ptxdsl.sim.translate.warp_code import WarpCode, translate
-from ptxdsl.sim.watch import Watch
 from ptxdsl.source import Span
 
 __all__ = ["Limits", "Report", "simulate"]
@@ -83,40 +83,29 @@ def simulate(
     cooperative: bool = False,
     arguments: Sequence[Any] = (),
     names: Sequence[str] | None = None,
-    schedule: Schedule | str | None = None,
-    limits: Limits | None = None,
     line_map: Sequence[Span | None] | None = None,
     shared_names: Mapping[str, SharedName] | None = None,
-    trace: bool = False,
-    record: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    stdout: Callable[[str], None] | None = None,
     text_name: str = "<ptx>",
-    watch: Watch | None = None,
+    **how: Unpack[RunOptions],
 ) -> Report:
     """Runs a kernel. Arrays among the arguments are modified in place.
 
     kernel: its PTX name; None for the only one. cooperative: all CTAs begin at once. arguments: one a parameter, in
-    order (``arguments.bind``); names: what messages call them. line_map: by PTX line the source's span, shared_names:
-    by PTX symbol the source's name of a shared variable, both for messages. trace: collect events for a timeline.
-    record: keep the turns for a replay. progress: called every tenth of a second or so. stdout: called with what the
-    kernel prints, at once. text_name: what messages call the PTX text. watch: is told of all that happens.
+    order (``arguments.bind``). For messages, names: of the arguments; line_map: by PTX line the source's span;
+    shared_names: by PTX symbol the source's name of a shared variable; text_name: of the PTX text. how: ``RunOptions``.
 
     Raises CompileError for PTX that cannot be read or executed and for a recorded schedule that does not fit,
     LaunchError for a launch that the kernel or its target does not allow and for variables that memory has no room for.
     What goes wrong in the kernel itself, a limit and Ctrl-C are in the report.
     """
     try:
-        code = compiled(ptx, kernel, text_name, traced=watch is not None)
+        code = compiled(ptx, kernel, text_name, traced=how.get("watch") is not None)
     except CompileError as problem:
         raise CompileError([at_source(found, line_map) for found in problem.diagnostics]) from None
     program = code.program
     module, function = program.module, program.kernel
     shape = check_shape(module, function, program.symbols, grid, block, cluster, shared_bytes)
-    for what, given, kinds in (("schedule", schedule, str | Schedule), ("limits", limits, Limits)):
-        if given is not None and not isinstance(given, kinds):
-            raise TypeError(f"{what} cannot be {type(given).__name__} {given!r}")
-    limits = limits or Limits()
+    schedule, limits = _decided(how)
     if program.symbols.variable_bytes > limits.memory:
         what = f"the variables that kernel '{function.name}' names have {program.symbols.variable_bytes:,} bytes"
         raise launch_error(MEMORY_LIMIT, f"{what}; the limit is {limits.memory:,}", help="raise the limit")
@@ -125,7 +114,6 @@ def simulate(
         bind(function, memory, arguments, names)
     except MemoryError as problem:
         raise launch_error(MEMORY_LIMIT, f"the simulation cannot begin: {problem}") from None
-    chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
     machine = Machine(
         code,
         memory,
@@ -134,18 +122,28 @@ def simulate(
         shape.cluster,
         shared_bytes=shape.shared_bytes,
         together=cooperative,
-        schedule=chosen,
+        schedule=schedule,
         limits=limits,
         places=Places(module, function.name, line_map),
-        trace=Trace() if trace else None,
-        record=record,
-        progress=progress,
-        stdout=stdout,
-        watch=watch,
+        trace=Trace() if how.get("trace") else None,
+        record=how.get("record", False),
+        progress=how.get("progress"),
+        stdout=how.get("stdout"),
+        watch=how.get("watch"),
     )
     report = run(machine)
     report.line_map = line_map or ()
     return report
+
+
+def _decided(how: RunOptions) -> tuple[Schedule, Limits]:
+    """The schedule and the limits. Raises TypeError for what is neither, CompileError for texts of no schedule."""
+    schedule, limits = how.get("schedule"), how.get("limits")
+    for what, given, kinds in (("schedule", schedule, str | Schedule), ("limits", limits, Limits)):
+        if given is not None and not isinstance(given, kinds):
+            raise TypeError(f"{what} cannot be {type(given).__name__} {given!r}")
+    chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
+    return chosen, limits or Limits()
 
 
 def run(machine: Machine) -> Report:

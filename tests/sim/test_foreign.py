@@ -51,7 +51,9 @@ def test_cuda(path, nvcc):
             0,
         )
         watch = TraceCheck() if schedule == "random:3" else None
-        report = in_simulator(subject, bound, where, parse_schedule(schedule), Limits(steps=10**8), False, None, watch)
+        report = in_simulator(
+            subject, bound, where, schedule=parse_schedule(schedule), limits=Limits(steps=10**8), watch=watch
+        )
         assert report.status == "finished", "\n".join(d.render() for d in report.diagnostics)
         after = {given[name]: to_values(array, dtype) for name, (array, dtype) in bound.arrays.items()}
         outcome = Expectation(head["expect"]).judge(before, after, tolerance)
