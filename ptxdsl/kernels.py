@@ -14,7 +14,8 @@ from typing import Any
 from ptxdsl.api.kernel import Kernel
 from ptxdsl.api.program import device_in_use
 from ptxdsl.cuda.arrays import device_of, view
-from ptxdsl.cuda.driver import Device, current_driver
+from ptxdsl.cuda.driver import current_driver
+from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.tensor_map import TensorMap
 from ptxdsl.diagnostics import LaunchError, launch_error

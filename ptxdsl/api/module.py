@@ -15,7 +15,7 @@ from ptxdsl.api.constant_texts import constants as constant_texts
 from ptxdsl.api.kernel import Kernel
 from ptxdsl.api.program import Program
 from ptxdsl.compiled import Compiled
-from ptxdsl.cuda.driver import Driver
+from ptxdsl.cuda.driver_interface import Driver
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.options import Options, WaitForm, checked
 from ptxdsl.source import Source

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ptxdsl.compiled import Compiled, Constants
-from ptxdsl.cuda.driver import Device, Driver
+from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.errors import DriverError, forked
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.options import Options

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ptxdsl.cuda.arrays import ArrayView, is_tensor_map, view
-from ptxdsl.cuda.driver import Device, Driver
+from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import dataclass

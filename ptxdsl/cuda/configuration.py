@@ -8,7 +8,7 @@ from ctypes import byref
 from math import prod
 from typing import Any
 
-from ptxdsl.cuda.driver import Device, Dim3, Driver, Function
+from ptxdsl.cuda.driver_interface import Device, Dim3, Driver, Function
 from ptxdsl.cuda.library import (
     LAUNCH_CLUSTER_DIMENSION,
     LAUNCH_COOPERATIVE,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.cuda.arrays import ArrayView, view
-from ptxdsl.cuda.driver import Driver
+from ptxdsl.cuda.driver_interface import Driver
 from ptxdsl.cuda.host_arguments import STORAGE
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arguments import Packed, Packer
 from ptxdsl.cuda.configuration import Shape, build_config, check, shape_of
-from ptxdsl.cuda.driver import Device, Dim3, Driver
+from ptxdsl.cuda.driver_interface import Device, Dim3, Driver
 from ptxdsl.cuda.errors import DeviceError, DriverError, forked
 from ptxdsl.cuda.fast import Quick, build, write
 from ptxdsl.cuda.library import LaunchConfig, pointer_to

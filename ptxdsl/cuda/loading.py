@@ -12,7 +12,7 @@ import re
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.compiled import Compiled as HandedOut
-from ptxdsl.cuda.driver import Device, Driver, Function
+from ptxdsl.cuda.driver_interface import Device, Driver, Function
 from ptxdsl.cuda.errors import DriverError
 from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, launch_error
 from ptxdsl.signature import KernelSignature

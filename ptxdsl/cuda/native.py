@@ -18,7 +18,7 @@ from typing import Any
 
 from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.arrays import is_tensor_map
-from ptxdsl.cuda.driver import Device, Driver
+from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.library import LaunchConfig
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.cuda.streams import current_of, library_of

@@ -7,7 +7,7 @@ import operator
 from math import inf, isfinite, prod
 from typing import Any
 
-from ptxdsl.cuda.driver import Device, Dim3, Function
+from ptxdsl.cuda.driver_interface import Device, Dim3, Function
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.signature import KernelSignature
 

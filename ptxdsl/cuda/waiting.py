@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ptxdsl.cuda.driver import Driver
+from ptxdsl.cuda.driver_interface import Driver
 from ptxdsl.cuda.errors import DeviceError, DriverError
 from ptxdsl.diagnostics import Diagnostic
 

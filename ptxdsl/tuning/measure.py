@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from ptxdsl.api.program import device_arch
-from ptxdsl.cuda.driver import Device, Driver
+from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.errors import DriverError
 from ptxdsl.cuda.launch import LoadedKernel, Plan
 from ptxdsl.cuda.waiting import failed, wait

@@ -6,7 +6,7 @@ import types
 from dataclasses import dataclass, field, replace
 
 from ptxdsl.cuda.code import Code
-from ptxdsl.cuda.driver import Device, Function
+from ptxdsl.cuda.driver_interface import Device, Function
 from ptxdsl.cuda.errors import DriverError
 
 PLAIN = Function(0x1000, 1024, 32, 0, 48 * 1024)

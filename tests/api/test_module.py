@@ -14,7 +14,7 @@ from ptxdsl.api.module import Module
 from ptxdsl.api.program import device_arch
 from ptxdsl.cuda import driver as cuda_driver
 from ptxdsl.cuda import library
-from ptxdsl.cuda.driver import Device
+from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.source import Source
 
 TEXT = """
