@@ -70,6 +70,17 @@ TARGETS: dict[str, Target] = {
     }.items()
 }
 
+# Bytes of shared memory that a CTA can have, static and dynamic, by compute capability: the last that is not greater
+# counts (CUDA Programming Guide, "Technical Specifications per Compute Capability").
+_SHARED = {0: 48 << 10, 70: 96 << 10, 75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10}
+_SHARED |= {90: 227 << 10, 120: 99 << 10}
+
+
+def shared_bytes(capability: int) -> int:
+    """Bytes of shared memory that a CTA can have; capability: 10 * major + minor."""
+    return _SHARED[max(known for known in _SHARED if known <= capability)]
+
+
 # The first driver that takes each PTX ISA version (Linux branch numbers; CUDA Toolkit release notes, table 3). LLVM 22
 # writes no later version, and ignores a request for one silently.
 DRIVERS: dict[PtxVersion, int] = {

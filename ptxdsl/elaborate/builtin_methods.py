@@ -100,6 +100,8 @@ def _element_place(e: Builtins, bound: Bound, vector: SimdType) -> MemoryPlace:
     alignment = e.param_int(bound, "alignment") or natural
     if alignment < 1 or alignment & (alignment - 1):
         raise e.fail("E0608", f"an alignment is a power of two, not {alignment}", bound.span, help="give 1, 2, 4, 8, …")
+    if alignment > natural:
+        e.want_aligned(pointer.value, alignment, f"`{e.entered or bound.decl.name}`", bound.span)
     volatile = bool(e.param_int(bound, "volatile"))
     return MemoryPlace(pointer, vector, max(alignment, natural), volatile)
 

@@ -30,6 +30,7 @@ from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS
+from ptxdsl.intrinsics.alignment import ALIGNED, MBARRIER
 from ptxdsl.source import Span
 
 Handler = Callable[["Builtins", Bound], RValue]
@@ -69,9 +70,18 @@ class Builtins(Construct):
         attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
         if attrs.get("space") == "" and operands[0].ty.space in ("global", "shared"):
             attrs["space"] = f".{operands[0].ty.space}"  # a generic pointer that is known to be narrower
+        self._want_aligned(name, operands, attrs, bound)
         t = self.result_of(bound)
         wanted = self._machine_types(t, bound.span)
         return self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))
+
+    def _want_aligned(self, name: str, operands: list[tir.Value], attrs: dict[str, Any], bound: Bound) -> None:
+        for position, bytes in ALIGNED.get(name, ()):
+            number = bytes if isinstance(bytes, int) else attrs[bytes]
+            self.want_aligned(operands[position], number, f"`{self.entered or name}`", bound.span)
+        barrier = ROWS[name].effect.barrier
+        if barrier is not None:
+            self.want_aligned(operands[barrier], MBARRIER, "an mbarrier", bound.span)
 
     def _check_constants(self, effect: Effect, operands: list[tir.Value], bound: Bound) -> None:
         """Barrier ids, arrival counts and byte counts that are known now must be what the instruction takes."""
@@ -269,6 +279,13 @@ def _external(e: Builtins, bound: Bound) -> RValue:
     return Runtime(t, e.emit1("shared.dynamic", [], t.ty, bound.span, align=alignment))
 
 
+def _use_dynamic_shared(e: Builtins, bound: Bound) -> RValue:
+    number = e.param_int(bound, "bytes")
+    if e.dynamic_shared is None or e.dynamic_shared[0] < number:
+        e.dynamic_shared = number, e.at(bound.span)
+    return NONE_VALUE
+
+
 def _minmax(name: str) -> Handler:
     def handler(e: Builtins, bound: Bound) -> RValue:
         a, b = e.number(bound, "a"), e.number(bound, "b")
@@ -319,6 +336,12 @@ def _bit_width(e: Builtins, bound: Bound) -> RValue:
     return const(types.INT, 8 * e.layout(e.param_value(bound, "type"), bound.span)[0])
 
 
+def _check_alignment(e: Builtins, bound: Bound) -> RValue:
+    what = e.param_value(bound, "what")
+    e.want_aligned(e.number(bound, "address").value, e.param_int(bound, "bytes"), what, bound.span)
+    return NONE_VALUE
+
+
 def _rebind(e: Builtins, bound: Bound) -> RValue:
     return e.argument(bound, "value")
 
@@ -354,6 +377,7 @@ HANDLERS: dict[str, Handler] = {
     "unsafe_stack_allocation": _allocation,
     "stack_allocation": _allocation,
     "external_memory": _external,
+    "use_dynamic_shared": _use_dynamic_shared,
     "min": _minmax("min"),
     "max": _minmax("max"),
     "abs": _abs,
@@ -362,6 +386,7 @@ HANDLERS: dict[str, Handler] = {
     "size_of": _layout(0),
     "align_of": _layout(1),
     "bit_width_of": _bit_width,
+    "check_alignment": _check_alignment,
     "rebind": _rebind,
     "debug_assert": _debug_assert,
     "DType.is_floating_point": _dtype(lambda d: d.kind == "float"),

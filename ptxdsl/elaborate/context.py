@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
+from ptxdsl.elaborate.alignment import Wanted
 from ptxdsl.elaborate.entities import Place, RValue
 from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.library import Library
@@ -104,10 +105,12 @@ class Context:
         self.function: FunctionFrame | None = None
         self.loop: LoopFrame | None = None
         self.uses_dynamic_shared = False
+        self.dynamic_shared: tuple[int, Span] | None = None  # bytes that the kernel says it uses of it, and where
         self.naming: str | None = None  # the variable that is being given a value
         self._at_comptime = _Comptime(self)
         self._one_deeper = _Deeper(self)
         self.known_offsets: dict[tir.Value, tuple[tir.Value, int]] = {}  # pointer → base and constant bytes after it
+        self.alignments: list[Wanted] = []  # what must be aligned; looked at when the kernel is complete
 
     # ------------------------------------------------------------------------------------------ implemented above
 
@@ -197,6 +200,10 @@ class Context:
             )
         self.ops.append(op)
         return op
+
+    def want_aligned(self, address: tir.Value, bytes: int, what: str, span: Span) -> None:
+        """An error (E0617) at the end of the kernel if the address is known to be aligned to fewer bytes."""
+        self.alignments.append(Wanted(address, bytes, what, self.at(span)))
 
     @property
     def terminated(self) -> bool:

@@ -284,7 +284,12 @@ class StructType(Type):
 
 def key_text(key: Any) -> str:
     """A parameter's key as the user would write it."""
-    value = key[1] if isinstance(key, tuple) and len(key) == 2 else key
+    if not (isinstance(key, tuple) and len(key) == 2):
+        return str(key)
+    t, value = key
+    if isinstance(value, tuple):
+        inside = ", ".join(key_text(part) for part in value)
+        return f"[{inside}]" if isinstance(t, ArrayType) else f"{t if isinstance(t, StructType) else ''}({inside})"
     return str(value)
 
 

@@ -260,7 +260,10 @@ class Expressions(Subscripts):
             help = f"write `{RENAMED_METHODS[node.name]}`"
         elif near is None and 0 < len(shown := [n for n in names if not n.startswith("__")]) <= 8:
             help = "it has " + ", ".join(f"`{n}`" for n in shown)
-        return self.fail("E0330", f"{what} has no `{node.name}`", node.name_span, help=help)
+        message = f"{what} has no `{node.name}`"
+        if self.site is not None and node.name_span.source.library:
+            message = f"`{self.entered}` does not take this: {message}"
+        return self.fail("E0330", message, node.name_span, help=help)
 
     def members(self, t: Type) -> list[str]:
         decl = self.methods_of(t)

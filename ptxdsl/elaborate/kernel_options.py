@@ -13,6 +13,7 @@ from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.variadic import Variadics
 from ptxdsl.signature import KernelSignature, Param
 from ptxdsl.syntax import ast
+from ptxdsl.targets import shared_bytes
 
 KERNEL_OPTIONS = ("name", "max_threads", "min_blocks", "cluster", "max_registers", "threads", "wait")
 MAX_THREADS, MAX_THREADS_Z = 1024, 64  # of a block
@@ -111,6 +112,14 @@ class KernelOptions(Variadics):
             raise self.fail(
                 "E0613", f"kernel `{decl.name}` has {total:,} bytes of static shared memory", decl.node.name_span,
                 help=f"the limit is {STATIC_SHARED:,}; use external_memory[…]() and the launch's smem= for more",
+            )  # fmt: skip
+        dynamic, span = self.dynamic_shared or (0, decl.node.name_span)
+        most = shared_bytes(self.target.capability)
+        if total + dynamic > most:
+            raise self.fail(
+                "E0618",
+                f"kernel `{decl.name}` uses {total + dynamic:,} bytes of shared memory, {total:,} of them static", span,
+                help=f"a block has {most:,} bytes on {self.target.name}",
             )  # fmt: skip
         return total
 

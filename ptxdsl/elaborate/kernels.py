@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, error
 from ptxdsl.elaborate import types
+from ptxdsl.elaborate.alignment import misaligned
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     Overloads,
@@ -118,15 +119,26 @@ class Kernels(KernelOptions):
                 "E0217", "a kernel returns nothing", node.returns.span, help="write results through a pointer"
             )
         self.state, self.ops, self.loop = {}, [], None
-        self.op_count, self.steps, self.uses_dynamic_shared = 0, 0, False
-        self.known_offsets = {}
+        self.op_count, self.steps = 0, 0
+        self.uses_dynamic_shared, self.dynamic_shared = False, None
+        self.known_offsets, self.alignments = {}, []
         scope = Scope(binding.scope)
         values, params = self._parameters(node, binding.scope, scope)
         body = self._body(node, scope)
+        self._check_alignments(body)
         constants_shown = tuple((p.name, _shown(binding.values[p.name])) for p in node.params)
         symbol = self.kernel_symbol(decl, binding.scope, constants_shown)
         signature = self.kernel_signature(decl, binding.scope, symbol, tuple(params), body, constants_shown)
         return tir.Kernel(symbol, values, body, signature, node.name_span)
+
+    def _check_alignments(self, body: tir.Block) -> None:
+        for found in misaligned(body, self.alignments) if self.alignments else ():
+            wanted, allocation = found.wanted, found.allocation
+            message = (
+                f"{wanted.what} needs an address aligned to {wanted.bytes} bytes, this one is aligned to {found.has}"
+            )
+            note = allocation.span, f"allocated here, aligned to {allocation.attrs['align']}"
+            self.sink.add(error("E0617", message, wanted.span, note, help=found.help))
 
     def check_decorators(self, decorators: tuple[ast.Decorator, ...]) -> None:
         for decorator in decorators:

@@ -14,6 +14,7 @@ from ptxdsl.elaborate.memory import parts, with_parts
 from ptxdsl.elaborate.role_pipeline import METHOD_ROLES, initial_state
 from ptxdsl.elaborate.values import const
 from ptxdsl.hints import Any
+from ptxdsl.intrinsics.alignment import MBARRIER
 from ptxdsl.source import Span
 
 
@@ -116,6 +117,8 @@ def make(e: Builtins, bound: Bound) -> RValue:
     stages = e.comptime_int(params["number_of_stages"], bound.span)
     subs = tuple(e.comptime_int(params[n], bound.span) for n in ("producer_sub_stages", "consumer_sub_stages"))
     operands = [e.runtime(v, bound.span).value for v in (full, empty)]
+    for base in operands:
+        e.want_aligned(base, MBARRIER, "an mbarrier", bound.span)
     name = e.naming or "pipeline"
     attrs = {"pipeline": name, "producer": producer, "stages": stages, "full_subs": subs[0], "empty_subs": subs[1]}
     e.emit("pipe.new", operands, [], bound.span, **attrs)

@@ -24,9 +24,9 @@ from ptxdsl.run.formats import FORMATS
 from ptxdsl.run.places import Shape, in_simulator
 from ptxdsl.run.witness import Dim3, Launch, Witness
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam
-from ptxdsl.sim.arguments import MAX_SHARED
 from ptxdsl.sim.limits import Limits
 from ptxdsl.sim.machine.schedule import Schedule, parse_schedule
+from ptxdsl.targets import shared_bytes
 
 if TYPE_CHECKING:
     from ptxdsl.run.subject import Subject
@@ -85,8 +85,8 @@ def find(
 def _most_dynamic(subject: Subject) -> int:
     """Bytes of dynamic shared memory that a launch can have beside the static ones; what is not used costs nothing."""
     capability = int(re.sub(r"\D", "", subject.compiled.options.arch))
-    limit: int = MAX_SHARED[max(known for known in MAX_SHARED if known <= capability)]
-    return limit - -(-subject.signature.shared_bytes // 1024) * 1024  # the dynamic ones may be aligned to that
+    static = -(-subject.signature.shared_bytes // 1024) * 1024  # the dynamic ones may be aligned to that
+    return shared_bytes(capability) - static
 
 
 class _Search:

@@ -146,6 +146,9 @@ MEMORY: dict[str, Row] = {
     "cp_reduce_async_bulk_s2g": asm(
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.{T} [$0], [$1], $2;", _BULK_OUT, "tma"
     ),
+    "cp_reduce_async_bulk_s2g_bits": asm(
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.b{width} [$0], [$1], $2;", _BULK_OUT, "tma"
+    ),
     "cp_async_bulk_prefetch_l2": asm(
         "cp.async.bulk.prefetch.L2.global [$0], $1;", Effect(Kind.READ, "global", bytes=1), "tma"
     ),

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ptxdsl.lower.debug_info import DebugInfo
 from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE, constant, llvm_type, quoted, scalar_type
-from ptxdsl.lower.multiples import Multiples, lowest_bit
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.tir import Const, Kernel, Op, Ty, Value
+from ptxdsl.tir.multiples import Multiples, lowest_bit
 
 # Of one pointer: addresses a constant number of bytes after it, and such that an index is added for.
 ADDRESSES_OF_A_ROOT = 512

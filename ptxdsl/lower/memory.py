@@ -9,9 +9,9 @@ from __future__ import annotations
 from ptxdsl.lower.arith import Handler
 from ptxdsl.lower.builder import Address, Builder
 from ptxdsl.lower.llvm_types import ADDRESS_SPACES, llvm_type, memory_type, scalar_type
-from ptxdsl.lower.multiples import LARGEST, lowest_bit
 from ptxdsl.tir import Const, Op, Ty, Value
 from ptxdsl.tir.fold import unsigned
+from ptxdsl.tir.multiples import LARGEST, lowest_bit
 
 
 def pointer_bits(ty: Ty) -> int:

@@ -21,6 +21,7 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import SHARED_START
 from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Memory
 from ptxdsl.sim.program.symbols import Symbols
+from ptxdsl.targets import shared_bytes as most_shared
 
 Dim3 = tuple[int, int, int]
 
@@ -31,9 +32,6 @@ MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_THREADS = 1024
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 MAX_STATIC_SHARED = 48 << 10
-# Shared memory of a CTA, static and dynamic, by compute capability (the last that is not greater counts).
-MAX_SHARED = {0: 48 << 10, 70: 96 << 10, 75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10}
-MAX_SHARED |= {90: 227 << 10, 120: 99 << 10}
 _FIRST_WITH_CLUSTERS = 90
 
 
@@ -121,7 +119,7 @@ def _check_shared(name: str, target: str, capability: int, symbols: Symbols, sha
             f"kernel '{name}' has {static} bytes of static shared memory; at most {MAX_STATIC_SHARED} are possible",
             help="use dynamic shared memory for more",
         )
-    limit = MAX_SHARED[max(known for known in MAX_SHARED if known <= capability)]
+    limit = most_shared(capability)
     if static + dynamic > limit:
         own = f" and {static} bytes of its own" if static else ""
         raise launch_error(

@@ -128,7 +128,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "cp_reduce_async_bulk_s2g": [
         *_each([{}], op=("add", "min", "max"), T=_dtypes("int32", "uint64")),
         *_each([{"op": "add"}], T=_dtypes("float32", "float64")),
+        *_each([{"op": "add.noftz"}], T=_dtypes("float16", "bfloat16")),
     ],
+    "cp_reduce_async_bulk_s2g_bits": _each([{}], op=("and", "or", "xor"), width=(32, 64)),
     **{f"ld_global_{form}": _each([{}], hint=("", ".cg", ".cs", ".lu", ".cv", ".nc")) for form in ("b8", *FORMS)},
     **{f"st_global_{form}": _each([{}], hint=("", ".cg", ".cs", ".wb", ".wt")) for form in ("b8", *FORMS)},
     **{f"ld_global_evict_{form}": _each([{}], hint=(*PRIORITIES, *(f".nc{p}" for p in PRIORITIES))) for form in FORMS},

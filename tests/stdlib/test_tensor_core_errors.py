@@ -45,6 +45,15 @@ CASES = {
     "TensorMemory[16].allocate(slot)": "columns are allocated by powers of two from 32 to 512, not 16: allocate 32",
     "TensorMemory[64, cta_group=3].allocate(slot)": "cta_group is 1 or 2, not 3",
     "_ = tensor.columns_from[192, 128]()": "columns 192 to 320 are beyond the 256 allocated ones",
+    "_ = tensor.columns_from[0, -32]()": "columns 0 to -32 are beyond the 256 allocated ones",
+    "_ = tensor.matrix[TensorAccumulator[F32, 128, 256], 128]()":
+        "columns 128 to 384 are beyond the 256 allocated ones",
+    "_ = TensorAccumulator[F32, 100, 64](0).load[0, 8]()":
+        "a block has 64 or 128 rows of a result, with a stationary B also 32, not 100",
+    "_ = TensorAccumulator[BF16, 128, 64](0).load[0, 8]()":
+        "products are accumulated in float32, float16 or int32, not in DType.bfloat16",
+    "_ = TensorAccumulator[F32, 128, 1024](0).load[0, 8]()":
+        "a result of 1024 columns is beyond the 512 of tensor memory",
     "_ = d.load[48, 32]()": "columns 48 to 80 are beyond the 64 of a row",
     "_ = tcgen05_ld[F32, 8, datapaths=16, bits=512](tensor.address)":
         "the shapes are 32 lanes by 32 bits, and 16 by 32, 64, 128, 256, not 16 by 512",
@@ -54,6 +63,14 @@ CASES = {
         "a shape of 1 registers is repeated 1, 2, 4, … times to 128 registers at most, not to 6",
     "_ = tcgen05_ld[F32, 8, datapaths=16, bits=32](tensor.address)":
         "16 lanes by 32 bits, and these alone, have a split: where the columns of threads 16 to 31 begin",
+    "_ = tcgen05_ld[F32, -4](tensor.address)":
+        "a shape of 1 registers is repeated 1, 2, 4, … times to 128 registers at most, not to -4",
+    "_ = tcgen05_ld[F32, 4, pack=True](tensor.address)":
+        "lower halves are packed of types of 16 bits, not of DType.float32",
+    "tcgen05_st[unpack=True](tensor.address, Array[SIMD[F32, 1], 16](fill=0))":
+        "halves are unpacked of types of 16 bits, not of DType.float32",
+    "_ = tcgen05_ld[DType.float64, 8](tensor.address)":
+        "registers hold types of 16 and 32 bits, not DType.float64",
     "_ = tcgen05_ld[DType.int8, 8](tensor.address)": "registers hold types of 16 and 32 bits, not DType.int8",
     "tcgen05_st(tensor.address, Array[SIMD[BF16, 4], 8](fill=0))":
         "a register has 4 bytes, not the 8 of SIMD[DType.bfloat16, 4]",
@@ -136,6 +153,9 @@ CASES = {
     "tcgen05_mma[a_narrow=NarrowFloat.E2M1, b_narrow=NarrowFloat.E2M1](square, "
     "MatrixDescriptor[SharedTile[U8, 128, 128], True](0), fp4)":
         "A of e2m1 is K-major; only types of 8, 16 and 32 bits can be MN-major",
+    "tcgen05_mma_scaled(square, MatrixDescriptor[SharedTile[U8, 128, 128], True](0), fp4, "
+    "TensorScales[U8, 128, 8](0), TensorScales[U8, 128, 8](0))":
+        "A and B of two e2m1 in a byte are K-major; only types of 8, 16 and 32 bits can be MN-major",
     "_ = MatrixDescriptor[SharedTile[BF16, 2048, 128]].of(SharedTile[BF16, 2048, 128](memory))":
         "boxes 262144 bytes apart do not fit a matrix descriptor, which has 14 bits for units of 16",
     "mma_arrive[4](memory.bitcast[SharedMemBarrier]())": "cta_group is 1 or 2, not 4",

@@ -13,7 +13,7 @@ HEAD = """
 from layout import SharedTile, TensorMapSwizzle, TileRing, dynamic_shared
 from matrix_memory import ld_matrix, st_matrix
 from pending import Pending
-from tma import tma_load, tma_store, cp_async_bulk_tensor_prefetch
+from tma import tma_load, tma_reduce, tma_store, cp_async_bulk_tensor_prefetch
 from wgmma import WGMMAAccumulator, load_operand, store_accumulator, wgmma_async, wgmma_wait_group_sync
 from wgmma_rare import wgmma_bits_async, wgmma_sparse_async
 
@@ -45,12 +45,30 @@ CASES = {
     "_ = b.load[16](0, 0)": "16 bytes at most lie together, not 32",
     "_ = TileRing[SharedTile[BF16, 4, 64], 3](memory)":
         "a tile of 512 bytes in a ring has a multiple of its alignment, 1024",
-    "_ = dynamic_shared[240000]()": "the kernel uses 240000 bytes of shared memory, a block has 232448",
+    "_ = SharedTile[BF16, 0, 64](memory)": "a tile has rows and columns, not 0 by 64",
+    "_ = SharedTile[BF16, 128, 64, box_rows=64](memory)":
+        "a tile of 128 rows has no boxes of 64 rows and 64 columns",
+    "_ = SharedTile[BF16, 4, 128](memory)":
+        "boxes of a swizzled tile are multiples of 1024 bytes, not 512: give it a multiple of 8 rows",
+    "_ = SharedTile[BF16, 64, 24, swizzle=TensorMapSwizzle(48)](memory)":
+        "a swizzle has rows of 32, 64 or 128 bytes, or of 16 that it leaves alone, not 48",
+    "_ = SharedTile[BF16, 64, 32, swizzle=TensorMapSwizzle(64, 32)](memory)":
+        "chunks have 16 bytes, or 32 in rows of 128, not 32 in rows of 64",
+    "_ = TileRing[SharedTile[BF16, 8, 64], 0](memory)": "a ring has one stage or more, not 0",
+    "_ = TileRing[SharedTile[BF16, 64, 64], 100](memory)":
+        "100 tiles of 8192 bytes are 819200, a block has 232448 bytes of shared memory",
+    "_ = dynamic_shared[-16]()": "the kernel uses -16 bytes of shared memory",
     # copies
     "tma_load(b.row_block[64](0), map, bars, [0, 0])":
         "a copy moves whole boxes of 128 rows, this part of a tile has 64",
     "tma_load(SharedTile[BF16, 512, 64](memory), map, bars, [0, 0])": "a box has at most 256 rows, not 512",
     "tma_store(map, [0], a)": "a box of a tensor of one dimension has one row, this tile has 64",
+    'tma_reduce["mul"](map, [0, 0], a)':
+        "tensor copies combine by add, min, max, inc, dec, and, or, xor, not by mul",
+    'cp_reduce_async_bulk_global_shared_cta["mul"](memory.address_space_cast[AddressSpace.GENERIC](), memory, 64)':
+        "bulk copies combine by add, min, max, inc, dec, and, or, xor, not by mul",
+    'cp_reduce_async_bulk_global_shared_cta["add"](memory.address_space_cast[AddressSpace.GENERIC](), memory, 64)':
+        "bulk copies do not combine DType.uint8 by add",
     "cp_async_bulk_tensor_prefetch(map, [0, 0, 0, 0, 0, 0])": "a tensor has 1 to 5 dimensions, not 6",
     # products
     "_ = WGMMAAccumulator[F32, 32, 64]()": "an accumulator has a multiple of 64 rows, not 32",
@@ -96,4 +114,31 @@ def test_what_is_said(line):
         compile_source(source, options=Options(arch="sm_90a"))
     (said,) = caught.value.diagnostics
     assert (said.code, said.message) == ("E0407", CASES[line])
+    assert said.span.text in line
+
+
+BEYOND = {
+    # more than the allocation's alignment, and more than the target has
+    "_ = b.load[4](0, 2)": ("E0617", "`load` needs an address aligned to 8 bytes, this one is aligned to 4"),
+    "b.store(0, 4, SIMD[BF16, 8](0))":
+        ("E0617", "`store` needs an address aligned to 16 bytes, this one is aligned to 8"),
+    "_ = dynamic_shared[240000]()": (
+        "E0618", "kernel `k` uses 240,008 bytes of shared memory, 8 of them static",
+    ),
+    "_ = dynamic_shared[232448 - 8]()": None,
+    "_ = b.load[4](bar, 4)": None,
+    "tma_load(bar, map, bars, [0, 0])": ("E0330", "`tma_load` does not take this: type Int32 has no `box_cols`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BEYOND, ids=str)
+def test_what_is_said_of_the_whole_kernel(line):
+    source = Source("wrong.pdsl", f"{HEAD}    {line}\n")
+    if BEYOND[line] is None:
+        compile_source(source, options=Options(arch="sm_90a"))
+        return
+    with pytest.raises(CompileError) as caught:
+        compile_source(source, options=Options(arch="sm_90a"))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.message) == BEYOND[line]
     assert said.span.text in line

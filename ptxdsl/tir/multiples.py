@@ -1,4 +1,4 @@
-"""By which power of two an integer can be divided: what lowering knows of the alignment of addresses.
+"""By which power of two an integer can be divided: what is known of the alignment of addresses.
 
 LLVM finds the same (its pass InferAlignment), but not in the short way through its passes that ``emit_ptx.py`` takes
 for kernels of pipelines. Loads of neighbouring addresses become one vector load where the first is aligned to it.
@@ -19,7 +19,7 @@ def lowest_bit(number: int) -> int:
 
 
 class Multiples:
-    """What is known of one kernel's integers; ``definitions`` and ``loops`` grow while it is lowered."""
+    """What is known of one kernel's integers; ``definitions`` and ``loops`` may grow."""
 
     def __init__(self, definitions: dict[Value, Op]) -> None:
         self.definitions = definitions
