@@ -1,14 +1,17 @@
 """The command: ``ptxdsl compile|build|run|check|explain|targets|version|cache``.
 
-Exit codes: 0 success, 1 diagnostics, a failed expectation, a deadlock or a fault, 2 usage. The answer goes to standard
-output, diagnostics to standard error. Start-up is part of every compilation, so modules are imported where they are
-used.
+Exit codes: 0 success, 1 diagnostics, a failed expectation, a deadlock or a fault, 2 usage; a process that a signal ends
+ends by it, in order. The answer goes to standard output, diagnostics to standard error. Start-up is part of every
+compilation, so modules are imported where they are used.
 """
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # signal.py around it takes 2 ms
+import errno
 import os
 import sys
+from functools import partial
 
 from ptxdsl.command.command_line import Arguments, read
 from ptxdsl.garbage import seldom
@@ -16,14 +19,16 @@ from ptxdsl.garbage import seldom
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import IO, NoReturn
+    from typing import IO, Any, NoReturn
 
+    from ptxdsl.diagnostics import Diagnostic
     from ptxdsl.options import Options
     from ptxdsl.source import Source
 
 OK, FOUND, USAGE = 0, 1, 2
-# The shell's number for a process that ended by SIGINT.
-_INTERRUPTED = 130
+# The shell's numbers for processes that ended by a signal begin above this one.
+_SIGNALLED = 128
+_INTERRUPTED = _SIGNALLED + 2  # SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by who started the process
             sys.stdout.flush()
         return code
-    except SystemExit as end:  # argparse: its --help and its usage errors
+    except SystemExit as end:  # argparse: its --help and its usage errors; `_end`
         return end.code if isinstance(end.code, int) else USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -52,16 +57,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command() -> NoReturn:
     """``main`` as a process, which ends at once: freeing all trees and LLVM's tables first takes 20 ms."""
-    code = main()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError):  # what was written may not have arrived
-            code = code or FOUND
-        except KeyboardInterrupt:
-            code = _INTERRUPTED
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
+            signal.signal(number, _end)
+    try:
+        code = main()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None:
+                    stream.flush()
+            except (OSError, ValueError):  # what was written may not have arrived
+                code = code or FOUND
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    if code > _SIGNALLED and os.name == "posix":  # a shell asks how a process ended: Ctrl-C ends its loops too
+        signal.signal(code - _SIGNALLED, signal.SIG_DFL)
+        os.kill(os.getpid(), code - _SIGNALLED)
     os._exit(code)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    """A signal that asks for the end: half-written files and tools that run go first. The next one does not wait."""
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(_SIGNALLED + number)
 
 
 def _failed(problem: Exception, as_json: bool) -> int:
@@ -140,17 +159,13 @@ def _compile(arguments: Arguments) -> int:
     name, data = _input(arguments.file)
     key = ptx_cache.key(arguments, name, data)
     known = None if key is None else ptx_cache.look_up(key)
-    text = _made(arguments, name, data, key) if known is None else known
-    if output is not None:
-        from ptxdsl.files.output_files import write_file
-
-        write_file(output, text)
-    else:
-        _write(text)
-    return OK
+    text, found = _made(arguments, name, data, key) if known is None else (known, ())
+    write = partial(_write, text) if output is None else partial(_write_file, output, text)
+    return _tell(write, found, arguments.json)
 
 
-def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> str | bytes:
+def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> tuple[str | bytes, Sequence[Diagnostic]]:
+    """What the stage printed, and what was found on the way."""
     from ptxdsl import driver
     from ptxdsl.command import ptx_cache
     from ptxdsl.imports import source_of
@@ -158,73 +173,73 @@ def _made(arguments: Arguments, name: str, data: bytes, key: bytes | None) -> st
     source = source_of(data, name)
     job = driver.Job(source, arguments.kernel, _constants(arguments.constants), _options(arguments, source))
     text = driver.show(job, arguments.emit)
-    if job.sink.items or arguments.json:
-        from ptxdsl.command.json_diagnostics import report
-
-        report(job.sink.items, arguments.json)
     if key is not None and isinstance(text, str) and not job.sink.items:
         ptx_cache.keep(key, job.loader.resolutions, text)
-    return text
+    return text, job.sink.items
 
 
 def _build(arguments: Arguments) -> int:
     from ptxdsl.aot.files import build_files
-    from ptxdsl.command.json_diagnostics import report
     from ptxdsl.imports import source_of
 
     name, data = _input(arguments.file)
     source = source_of(data, name)
     constants = tuple(sorted(_constants(arguments.constants).items()))
-    options = _options(arguments)
+    options, formats = _options(arguments), arguments.formats or ("c",)
     archs = arguments.archs or (options.arch,)
-    folder = arguments.output or "."
-    built = build_files(source, folder, arguments.kernel, constants, options, archs, arguments.formats or ("c",))
-    _write("".join(f"{path}\n" for path in built.paths))
-    return FOUND if report(built.warnings, arguments.json) else OK
+    built = build_files(source, arguments.output or "", arguments.kernel, constants, options, archs, formats)
+    return _tell(partial(_write_lines, built.paths), built.warnings, arguments.json)
 
 
 def _run(arguments: Arguments) -> int:
-    from ptxdsl.command.json_diagnostics import report
     from ptxdsl.command.run import run
     from ptxdsl.imports import source_of
 
     name, data = _input(arguments.file)
     ran = run(arguments, source_of(data, name), _constants(arguments.constants))
-    _write("".join(f"{line}\n" for line in ran.lines))
-    wrong = report(ran.diagnostics, arguments.json, run={"good": ran.good, **ran.told})
-    return FOUND if wrong or not ran.good else OK
+    told = {"good": ran.good, **ran.told}
+    code = _tell(partial(_write_lines, ran.lines), ran.diagnostics, arguments.json, run=told)
+    if ran.told.get("status") == "interrupted":
+        return _INTERRUPTED
+    return code if ran.good else FOUND
 
 
 def _check(arguments: Arguments) -> int:
     from ptxdsl.command.findings import findings
-    from ptxdsl.command.json_diagnostics import report
     from ptxdsl.driver import Job
     from ptxdsl.files.output_files import check_outputs
     from ptxdsl.imports import source_of
 
     if arguments.sarif not in (None, "-"):
         check_outputs([("--sarif", arguments.sarif)], [arguments.file])
+    if arguments.witness is not None:
+        from ptxdsl.files.output_files import make_folder
+
+        make_folder(arguments.witness)
     name, data = _input(arguments.file)
     source = source_of(data, name)
     constants = _constants(arguments.constants)
     job = Job(source, arguments.kernel, constants, _options(arguments, source))
     found, verdicts = findings(job, arguments.block, arguments.cluster)
-    if arguments.sarif is not None:
-        from ptxdsl.command.sarif import sarif
-        from ptxdsl.files.output_files import write_file
+    told = [{**verdict.as_json(), "witnesses": []} for verdict in verdicts]
 
-        _write(sarif(found)) if arguments.sarif == "-" else write_file(arguments.sarif, sarif(found))
-    elif not arguments.json:
-        _write("".join(f"{verdict.text}\n" for verdict in verdicts))
-    written: dict[str, list[str]] = {}
-    if arguments.witness is not None:
-        from ptxdsl.command.counterexamples import write_witnesses
+    def write() -> None:
+        if arguments.sarif is not None:
+            from ptxdsl.command.sarif import sarif
 
-        lines, written = write_witnesses(arguments, source, constants, verdicts)
-        if arguments.sarif is None and not arguments.json:
-            _write("".join(f"{line}\n" for line in lines))
-    told = [{**verdict.as_json(), "witnesses": written.get(verdict.kernel, [])} for verdict in verdicts]
-    return FOUND if report(found, arguments.json, told) else OK
+            _write(sarif(found)) if arguments.sarif == "-" else _write_file(arguments.sarif, sarif(found))
+        elif not arguments.json:
+            _write_lines(verdict.text for verdict in verdicts)
+        if arguments.witness is not None:
+            from ptxdsl.command.counterexamples import write_witnesses
+
+            lines, written = write_witnesses(arguments, source, constants, verdicts)
+            for verdict in told:
+                verdict["witnesses"] = written.get(verdict["kernel"], [])
+            if arguments.sarif is None and not arguments.json:
+                _write_lines(lines)
+
+    return _tell(write, found, arguments.json, verdicts=told)
 
 
 def _explain(arguments: Arguments) -> int:
@@ -309,6 +324,34 @@ def _input(path: str) -> tuple[str, bytes]:
         raise _error("E1003", f"cannot read standard input: {problem.strerror}") from None
 
 
+def _tell(write: Callable[[], None], found: Sequence[Diagnostic], as_json: bool, **more: Any) -> int:
+    """Writes the answer, and tells what was found, which is not lost where the answer cannot be written. The exit
+    code. more: of ``report``."""
+    try:
+        write()
+    except Exception as problem:
+        from ptxdsl.diagnostics import CompileError  # for mistakes only
+
+        if not isinstance(problem, CompileError):
+            raise
+        found = (*found, *problem.diagnostics)
+    if not (found or as_json):
+        return OK
+    from ptxdsl.command.json_diagnostics import report
+
+    return FOUND if report(found, as_json, **more) else OK
+
+
+def _write_file(path: str, text: str | bytes) -> None:
+    from ptxdsl.files.output_files import write_file
+
+    write_file(path, text)
+
+
+def _write_lines(lines: Iterable[str]) -> None:
+    _write("".join(f"{line}\n" for line in lines))
+
+
 def _write(text: str | bytes) -> None:
     """To standard output, to the byte as it is: no translation of line ends, UTF-8 whatever the locale."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
@@ -320,11 +363,17 @@ def _write(text: str | bytes) -> None:
             sys.stdout.write(data.decode("utf-8", "replace"))
         else:
             sys.stdout.flush()
-            stream.write(data)
+            rest = memoryview(data)
+            while rest:  # under `python -u` a stream takes what it can and says how much
+                taken = stream.write(rest)
+                if taken is None:
+                    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                rest = rest[taken:]
             stream.flush()
     except BrokenPipeError:  # what was found is still told, and the exit code is its
         from ptxdsl.command.json_diagnostics import silence
 
         silence(sys.stdout)
     except OSError as problem:
-        raise _error("E1007", f"cannot write to standard output: {problem.strerror}") from None
+        help = "name a file, with -o or with the shell's >"
+        raise _error("E1007", f"cannot write to standard output: {problem.strerror}", help) from None

@@ -10,7 +10,7 @@ from ptxdsl.aot.c_source import CSource, Image
 from ptxdsl.aot.fatbin import fatbin
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
-from ptxdsl.files.output_files import is_same_file, make_folder, write_file
+from ptxdsl.files.output_files import is_same_file, make_folder, write_files
 from ptxdsl.kernel_cache import compile_kernel
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, replace
@@ -56,8 +56,7 @@ def build_files(
             help = "name another folder with -o, or the source .pdsl"
             raise error("E1012", f"the output '{path}' is the file that is read", None, help=help)
     make_folder(folder)
-    for path, (_, data) in zip(paths, contents, strict=True):
-        write_file(path, data)
+    write_files(zip(paths, (data for _, data in contents), strict=True))
     warnings = dict.fromkeys(d for compiled in made for d in compiled.warnings)
     return Built(tuple(paths), tuple(warnings))
 

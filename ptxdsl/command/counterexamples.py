@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ptxdsl.explore.counterexample import Fault, find, made_up_not, summary, values_of
 from ptxdsl.explore.explore import Exploration, Outcome, arrays_of, explore_runs
-from ptxdsl.files.output_files import make_folder, write_file
+from ptxdsl.files.output_files import write_file
 from ptxdsl.options import Options
 from ptxdsl.run.binding import Bound
 from ptxdsl.run.places import Shape, in_simulator
@@ -34,7 +35,6 @@ def write_witnesses(
     """
     faulty = [verdict for verdict in verdicts if verdict.shows_with]
     folder = arguments.witness or "."
-    make_folder(folder)
     lines: list[str] = []
     files: dict[str, list[str]] = {}
     given = {name: text for name, _, text in (entry.partition("=") for entry in arguments.args or ())}
@@ -60,7 +60,7 @@ def write_witnesses(
             path = os.path.join(folder, f"{verdict.kernel}-{code}{f'-{number + 1}' if number else ''}.json")
             write_file(path, witness.to_json())
             files.setdefault(verdict.kernel, []).append(path)
-            lines.append(f"{code}: ptxdsl run {source.name} --schedule {path}  shows {witness.shows}")
+            lines.append(f"{code}: ptxdsl run {quote(source.name)} --schedule {quote(path)}  shows {witness.shows}")
     return lines, files
 
 
@@ -98,15 +98,11 @@ def explored(
     return explore_runs(run, arrays_of([array for array, _ in bound.arrays.values()])), replay
 
 
-def write_outcomes(folder: str, launch: Launch, exploration: Exploration) -> list[str]:
-    """A file for each outcome; their paths. Raises E1007."""
-    make_folder(folder)
+def outcome_files(folder: str, launch: Launch, exploration: Exploration) -> Iterator[tuple[str, str]]:
+    """For each outcome the path of a file and what belongs in it."""
     several = sum(outcome.results is not None for outcome in exploration.outcomes) > 1
-    paths = []
     for number, outcome in enumerate(exploration.outcomes):
         ended = outcome.status != "finished" and outcome.diagnostics
         shows = summary(outcome.diagnostics[0]) if ended else f"results {outcome.results}"
         path = os.path.join(folder, f"{launch.kernel}-{number}-{outcome.status}.json")
-        write_file(path, Witness(launch, outcome.schedule, shows, differs=several and not ended).to_json())
-        paths.append(path)
-    return paths
+        yield path, Witness(launch, outcome.schedule, shows, differs=several and not ended).to_json()

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from ptxdsl.command.command_line import Arguments
 from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, error
-from ptxdsl.files.output_files import check_outputs, write_by, write_file
+from ptxdsl.files.output_files import check_outputs, make_folder, write_by, write_file
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.run import specification
@@ -41,6 +42,13 @@ class Ran:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     good: bool = True
     told: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, write: Callable[..., None], *arguments: Any) -> None:
+        """Writes a file; why it cannot be is told beside the results, which are not lost for that."""
+        try:
+            write(*arguments)
+        except CompileError as problem:
+            self.diagnostics.extend(problem.diagnostics)
 
 
 def run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran:
@@ -99,7 +107,7 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
             _compare(subject, bound, bind(subject, specs), shape, ran)
     _results(bound, before, expectations, arguments, ran)
     for name, path in saves:
-        write_by(path, partial(np.save, arr=bound.arrays[name][0], allow_pickle=False))
+        ran.write(write_by, path, partial(np.save, arr=bound.arrays[name][0], allow_pickle=False))
     return ran
 
 
@@ -150,7 +158,7 @@ def _simulate(
         ran.good = ran.good and not races.races
         ran.lines.append(races.summary())
         ran.told["races"] = races.as_json()
-    _write_traces(arguments, report, subject)
+    _write_traces(arguments, report, subject, ran)
     if report.events_cut:
         ran.lines.append(
             f"the timeline has the first {len(report.events):,} events; {report.events_cut:,} more are left out"
@@ -167,8 +175,10 @@ def _explore(
     before: dict[str, Any],
     ran: Ran,
 ) -> None:
-    from ptxdsl.command.counterexamples import explored, write_outcomes
+    from ptxdsl.command.counterexamples import explored, outcome_files
 
+    folder = arguments.explore or ""
+    make_folder(folder)
     exploration, replay = explored(subject, fresh, shape, Limits(turns=5000))
     target = subject.compiled.options.arch
     ran.lines += [f"{_headline(subject, shape)} in the simulator ({target}):", *exploration.text().splitlines()]
@@ -176,9 +186,9 @@ def _explore(
     ran.told["exploration"] = exploration.as_json()
     args = dict(entry.split("=", 1) for entry in arguments.args or ())
     launch = Launch(subject.name, constants, target, shape.grid, shape.block, shape.cluster, shape.smem or None, args)
-    paths = write_outcomes(arguments.explore or ".", launch, exploration)
-    for outcome, path in zip(exploration.outcomes, paths, strict=True):
-        ran.lines.append(f"--schedule {path}")
+    for outcome, (path, text) in zip(exploration.outcomes, outcome_files(folder, launch, exploration), strict=True):
+        ran.write(write_file, path, text)
+        ran.lines.append(f"--schedule {quote(path)}")
         if outcome.status == "finished":
             _results(replay(outcome), before, expectations, arguments, ran)
         else:
@@ -196,7 +206,7 @@ def _compare(subject: Subject, bound: Bound, fresh: Bound, shape: Shape, ran: Ra
             ran.good = False
 
 
-def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> None:
+def _write_traces(arguments: Arguments, report: Report, subject: Subject, ran: Ran) -> None:
     if not (arguments.trace or arguments.timeline):
         return
     from ptxdsl.run.chrome_trace import chrome_trace
@@ -205,10 +215,10 @@ def _write_traces(arguments: Arguments, report: Report, subject: Subject) -> Non
 
     shown, line_map = lanes(report.events), subject.compiled.line_map
     if arguments.trace:
-        write_file(arguments.trace, chrome_trace(shown, line_map, report.events_cut))
+        ran.write(write_file, arguments.trace, chrome_trace(shown, line_map, report.events_cut))
     if arguments.timeline:
         title = f"kernel {subject.name}"
-        write_file(arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
+        ran.write(write_file, arguments.timeline, timeline_page(shown, line_map, title, report.events_cut))
 
 
 def _results(

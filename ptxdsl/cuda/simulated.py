@@ -95,7 +95,10 @@ def simulation(
 
 
 def raise_unless_finished(report: Report) -> None:
-    """Raises DeviceError with the report's diagnostics where the kernel did not run to its end."""
+    """Raises DeviceError with the report's diagnostics where the kernel did not run to its end, KeyboardInterrupt with
+    its words where Ctrl-C has ended it: whoever handles errors of launches does not go on."""
+    if report.status == "interrupted":
+        raise KeyboardInterrupt(report.render())
     if not report.finished:
         raise DeviceError(report.diagnostics)
 

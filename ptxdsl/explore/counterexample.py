@@ -141,7 +141,12 @@ class _Search:
 
     def _run(self, bound: Bound, schedule: Schedule | None, watch: Watch | None, turns: int = _LIMITS.turns) -> Report:
         limits = Limits(steps=_LIMITS.steps, turns=turns)
-        return in_simulator(self.subject, bound, self.shape, schedule=schedule, limits=limits, watch=watch, record=True)
+        report = in_simulator(
+            self.subject, bound, self.shape, schedule=schedule, limits=limits, watch=watch, record=True
+        )
+        if report.status == "interrupted":
+            raise KeyboardInterrupt
+        return report
 
     def _bound(self, args: Mapping[str, str]) -> Bound:
         return bind(self.subject, specification.arguments(f"{name}={text}" for name, text in args.items()))

@@ -238,6 +238,8 @@ class _Search:
             report = self.run(_Steered(picker), self.watch)
         except _Asleep:
             return
+        if report.status == "interrupted":
+            raise KeyboardInterrupt
         faulty = self.watch.fault() if report.status == "fault" else []
         self._ended()
         self.runs += 1

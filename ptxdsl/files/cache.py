@@ -60,7 +60,10 @@ def directory() -> str | None:
     """The cache directory, existing or not; None where the user wants none or has no home."""
     chosen = os.environ.get("PTXDSL_CACHE_DIR")
     if chosen is not None:
-        return os.path.abspath(chosen) if chosen else None
+        try:
+            return os.path.abspath(chosen) if chosen else None
+        except OSError:  # the current directory, which the name starts from, has been removed
+            return None
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):
         return os.path.join(base, "ptxdsl")
@@ -182,12 +185,13 @@ def _trusted(create: bool) -> str | None:
 
 
 def _read_private(path: str) -> bytes | None:
-    """The bytes of a regular file that only this user can have written. No link is followed."""
+    """The bytes of a regular file that only this user can have written, of no absurd size. No link is followed."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(path, flags), "rb") as file:
             status = os.fstat(file.fileno())
-            return file.read() if stat.S_ISREG(status.st_mode) and _private(status) else None
+            ours = stat.S_ISREG(status.st_mode) and _private(status) and status.st_size <= SIZE_LIMIT
+            return file.read() if ours else None
     except OSError:
         return None
 

@@ -189,3 +189,9 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache.directory() == str(tmp_path / ".cache" / "ptxdsl")
     monkeypatch.setattr(sys, "platform", "darwin")
     assert cache.directory() == str(tmp_path / "Library" / "Caches" / "ptxdsl")
+
+
+def test_an_entry_of_absurd_size_is_not_read(folder: Path) -> None:
+    cache.store("thing", KEY, b"payload")
+    os.truncate(entry(folder), 1 << 40)
+    assert cache.load("thing", KEY) is None

@@ -149,7 +149,7 @@ def test_control_c_stops_a_run_with_the_state_reached(tmp_path: Path, body: str)
         said, errors = process.communicate(timeout=20)
     finally:
         process.kill()
-    assert process.returncode == 1
+    assert process.returncode == -signal.SIGINT
     assert "error[E1187]: interrupted after " in errors and "0 of 3 CTAs were finished" in errors
     assert "here" in errors and "Traceback" not in errors
     assert "interrupted" in said
