@@ -118,8 +118,6 @@ K96 = descriptors.typed("mxf4", "e2m1", "e2m1", scale="ue8m0", m=128, n=64, k96=
 PLAIN = descriptors.shared(0, 128, 256, "none")
 REFUSED = {
     "sparse A of 64 rows": ("E1164", SPARSE, PLAIN, descriptors.typed("f16", "f16", "f16", m=64, n=64) | 1 << 2),
-    "sparse A of tf32": ("E1110", SPARSE.replace("f16", "tf32"), PLAIN, F16 | 1 << 2),
-    "K = 96 of block-scaled products": ("E1164", SCALED, PLAIN, K96),
     "K-major with swizzled atoms of 32 bytes": ("E1163", MMA, descriptors.shared(0, 128, 1024, "128b_atom32"), F16),
     "absolute leading addresses": ("E1163", MMA, PLAIN | 1 << descriptors.SHARED["leading_mode"][0], F16),
     "reserved bits of a shared memory descriptor": ("E1163", MMA, PLAIN | 1 << 53, F16),

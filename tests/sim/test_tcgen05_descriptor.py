@@ -47,7 +47,8 @@ INSTRUCTIONS = [
         1 << 27 | 0 << 23 | 16 << 17 | 1 << 10 | 1 << 7 | 2 << 4,
         {"k": 64, "a_type": "e2m1", "scale_type": "ue4m3", "scale_b_id": 2, "n": 128},
     ),
-    ("mxf4nvf4", 1 << 31 | 1 << 27 | 16 << 17 | 1 << 10 | 1 << 7, None),  # K = 96
+    ("mxf4nvf4", 1 << 31 | 1 << 27 | 16 << 17 | 1 << 10 | 1 << 7, {"k": 96, "n": 128}),
+    ("mxf4nvf4", 1 << 31 | 1 << 27 | 15 << 17 | 1 << 10 | 1 << 7, None),  # N = 120 with K = 96
     ("mxf4", 1 << 27 | 16 << 17 | 5 << 10 | 5 << 7, None),  # e2m1 is 1 here, not 5
     ("f16", 0x08400490 | 1 << 6, None),  # reserved bits
     ("f16", 0x08400490 | 1 << 23, None),
@@ -138,7 +139,6 @@ def test_shared_descriptor():
     [
         (lambda v: v & ~(7 << 46), "wgmma"),
         (lambda v: v | 3 << 61, "swizzling mode 3"),
-        (lambda v: v | 1 << 52, "absolute"),
         (lambda v: v | 5 << 49, "a matrix base offset (bits 49-51) of 5 is not supported"),
         (lambda v: v | 1 << 53, "reserved"),
         (lambda v: v | 1 << 14, "reserved"),

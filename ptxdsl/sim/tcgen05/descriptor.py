@@ -111,7 +111,7 @@ _ONE, _PAIR = Shapes((64, 128), 8), Shapes((128, 256), 16)
 _WS = Shapes((32, 64, 128), ns=(64, 128, 256))
 _PLAIN = {(1, False): _ONE, (2, False): _PAIR, (1, True): _WS}
 _SCALED = {(1, False): Shapes((128,), 8), (2, False): _PAIR}
-# "Various combinations of .kind and shapes", of a dense A and of the sparse ones that are simulated:
+# "Various combinations of .kind and shapes", of a dense A; a sparse one has a few less:
 # kind -> (cta_group, .ws) -> shapes. What is missing is invalid.
 SHAPES: dict[str, dict[tuple[int, bool], Shapes]] = {
     "f16": _PLAIN,
@@ -179,8 +179,14 @@ def decode_instruction(
     a_type, b_type = of("a_type", row.types, "A"), of("b_type", row.types, "B")
     d_type = of("d_type", row.d_types, "D") if "d_type" in raw else "f32"
     m, n = raw["m"] * row.m_unit, raw["n"] * row.n_unit
+    k = row.k
     if raw.get("k_size"):
-        raise wrong("K = 96 is not supported by the simulator", "sm_103a alone has it")
+        k = 96
+        if sparse or ws or (cta_group, m) not in ((1, 128), (2, 256)) or n % 16:
+            raise wrong(
+                f"K = 96 with M = {m}, N = {n} and .cta_group::{cta_group}{', sparse' * sparse}",
+                "A is dense then, M is 128, of a pair 256, and N a multiple of 16",
+            )
     if d_type == "f16" and kind == "f16" and (a_type, b_type) != ("f16", "f16"):
         raise wrong(f"D of f16 with A of {a_type} and B of {b_type}", "with D of f16, A and B are f16 too")
     if kind == "f16" and a_type != b_type:  # not in the ISA; a B200 takes it for an illegal instruction
@@ -192,6 +198,8 @@ def decode_instruction(
     if raw.get("max_shift") and not ws:
         raise wrong("a maximum shift is for tcgen05.mma.ws alone")
     _check_shape(kind, m, n, cta_group, ws, wrong)
+    if sparse and row.block_scaled and m != 128 * cta_group:
+        raise wrong(f"M = {m} with a sparse A", f"M is {128 * cta_group} with scale factors and .cta_group::{cta_group}")
     for operand, type, transposed in (("A", a_type, raw["transpose_a"]), ("B", b_type, raw["transpose_b"])):
         if transposed and BITS[type] < 8:
             raise wrong(f"{operand} of {type} cannot be transposed", "elements of 4 and 6 bits are K-major")
@@ -201,7 +209,7 @@ def decode_instruction(
         kind=kind,
         m=m,
         n=n,
-        k=2 * row.k if sparse else row.k,
+        k=2 * k if sparse else k,
         a_type=a_type,
         b_type=b_type,
         d_type=d_type,
@@ -230,7 +238,10 @@ def _check_shape(kind: str, m: int, n: int, cta_group: int, ws: bool, wrong: Cal
 
 
 def check_scales(descriptor: InstructionDescriptor, scale_vec: int) -> None:
-    """Whether scale type and scale ids fit ``.scale_vec::NX``. Raises Fault."""
+    """Whether scale type and scale ids fit ``.scale_vec::NX``. Raises Fault.
+
+    With K = 96 factors go on in the next word: three of them begin at any byte, six at byte 0 or 2.
+    """
     d = descriptor
     allowed = KINDS[d.kind].scales.get(scale_vec)
     if allowed is None:
@@ -242,7 +253,11 @@ def check_scales(descriptor: InstructionDescriptor, scale_vec: int) -> None:
             f"they are {' or '.join(allowed)} here",
         )
     for operand, id in (("A", d.scale_a_id), ("B", d.scale_b_id)):
-        if id % scale_vec or id + scale_vec > 4:
+        if d.k == 96:
+            if scale_vec == 4 and id % 2:
+                text = f"scale factor id {id} of {operand} with .block16 and K = 96"
+                raise Fault(BAD_INSTRUCTION, text, "the id is 0 or 2")
+        elif id % scale_vec or id + scale_vec > 4:
             raise Fault(
                 BAD_INSTRUCTION,
                 f"scale factor id {id} of {operand} with .scale_vec::{scale_vec}X",
@@ -269,12 +284,17 @@ SHARED_FIELDS: Fields = (
 
 @dataclass(frozen=True)
 class SharedDescriptor:
-    """address: offset in the CTA's shared memory. leading, stride: bytes."""
+    """address: offset in the CTA's shared memory. leading, stride: bytes.
+
+    absolute: leading is no stride but where the rest of rows lies that go over the end of 128 bytes ("Absolute address
+    mode for K dimension being 48B").
+    """
 
     address: int
     leading: int
     stride: int
     swizzle: str
+    absolute: bool = False
 
 
 def decode_shared(value: int, what: str) -> SharedDescriptor:
@@ -292,8 +312,6 @@ def decode_shared(value: int, what: str) -> SharedDescriptor:
         )
     if value & ~known:
         raise wrong(f"the reserved bits {value & ~known:#018x} are set")
-    if raw["absolute"]:
-        raise wrong("absolute leading addresses (bit 52) are not supported by the simulator", "only K = 96 needs them")
     if raw["swizzle"] not in SWIZZLES:
         raise wrong(f"swizzling mode {raw['swizzle']} does not exist", "the modes are 0, 1, 2, 4 and 6")
     swizzle = SWIZZLES[raw["swizzle"]]
@@ -308,7 +326,19 @@ def decode_shared(value: int, what: str) -> SharedDescriptor:
         leading=raw["leading"] << 4,
         stride=raw["stride"] << 4,
         swizzle=swizzle,
+        absolute=bool(raw["absolute"]),
     )
+
+
+def check_long_rows(descriptor: SharedDescriptor, k: int, what: str) -> None:
+    """Rows of 48 bytes (K = 96) say where they go on; no others do. Raises Fault."""
+    if descriptor.absolute != (k == 96) or (descriptor.absolute and descriptor.swizzle != SWIZZLE_128):
+        leading = "absolute" if descriptor.absolute else "relative"
+        raise Fault(
+            BAD_SHARED,
+            f"{what} with K = {k}, a leading dimension that is {leading} (bit 52) and swizzling mode {descriptor.swizzle}",
+            "with K = 96, and there alone, it is an absolute address, and the swizzling mode 128B",
+        )
 
 
 def check_swizzle(descriptor: SharedDescriptor, bits: int, transposed: bool, what: str) -> None:

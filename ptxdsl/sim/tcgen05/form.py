@@ -52,6 +52,7 @@ SYNTAX: dict[str, Syntax] = {
     "mma.ashift": Syntax((_GROUP,), tuple(f"aavv{mask}p{scale}" for mask in ("", "m") for scale in ("", "i"))),
     "mma.block_scale": Syntax((_GROUP,), ("avvvaap", "aavvaap")),
     "mma.sp": Syntax((_GROUP,), tuple(f"a{a}vav{mask}p" for a in "va" for mask in ("", "m"))),
+    "mma.block_scale.sp": Syntax((_GROUP,), ("avvavaap", "aavavaap")),
     # … zero-column mask
     "mma.ws": Syntax((("cta_group::1",),), ("avvvp", "aavvp", "avvvpv", "aavvpv")),
 }

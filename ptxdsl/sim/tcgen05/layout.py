@@ -138,14 +138,23 @@ def layout_id(m: int, cta_group: int, ws: bool) -> str:
 # Scale factors
 
 
-def scale_rows(words: Array, rows: int, first: int, count: int, byte: int) -> Array:
+def scale_step(rows: int) -> int:
+    """Columns from a word of four factors of each row to the next one: rows are counted by 128."""
+    return -(-rows // 128) * 128 // LANES_OF_WARP
+
+
+def scale_rows(words: Array, rows: int, first: int, count: int, byte: int, step: int = 0) -> Array:
     """(rows, count) codes of scale factors from one partition's words, (32 lanes, columns).
 
-    The factors of row r lie in lane r % 32 of column r / 32, ``count`` bytes from ``byte`` on. first: the first row.
+    The factors of row r lie in lane r % 32 of column r / 32, ``count`` bytes from ``byte`` on; those that do not fit that
+    word go on in that of ``step`` columns further. first: the first row.
+
+    Of the going on, with K = 96, the ISA has figures alone, for up to 128 rows and for more; so CUTLASS lays factors out.
     """
     octets = np.ascontiguousarray(words).view(np.uint8).reshape(LANES_OF_WARP, -1, 4)
-    row = first + np.arange(rows)
-    return octets[row % LANES_OF_WARP, row // LANES_OF_WARP, byte : byte + count]
+    row = (first + np.arange(rows))[:, None]
+    at = byte + np.arange(count)
+    return octets[row % LANES_OF_WARP, row // LANES_OF_WARP + at // 4 * step, at % 4]
 
 
 # Shared memory
@@ -156,9 +165,12 @@ _BYTES = {NO_SWIZZLE: 0, SWIZZLE_32: 32, SWIZZLE_64: 64, SWIZZLE_128: 128}
 def tile(descriptor: SharedDescriptor, rows: int, k: int, bits: int, mn_major: bool = False) -> Tile:
     """The chunks of a matrix of ``rows`` (M or N) by k elements; bits: that an element takes in shared memory.
 
-    The layouts are wgmma's, and one more: 128-byte swizzling of 32-byte atoms, MN-major.
+    The layouts are wgmma's, and two more: 128-byte swizzling of 32-byte atoms, MN-major; rows of 48 bytes.
     """
     d = descriptor
+    if d.absolute:
+        line = d.address & ~127
+        return _tile_of_long_rows(line % PERIOD, d.address - line, d.leading - line, d.stride, rows, k * bits // 128)
     if d.swizzle == SWIZZLE_128_BASE32:
         return _tile_of_32_byte_atoms(d.address % PERIOD, d.leading, d.stride, rows, k, bits)
     plain = wgmma_descriptor.Descriptor(d.address, d.leading, d.stride, 0, _BYTES[d.swizzle])
@@ -175,6 +187,17 @@ def _tile_of_32_byte_atoms(phase: int, leading: int, stride: int, rows: int, k: 
     offsets = (address ^ ((address >> 7) & 3) << 5) - phase
     first = int(offsets.min())
     return Tile(first, int(offsets.max()) - first + CHUNK, (offsets - first) // CHUNK)
+
+
+@lru_cache(maxsize=1024)
+def _tile_of_long_rows(phase: int, first: int, rest: int, stride: int, rows: int, chunks: int) -> Tile:
+    """Rows that begin ``first`` bytes behind the start of 128 bytes, and go on at the start of others, ``rest`` further."""
+    chunk = first // CHUNK + np.arange(chunks)[None, :]
+    row = np.arange(rows)[:, None]
+    address = phase + row % 8 * 128 + row // 8 * stride + np.where(chunk < 8, 0, rest) + chunk % 8 * CHUNK
+    offsets = (address ^ ((address >> 7) & 7) << 4) - phase - first
+    least = int(offsets.min())
+    return Tile(least, int(offsets.max()) - least + CHUNK, (offsets - least) // CHUNK)
 
 
 def shared_bits(type_bits: int, packed: bool) -> int:

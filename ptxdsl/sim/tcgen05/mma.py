@@ -29,6 +29,7 @@ from ptxdsl.sim.tcgen05.descriptor import (
     BITS,
     InstructionDescriptor,
     SharedDescriptor,
+    check_long_rows,
     check_scales,
     check_swizzle,
     decode_instruction,
@@ -42,6 +43,7 @@ from ptxdsl.sim.tcgen05.layout import (
     column_shift,
     layout_id,
     scale_rows,
+    scale_step,
     shared_bits,
     tile,
     zero_columns,
@@ -176,6 +178,8 @@ class Product(Work):
             )
         if d.transpose_a:
             raise Fault(BAD_INSTRUCTION, "A in tensor memory cannot be transposed")
+        if d.k == 96:
+            raise Fault(BAD_INSTRUCTION, "K = 96 with A in tensor memory is not supported by the simulator")
         self.a_column = column_of(address)
         for cta in self.ctas:
             columns = tensor_columns(d.a_type, self.packed, self.stored_k)
@@ -184,11 +188,13 @@ class Product(Work):
     def place_a_in_shared_memory(self, value: int) -> None:
         d = self.descriptor
         self.a_shared = decode_shared(value, "A")
+        check_long_rows(self.a_shared, d.k, "A")
         check_swizzle(self.a_shared, BITS[d.a_type], d.transpose_a, "A")
 
     def place_b(self, value: int, zero_mask: int) -> None:
         d = self.descriptor
         self.b_shared = decode_shared(value, "B")
+        check_long_rows(self.b_shared, d.k, "B")
         check_swizzle(self.b_shared, BITS[d.b_type], d.transpose_b, "B")
         if zero_mask:
             self.b_skip = column_shift(zero_mask)
@@ -205,8 +211,9 @@ class Product(Work):
         d = self.descriptor
         check_scales(d, self.form.scale_vec)
         columns = []
-        for address, rows in ((a, self.layout.rows), (b, self.part_columns)):
+        for address, rows, id in ((a, self.layout.rows, d.scale_a_id), (b, self.part_columns, d.scale_b_id)):
             address &= _SCALE_ADDRESS
+            more = (id + self._factors - 1) // 4 * scale_step(rows)
             if lane_of(address):
                 raise Fault(
                     BAD_ADDRESS,
@@ -215,8 +222,13 @@ class Product(Work):
                 )
             columns.append(column_of(address))
             for cta in self.ctas:
-                self._access(cta, ALL_LANES, column_of(address), -(-rows // LANES_OF_WARP))
+                self._access(cta, ALL_LANES, column_of(address), more - (-rows // LANES_OF_WARP))
         self.scale_columns = (columns[0], columns[1])
+
+    @property
+    def _factors(self) -> int:
+        """Scale factors of a row."""
+        return self.form.scale_vec * 3 // 2 if self.descriptor.k == 96 else self.form.scale_vec
 
     def place_metadata(self, address: int) -> None:
         d = self.descriptor
@@ -226,7 +238,7 @@ class Product(Work):
                 f"tcgen05.mma.sp with M = {d.m} and .cta_group::{len(self.ctas)} is not supported by the simulator",
                 "the PTX ISA has its metadata in a figure alone; M is 128, or 256 of a pair",
             )
-        most = 1 if d.kind == "f16" else 0
+        most = 1 if d.kind in sparse.SELECTED else 0
         if d.sparsity_selector > most or lane_of(address):
             raise Fault(
                 BAD_INSTRUCTION,
@@ -282,7 +294,7 @@ class Product(Work):
             else:
                 a = whole_a[strip.row : strip.row + strip.rows]
             if self.metadata_column is not None:
-                a = self._with_zeros(words, a)
+                a = self._with_zeros(words, strip, a)
             if d.negate_a:
                 a = -a
             part_b = b[strip.part * self.part_columns : (strip.part + 1) * self.part_columns]
@@ -303,28 +315,29 @@ class Product(Work):
             else:
                 place[...] = result
 
-    def _with_zeros(self, words: Array, stored: Array) -> Array:
-        """The rows of A of which half is stored."""
+    def _with_zeros(self, words: Array, strip: Strip, stored: Array) -> Array:
+        """The rows of A in a strip, of which half is stored."""
         assert self.metadata_column is not None
         d, first = self.descriptor, self.metadata_column
         columns = sparse.chosen_columns(words[:, first : first + sparse.COLUMNS], d.kind, d.sparsity_selector)
         if columns is None:
-            help = "each two numbers of 2 bits name two elements of four"
+            help = "each two numbers of 2 bits name two elements of four, with tf32 0b0100 and 0b1110 one of two"
             raise Fault(BAD_INSTRUCTION, f"{self.origin.opcode}: metadata that names one element of A twice", help)
-        return expand(stored, columns, d.k)
+        return expand(stored, columns[strip.row : strip.row + strip.rows], d.k)
 
     def _scale(self, words: Array, strip: Strip, a: Array, b: Array) -> tuple[Array, Array]:
         """A and B with the scale factors that the partition of the strip's lanes holds."""
         assert self.scale_columns is not None
-        d, count = self.descriptor, self.form.scale_vec
+        d, count = self.descriptor, self._factors
         partition = words[strip.lane // LANES_OF_WARP * LANES_OF_WARP :][:LANES_OF_WARP]
         factors = []
-        for column, first, rows, id in (
-            (self.scale_columns[0], strip.row, strip.rows, d.scale_a_id),
-            (self.scale_columns[1], 0, self.part_columns, d.scale_b_id),
+        for column, first, rows, of, id in (
+            (self.scale_columns[0], strip.row, strip.rows, self.layout.rows, d.scale_a_id),
+            (self.scale_columns[1], 0, self.part_columns, self.part_columns, d.scale_b_id),
         ):
-            block = partition[:, column : column - (-(first + rows) // LANES_OF_WARP)]
-            factors.append(scale_values(scale_rows(block, rows, first, count, id), d.scale_type))
+            step = scale_step(of)
+            block = partition[:, column : column + (id + count - 1) // 4 * step - (-(first + rows) // LANES_OF_WARP)]
+            factors.append(scale_values(scale_rows(block, rows, first, count, id, step), d.scale_type))
         return scaled(a, factors[0]), scaled(b, factors[1])
 
 

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from ptxdsl.ptx.module import Immediate, Instruction, Operand, Vector
 from ptxdsl.record import dataclass
-from ptxdsl.sim.tcgen05 import sparse
 from ptxdsl.sim.tcgen05.descriptor import KINDS
 from ptxdsl.sim.tcgen05.form import misformed
 from ptxdsl.sim.tcgen05.sync import cta_group
@@ -19,7 +18,7 @@ COLLECTOR_USES = ("fill", "use", "lastuse", "discard")
 
 @dataclass(frozen=True)
 class Form:
-    """What an opcode says. scale_vec: scale factors a row of A, 0 without block scaling."""
+    """What an opcode says. scale_vec: scale factors a row of A, 0 without block scaling (with K = 96 half as many more)."""
 
     kind: str
     cta_group: int
@@ -37,10 +36,8 @@ def parse(opcode: str) -> Form | str:
     if kind not in KINDS:
         return f"tcgen05.mma of kind {kind or 'none'}"
     is_sparse = "sp" in parts
-    if is_sparse and (kind not in sparse.KINDS or {"ws", "ashift"}.intersection(parts)):
-        return (
-            f"tcgen05.mma{'.ws' * ('ws' in parts)}.sp of kind {kind}, whose metadata the PTX ISA has in figures alone"
-        )
+    if is_sparse and {"ws", "ashift"}.intersection(parts):
+        return f"tcgen05.mma{'.ws' * ('ws' in parts)}.sp{'.ashift' * ('ashift' in parts)}"
     row = KINDS[kind]
     scale_vec = row.scale_default
     collectors = ("b0", "b1", "b2", "b3") if "ws" in parts else ("a",)

@@ -281,6 +281,9 @@ class Copy(Work):
         self.shape = shape
         self.bits = bits
         self.source = decode_shared(descriptor, "the source")
+        if self.source.absolute:
+            help = "matrices of products with K = 96 alone have one"
+            raise Fault(BAD_SHARED, "the source's leading dimension is an absolute address (bit 52)", help)
         lane, self.column = lane_of(address), column_of(address)
         self.lanes = np.array(shape.lanes) + lane
         last = int(self.lanes.max())

@@ -89,11 +89,11 @@ def warp_lanes(warp: int) -> range:
 
 
 UNDECIDED = (
-    "where the metadata of a sparse A lies with 64 rows in a block, of tf32 and with scale factors: figures alone, and "
-    "no public source that puts them into numbers",
+    "where the metadata of a sparse A lies with 64 rows in a block: figures alone, and no public source that puts them into "
+    "numbers (with 128 rows CUTLASS does)",
     "data path layout C (figure 209): the ISA's table describes it as it describes F, CUTLASS uses the 2x2 fragment "
     "(B) for sparse pairs with M = 128 too, and TileLang calls 1x4 Layout C; here it is as F",
-    "A in tensor memory for layouts E and G (.ws)",
+    "A in tensor memory for layout G (.ws with 32 rows): taken to be as with 64, where FlashMLA has it twice",
     "disable-output-lane of a pair: which CTA the upper four words are of (the ISA numbers one CTA's lanes alone)",
     "D of 16 bits: the upper half of the word",
 )

@@ -49,6 +49,7 @@ def b_places(column: int, block_number: int, scale_id: int, layout: str, n: int)
 
 
 UNDECIDED = (
-    "scale factors with K = 96 (.block16 and .block32 on sm_103a: figures 234 to 239 and 243 to 258)",
+    "scale factors with K = 96 (.block16 and .block32 on sm_103a): figures 234 to 239 and 243 to 258 alone, which tell "
+    "N up to 128 from more; taken as CUTLASS lays them out",
     "whether all four copies of a factor are read, and from which part (programs write all of them)",
 )
