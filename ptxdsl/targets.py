@@ -141,6 +141,7 @@ FEATURES: dict[str, Feature] = {
     "wgmma.sparse": Feature(_exactly("sm_90a"), (8, 4), "products of sparse matrices (wgmma.mma_async.sp)"),
     "tcgen05": Feature(_TCGEN05, (8, 6), "fifth-generation tensor cores (tcgen05)"),
     "tcgen05.scaled": Feature(_TCGEN05, (8, 8), "products with scale factors (tcgen05.mma…block_scale)"),
+    "tcgen05.k96": Feature(_exactly("sm_103a"), (8, 8), "products with a K of 96 (tcgen05.mma…block_scale)"),
     "tcgen05.bytes": Feature(_exactly("sm_100a", "sm_110a"), (8, 6), "products of bytes (tcgen05.mma.kind::i8)"),
     "tcgen05.divided": Feature(
         _exactly("sm_100a", "sm_100f", "sm_103a", "sm_103f"), (8, 6), "products that divide D (tcgen05.mma)"

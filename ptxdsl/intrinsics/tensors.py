@@ -69,6 +69,7 @@ _TCGEN05_PRODUCT = (
 )
 _TCGEN05_SPARSE = _TCGEN05_PRODUCT.replace(".mma.", ".mma.sp.")
 _TCGEN05_STATIONARY = _TCGEN05_PRODUCT.replace(".mma.", ".mma.ws.")
+_PLACES_OF_A = (("shared", "$1"), ("tensor", "[$1]"))
 _COMMIT = "tcgen05.commit.cta_group::{cta_group}.mbarrier::arrive::one.shared::cluster"
 
 TENSOR_CORES: dict[str, Row] = {
@@ -106,22 +107,37 @@ TENSOR_CORES: dict[str, Row] = {
         _TCGEN05_MMA,
         "tcgen05.scaled",
     ),
+    # the same, whose instruction descriptor says that K is 96
+    "tcgen05_mma_shared_scaled_k96": asm(
+        _TCGEN05_PRODUCT % (6, 7, ".block_scale.block{block}", "$1, $2, $3, [$4], [$5]", ""),
+        _TCGEN05_MMA,
+        "tcgen05.k96",
+    ),
     # A without half of its elements, and the address of what says which
     **{
         f"tcgen05_mma_{place}_sparse{form}": asm(
             _TCGEN05_SPARSE % (5, 6, "", f"{a}, $2, [$3], $4", ""), _TCGEN05_MMA, f"tcgen05{form.replace('_', '.')}"
         )
-        for place, a in (("shared", "$1"), ("tensor", "[$1]"))
+        for place, a in _PLACES_OF_A
         for form in ("", "_bytes")
     },
-    # B stays in a {collector} buffer
     **{
-        f"tcgen05_mma_{place}_stationary{form}": asm(
-            _TCGEN05_STATIONARY % (4, 5, ".collector::{collector}", f"{a}, $2, $3", ""),
+        f"tcgen05_mma_{place}_sparse_scaled": asm(
+            _TCGEN05_SPARSE % (7, 8, ".block_scale.block{block}", f"{a}, $2, [$3], $4, [$5], [$6]", ""),
+            _TCGEN05_MMA,
+            "tcgen05.scaled",
+        )
+        for place, a in _PLACES_OF_A
+    },
+    # B stays in a {collector} buffer; the mask says which of its columns count as zero
+    **{
+        f"tcgen05_mma_{place}_stationary{masked}{form}": asm(
+            _TCGEN05_STATIONARY % (*positions, ".collector::{collector}", f"{a}, $2, $3", mask),
             _TCGEN05_MMA,
             f"tcgen05{form.replace('_', '.')}",
         )
-        for place, a in (("shared", "$1"), ("tensor", "[$1]"))
+        for place, a in _PLACES_OF_A
+        for masked, positions, mask in (("", (4, 5), ""), ("_masked", (5, 6), ", $4"))
         for form in ("", "_bytes")
     },
     # Descriptors of matrices: an address and constant fields, and places a constant further on. LLVM and ptxas must

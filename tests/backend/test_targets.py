@@ -16,6 +16,8 @@ from ptxdsl.diagnostics import CompileError
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.targets import DRIVERS, FEATURES, TARGETS, ptx_version, require, target
 
+UNSEEN = {"tcgen05.k96"}  # what a descriptor says is not for ptxas to read
+
 
 def accepted(folder: Path, arch: str, version: tuple[int, int], names: list[str]) -> set[str]:
     """Those of the features' snippets that ptxas takes. Errors of a late phase hide behind those of an earlier one."""
@@ -34,14 +36,14 @@ def accepted(folder: Path, arch: str, version: tuple[int, int], names: list[str]
 
 
 def test_every_feature_has_a_snippet_and_every_row_a_known_feature() -> None:
-    assert set(SNIPPETS) == set(FEATURES)
+    assert set(SNIPPETS) == set(FEATURES) - UNSEEN
     assert {row.feature for row in ROWS.values()} - {None} <= set(FEATURES)
 
 
 @pytest.mark.usefixtures("ptxas")
 @pytest.mark.parametrize("arch", TARGETS)
 def test_features_of_a_target_are_those_that_ptxas_takes(arch: str, tmp_path: Path) -> None:
-    claimed = {name for name, feature in FEATURES.items() if arch in feature.targets}
+    claimed = {name for name, feature in FEATURES.items() if arch in feature.targets} - UNSEEN
     assert accepted(tmp_path, arch, max(DRIVERS), list(SNIPPETS)) == claimed
 
 
@@ -53,8 +55,8 @@ def _lowest_target(name: str) -> str:
 def test_features_start_with_their_ptx_version(tmp_path: Path) -> None:
     versions = list(DRIVERS)
     asked: dict[tuple[str, tuple[int, int]], list[str]] = defaultdict(list)
-    for name, feature in FEATURES.items():
-        arch = _lowest_target(name)
+    for name in SNIPPETS:
+        feature, arch = FEATURES[name], _lowest_target(name)
         asked[arch, feature.ptx].append(name)
         before = versions[max(versions.index(feature.ptx) - 1, 0)]
         if before < feature.ptx and before >= TARGETS[arch].ptx:

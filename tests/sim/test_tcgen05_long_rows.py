@@ -80,11 +80,11 @@ def test_products(kind, block, scale, n, ctas):
 def one(instruction, leading=ABSOLUTE):
     bench = Bench().allocated()
     registers = {
-        "%r1": 0, "%d1": pack_shared(A_AT, 0, 1024, "128B") | leading, "%r2": instruction, "%r3": 256, "%r4": 320, "%p1": False,
+        "%r1": 0, "%d1": pack_shared(A_AT, 0, 1024, "128B") | leading, "%r2": instruction, "%r3": 256, "%r4": 320,
+        "%p1": False,
     }  # fmt: skip
-    bench.execute(
-        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [%r1], %d1, %d1, %r2, [%r3], [%r4], %p1;", registers
-    )
+    opcode = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16"
+    bench.execute(f"{opcode} [%r1], %d1, %d1, %r2, [%r3], [%r4], %p1;", registers)
 
 
 FIELDS = {"m": 128, "n": 64, "a_type": 1, "b_type": 1}

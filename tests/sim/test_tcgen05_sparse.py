@@ -78,9 +78,11 @@ def multiply(
         put_scales(words, A_SCALES, factors[0][mine])
         put_scales(words, B_SCALES, factors[1])
         words[:, :n] = words_of(np.full((128, n), 3.0), d_type)
-    fields = {
-        "m": m, "n": n, "a_type": CODES[kind][a_type], "b_type": CODES[kind][b_type], "sparse": 1,
-    } | ({"scale_type": int(scale == "ue8m0")} if scale else {"d_type": D_TYPES[d_type], "sparsity_selector": selector})  # fmt: skip
+    fields = {"m": m, "n": n, "a_type": CODES[kind][a_type], "b_type": CODES[kind][b_type], "sparse": 1}
+    if scale:
+        fields["scale_type"] = int(scale == "ue8m0")
+    else:
+        fields |= {"d_type": D_TYPES[d_type], "sparsity_selector": selector}
     registers = {
         "%r1": 0, "%r2": 256, "%d1": a, "%d2": descriptor, "%r3": pack_instruction(kind, **fields), "%r4": METADATA,
         "%r5": A_SCALES, "%r6": B_SCALES, "%p1": True,

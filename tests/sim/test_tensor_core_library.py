@@ -162,6 +162,8 @@ def test_saturating():
         ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128, "NEGATE_B": True}),
         ("packed", "packed", "ue8m0", 16, {"M": 128, "N": 128}),
         ("packed", "packed", "e4m3", 16, {"M": 256, "N": 256, "CTAS": 2}),
+        ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128, "K": 384, "K96": True}),
+        ("packed", "packed", "ue8m0", 32, {"M": 256, "N": 128, "CTAS": 2, "K": 384, "K96": True}),
     ],
     ids=str,
 )
@@ -169,7 +171,8 @@ def test_scaled(a, b, scale, block, forms):
     rng = np.random.default_rng(block)
     m, n, ctas = forms["M"], forms["N"], forms.get("CTAS", 1)
     packed = a == "packed"
-    k = 256 if packed else 128
+    row = forms.get("K", 128)
+    k = 2 * row if packed else row
     operands, values = [], []
     for type, rows in ((a, m), (b, n)):
         codes, meant = random_codes(rng, "e2m1" if packed else type, (rows, k))
@@ -191,10 +194,12 @@ def test_scaled(a, b, scale, block, forms):
     ]
     types = {"T": f"DType.{DTYPES[a]}", "U": f"DType.{DTYPES[b]}", "S": f"DType.{DTYPES[scale]}"}
     narrow = {"A_NARROW": NARROW.get(a, -1), "B_NARROW": NARROW.get(b, -1)}
-    kernel = KERNELS["scaled"].specialize(**types, **forms, **narrow, BLOCK=block, K=128)
+    arch = "sm_103a" if "K96" in forms else "sm_100a"
+    module = Module(read_file(str(SOURCE)), Options(arch, check="off")) if "K96" in forms else KERNELS
+    kernel = module["scaled"].specialize(**types, **({"K": row} | forms), **narrow, BLOCK=block)
     found = np.full((m, n), np.nan, np.float32)
     report = kernel.simulate(
-        a_map, b_map, *layout, found, 0, grid=ctas, block=128, cluster=ctas, smem=SHARED, arch="sm_100a"
+        a_map, b_map, *layout, found, 0, grid=ctas, block=128, cluster=ctas, smem=SHARED, arch=arch
     )
     assert report.finished, report.render()
     near(found, (-1 if "NEGATE" in forms or "NEGATE_B" in forms else 1) * values[0] @ values[1].T)

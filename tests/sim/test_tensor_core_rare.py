@@ -6,13 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tcgen05_matrices import random_codes
-from test_tcgen05_sparse import sparse_rows
+from isa_tables.descriptors import SUB_MASKS, zero_columns
+from tcgen05_gemm import scale_blocks
+from tcgen05_matrices import random_codes, row_bytes
+from test_tcgen05_sparse import placed
 from test_tensor_core_library import DTYPES, near, tile
 
+import ptxdsl
 from ptxdsl.api.module import Module
 from ptxdsl.imports import read_file
 from ptxdsl.options import Options
+from ptxdsl.sim import numbers as formats
 
 KERNELS = Module(read_file(str(Path(__file__).with_name("tensor_cores_rare.pdsl"))), Options("sm_100a", check="off"))
 
@@ -40,24 +44,64 @@ def lanes_of(numbers, bits):
         ("bf16", "bf16", "float32", 128, {}), ("f16", "f16", "float32", 256, {"CTAS": 2}),
         ("f16", "f16", "float32", 128, {"TENSOR": True}), ("e4m3", "e5m2", "float32", 256, {"NEGATE": True}),
         ("s8", "u8", "int32", 256, {}), ("e5m2", "e4m3", "float32", 256, {"CTAS": 2, "TENSOR": True}),
+        ("tf32", "tf32", "float32", 128, {}), ("tf32", "tf32", "float32", 64, {"CTAS": 2, "NEGATE": True}),
+        ("tf32", "tf32", "float32", 64, {"TENSOR": True}),
     ],
     ids=str,
 )  # fmt: skip
 def test_sparse(a, b, d, k, forms):
+    found, expected = sparse(a, b, "", d, k, 64, forms)
+    near(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "scale", "k", "forms"),
+    [
+        ("e4m3", "e5m2", "ue8m0", 256, {}), ("e5m2", "e4m3", "ue8m0", 256, {"CTAS": 2, "NEGATE": True}),
+        ("e4m3", "e4m3", "ue8m0", 256, {"TENSOR": True}),
+        ("packed", "packed", "ue8m0", 512, {"FACTORS": 8}), ("packed", "packed", "e4m3", 512, {"FACTORS": 16}),
+        ("packed", "packed", "e4m3", 512, {"FACTORS": 16, "CTAS": 2}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_sparse_scaled(a, b, scale, k, forms):
+    found, expected = sparse(a, b, scale, "float32", k, 128, {"FACTORS": k // 64} | forms)
+    near(found, expected)
+
+
+def sparse(a, b, scale, d, k, n, forms):
+    """D of the kernel, and of NumPy."""
     rng = np.random.default_rng(k)
-    ctas, n = forms.get("CTAS", 1), 64
-    m = 128 * ctas
-    (stored, values), (right, b_values) = random_codes(rng, a, (m, k // 2)), random_codes(rng, b, (n, k))
-    numbers = sparse_rows(rng, m, k // 4)
+    ctas, factors = forms.get("CTAS", 1), forms.get("FACTORS", 0)
+    m, packed = 128 * ctas, a == "packed"
+    (stored, values), (right, b_values) = (
+        random_codes(rng, "e2m1" if packed else t, shape) for t, shape in ((a, (m, k // 2)), (b, (n, k)))
+    )
+    numbers, places = placed(rng, "mxf4" if packed else a, m, k)
     whole = np.zeros((m, k))
-    at = numbers + np.repeat(np.arange(0, k, 4), 2)
-    np.put_along_axis(whole, at, values, axis=1)
-    bits = 16 if a in ("f16", "bf16") else 8
-    metadata = np.concatenate([lanes_of(part, bits) for part in np.split(numbers, ctas)])
+    np.put_along_axis(whole, places, values, axis=1)
+    metadata = [lanes_of(part, 16 if a in ("f16", "bf16", "tf32") else 8) for part in np.split(numbers, ctas)]
+    scales = np.zeros(1, np.uint8)
+    if factors:
+        codes = [rng.integers(*((120, 134) if scale == "ue8m0" else (0x20, 0x50)), (rows, factors), np.uint8)
+                 for rows in (m, n)]  # fmt: skip
+        words = factors // 4
+        parts = [*np.split(codes[0], ctas), codes[1]]
+        scales = np.concatenate([
+            scale_blocks(part, words, 1).reshape(words, -1, 512).transpose(1, 0, 2).ravel() for part in parts
+        ])  # fmt: skip
+        of_a, b_factors = (np.repeat(formats.decode(c, scale).astype(float), k // factors, 1) for c in codes)
+        whole, b_values = whole * of_a, b_values * b_factors
     found = np.full((m, n), 77, d)
     constants = {"A": f"DType.{DTYPES[a]}", "B": f"DType.{DTYPES[b]}", "D": f"DType.{d}", "N": n, "K": k, **forms}
-    simulated("sparse", constants, tile(stored, a, 128), tile(right, b, n // ctas), metadata, found, ctas=ctas)
-    near(found.astype(float), (-1 if forms.get("NEGATE") else 1) * whole @ b_values.T)
+    if scale:
+        constants |= {"S": f"DType.{DTYPES[scale]}", "PACKED": packed}
+    maps = [
+        ptxdsl.TensorMap(row_bytes(codes, 4, True), (rows, 128), swizzle="128B", data_type="u8") if packed
+        else tile(codes, type, rows) for codes, type, rows in ((stored, a, 128), (right, b, n // ctas))
+    ]  # fmt: skip
+    simulated("sparse", constants, *maps, np.concatenate(metadata), scales, found, ctas=ctas)
+    return found.astype(float), (-1 if forms.get("NEGATE") else 1) * whole @ b_values.T
 
 
 @pytest.mark.parametrize(
@@ -66,16 +110,26 @@ def test_sparse(a, b, d, k, forms):
         ("bf16", "bf16", "float32", 32, 64, 64, {}), ("f16", "f16", "float32", 64, 128, 64, {}),
         ("tf32", "tf32", "float32", 128, 64, 32, {}), ("e4m3", "e5m2", "float32", 128, 256, 128, {"TENSOR": True}),
         ("s8", "u8", "int32", 64, 64, 128, {}), ("bf16", "bf16", "float32", 32, 128, 16, {"TWICE": True}),
+        ("f16", "f16", "float32", 64, 128, 64, {"TENSOR": True}),
+        ("bf16", "bf16", "float32", 32, 64, 32, {"TENSOR": True}),
+        ("f16", "f16", "float32", 128, 64, 64, {"MASKED": True}), ("s8", "s8", "int32", 64, 64, 128, {"MASKED": True}),
+        ("bf16", "bf16", "float32", 32, 128, 64, {"MASKED": True, "SHIFT": 8}),
+        ("e4m3", "e4m3", "float32", 64, 128, 128, {"MASKED": True, "TENSOR": True}),
     ],
     ids=str,
 )  # fmt: skip
 def test_stationary(a, b, d, m, n, k, forms):
     rng = np.random.default_rng([m, n])
-    (left, a_values), (right, b_values) = random_codes(rng, a, (m, k)), random_codes(rng, b, (n, k))
+    rows = n + forms.get("SHIFT", 0)
+    (left, a_values), (right, b_values) = random_codes(rng, a, (m, k)), random_codes(rng, b, (rows, k))
     span = k * left.itemsize
     found = np.full((m, n), 77, d)
     constants = {
         "A": f"DType.{DTYPES[a]}", "B": f"DType.{DTYPES[b]}", "D": f"DType.{d}", "M": m, "N": n, "K": k, **forms,
     }  # fmt: skip
-    simulated("stationary", constants, tile(left, a, m, span), tile(right, b, n, span), found)
-    near(found.astype(float), (2 if forms.get("TWICE") else 1) * a_values @ b_values.T)
+    simulated("stationary", constants, tile(left, a, m, span), tile(right, b, rows, span), found)
+    expected = (2 if forms.get("TWICE") else 1) * a_values @ b_values[rows - n :].T
+    if forms.get("MASKED"):
+        parts = SUB_MASKS[m]
+        expected[:, np.array(zero_columns(m, n, (0, 1, 2, 1)[:parts], (1, 1, 0, 0)[:parts], 2, 3), bool)] = 0
+    near(found.astype(float), expected)

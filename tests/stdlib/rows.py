@@ -65,6 +65,9 @@ MOVED_TENSORS = [
 ]
 
 
+STATIONARY = {"collector": "b3::fill", "cta_group": 1}
+
+
 def _each(variants: list[dict[str, Any]], **choices: tuple[Any, ...]) -> list[dict[str, Any]]:
     for name, values in choices.items():
         variants = [{**known, name: value} for known in variants for value in values]
@@ -105,9 +108,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     **{
         f"tcgen05_mma_{place}_{what}{form}": [{**v, **more} for v in variants]
         for place in ("shared", "tensor")
-        for what, more in (("sparse", {}), ("stationary", {"collector": "b3::fill", "cta_group": 1}))
+        for what, more in (
+            ("sparse", {}), ("stationary", STATIONARY), ("stationary_masked", STATIONARY),
+        )
         for form, variants in (("", TCGEN05), ("_bytes", TCGEN05_BYTES))
     },
+    **{f"tcgen05_mma_{place}_sparse_scaled": TCGEN05_SCALED for place in ("shared", "tensor")},
+    "tcgen05_mma_shared_scaled_k96": [v for v in TCGEN05_SCALED if v["kind"] != "mxf8f6f4"],
     "tcgen05_descriptor": [{"fields": 0x4000_4040_0001_0000}],
     "tcgen05_descriptor_at": [{"offset": 2}],
     "tcgen05_copy_row": _each(

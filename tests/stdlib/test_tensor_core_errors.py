@@ -12,7 +12,8 @@ from ptxdsl.source import Source
 HEAD = """
 from layout import SharedTile, TensorMapSwizzle
 from tcgen05 import MatrixDescriptor, NarrowFloat, TensorAccumulator, TensorMemory, TensorOperand, TensorScales
-from tcgen05_rare import TensorSparsity, tcgen05_mma_sparse, tcgen05_mma_stationary
+from tcgen05_rare import TensorSparsity, tcgen05_mma_sparse, tcgen05_mma_sparse_scaled, tcgen05_mma_stationary
+from tcgen05_rare import zero_columns
 from tcgen05 import mma_arrive, tcgen05_cp, tcgen05_ld, tcgen05_mma, tcgen05_mma_scaled, tcgen05_shift, tcgen05_st
 
 comptime BF16 = DType.bfloat16
@@ -130,15 +131,28 @@ CASES = {
     "tcgen05_mma_sparse(d, a, TensorSparsity[BF16, 256](0), whole)":
         "half of A has a K of 64 and metadata one of 256, so B one of 128 and not of 128",
     "tcgen05_mma_sparse(TensorAccumulator[F32, 64, 64](0), b, places, whole)":
-        "a sparse product has 128 rows here, not 64",
-    "tcgen05_mma_sparse(square, SharedTile[F32, 128, 32](memory), TensorSparsity[F32, 64](0), "
-    "SharedTile[F32, 128, 64](memory))": "a sparse A is of 16 or 8 bits here, not of DType.float32",
+        "a sparse product has 128 rows, not 64: where metadata of others lies is not known",
+    "tcgen05_mma_sparse_scaled(square, fp8, TensorSparsity[E4M3, 256](0), SharedTile[E4M3, 128, 256](memory), "
+    "TensorScales[U8, 128, 8](0), TensorScales[U8, 128, 8](0))":
+        "a factor is for 64 elements of DType.float8_e4m3fn, not for 32",
+    "tcgen05_mma_sparse_scaled(square, fp4, TensorSparsity[U8, 512](0), SharedTile[U8, 128, 256](memory), "
+    "TensorScales[U8, 128, 8](0), TensorScales[U8, 128, 8](0))":
+        "with scale factors a sparse A of uint8, and no other, has two e2m1 in a byte, and metadata with packed=True; "
+        "this is DType.uint8",
+    "tcgen05_mma_sparse_scaled(square, fp4, TensorSparsity[U8, 512, packed=True](0), "
+    "SharedTile[U8, 128, 256](memory), TensorScales[E4M3, 128, 8](0), TensorScales[E4M3, 128, 8](0))":
+        "factors for 64 elements are uint8 (ue8m0), not DType.float8_e4m3fn",
+    "TensorSparsity[U8, 128, packed=True](0).copy(TensorSparsity[U8, 128, packed=True].Tile(memory))":
+        "metadata is copied for 256 elements of K each, not for 128",
     "TensorSparsity[BF16, 64](0).copy(TensorSparsity[BF16, 64].Tile(memory))":
         "metadata is copied for 128 elements of K each, not for 64",
     "tcgen05_mma_stationary(TensorAccumulator[F32, 64, 96, stationary=True](0), b, b)":
         "a product with a stationary B has 32, 64 or 128 rows and 64, 128 or 256 columns, not 64 and 96",
     "tcgen05_mma_stationary(kept, TensorOperand[BF16, 64, 64](0), b)":
-        "with a stationary B an A in tensor memory has 128 rows here, not 64",
+        "with a stationary B an A in tensor memory of fewer than 128 rows, here 64, is a "
+        "TensorOperand[…, stationary=True]",
+    "_ = zero_columns[64, used=0, zeros=3]()": "runs have 1 to 256 columns, not 0 and 3",
+    "_ = zero_columns[32, used=4, zeros=3, shift=17]()": "with 32 rows B is shifted by 0 to 16 columns, not by 17",
     "tcgen05_mma_stationary[buffer=4](kept, b, b)": "the buffers of B are 0 to 3, not 4",
     'tcgen05_mma_stationary[use="keep"](kept, b, b)': "a buffer is of use fill, use, lastuse or discard, not keep",
     'tcgen05_mma_stationary[use="fill"](kept, b, b)':
@@ -171,7 +185,34 @@ def test_what_is_said(line):
     assert said.span.text in line
 
 
+LONG = "MatrixDescriptor[SharedTile[U8, 128, 384], False, True](0)"
+FACTORS = "TensorScales[E4M3, 128, 48](0), TensorScales[E4M3, 128, 48](0)"
+OF_K96 = {
+    "tcgen05_mma_scaled[k96=True](square, fp4, fp4, TensorScales[E4M3, 128, 16](0), TensorScales[E4M3, 128, 16](0))":
+        "K is a multiple of 48 for DType.uint8, not 128",
+    f"tcgen05_mma_scaled[k96=True](TensorAccumulator[F32, 128, 72](0), {LONG}, SharedTile[U8, 72, 384](memory), "
+    "TensorScales[E4M3, 128, 48](0), TensorScales[E4M3, 72, 48](0))":
+        "a product with a K of 96 has 128 rows and a multiple of 16 columns, not 128 and 72",
+    f"tcgen05_mma_scaled[k96=True](square, MatrixDescriptor[SharedTile[U8, 128, 384]](0), {LONG}, {FACTORS})":
+        "with a K of 96 descriptors are MatrixDescriptor[Tile, False, True]",
+    f"tcgen05_mma_scaled[k96=True](square, TensorOperand[U8, 128, 384](0), {LONG}, {FACTORS})":
+        "with a K of 96 A lies in shared memory",
+    "_ = MatrixDescriptor[SharedTile[U8, 128, 384, swizzle=TensorMapSwizzle.SWIZZLE_64B], False, True].of("
+    "SharedTile[U8, 128, 384, swizzle=TensorMapSwizzle.SWIZZLE_64B](memory))":
+        "a matrix of a product with a K of 96 is K-major, in boxes of 128 bytes with SWIZZLE_128B, not of 64",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", OF_K96, ids=str)
+def test_what_is_said_of_a_k_of_96(line):
+    with pytest.raises(CompileError) as caught:
+        compile_source(Source("wrong.pdsl", f"{HEAD}    {line}\n"), options=Options(arch="sm_103a"))
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.message) == ("E0407", OF_K96[line])
+
+
 FEATURES = {
+    "sm_100a": (f"tcgen05_mma_scaled[k96=True](square, {LONG}, {LONG}, {FACTORS})", "products with a K of 96"),
     "sm_103a": ("tcgen05_mma(TensorAccumulator[DType.int32, 128, 128](0), fp4, fp4)", "products of bytes"),
     "sm_110a": ("tcgen05_mma[scale_d=1](d, a, b)", "products that divide D"),
     "sm_100f": ("tcgen05_shift(tensor.address)", "shifts of tensor memory"),

@@ -199,7 +199,8 @@ def decode_instruction(
         raise wrong("a maximum shift is for tcgen05.mma.ws alone")
     _check_shape(kind, m, n, cta_group, ws, wrong)
     if sparse and row.block_scaled and m != 128 * cta_group:
-        raise wrong(f"M = {m} with a sparse A", f"M is {128 * cta_group} with scale factors and .cta_group::{cta_group}")
+        help = f"M is {128 * cta_group} with scale factors and .cta_group::{cta_group}"
+        raise wrong(f"M = {m} with a sparse A", help)
     for operand, type, transposed in (("A", a_type, raw["transpose_a"]), ("B", b_type, raw["transpose_b"])):
         if transposed and BITS[type] < 8:
             raise wrong(f"{operand} of {type} cannot be transposed", "elements of 4 and 6 bits are K-major")
@@ -336,7 +337,7 @@ def check_long_rows(descriptor: SharedDescriptor, k: int, what: str) -> None:
         leading = "absolute" if descriptor.absolute else "relative"
         raise Fault(
             BAD_SHARED,
-            f"{what} with K = {k}, a leading dimension that is {leading} (bit 52) and swizzling mode {descriptor.swizzle}",
+            f"{what} with K = {k}, a leading dimension that is {leading} (bit 52), swizzling mode {descriptor.swizzle}",
             "with K = 96, and there alone, it is an absolute address, and the swizzling mode 128B",
         )
 

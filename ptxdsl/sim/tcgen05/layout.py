@@ -146,15 +146,16 @@ def scale_step(rows: int) -> int:
 def scale_rows(words: Array, rows: int, first: int, count: int, byte: int, step: int = 0) -> Array:
     """(rows, count) codes of scale factors from one partition's words, (32 lanes, columns).
 
-    The factors of row r lie in lane r % 32 of column r / 32, ``count`` bytes from ``byte`` on; those that do not fit that
-    word go on in that of ``step`` columns further. first: the first row.
+    The factors of row r lie in lane r % 32 of column r / 32, ``count`` bytes from ``byte`` on; those that do not fit
+    that word go on in that of ``step`` columns further. first: the first row.
 
-    Of the going on, with K = 96, the ISA has figures alone, for up to 128 rows and for more; so CUTLASS lays factors out.
+    Of the going on, with K = 96, the ISA has figures alone, for up to 128 rows and for more; CUTLASS has it so.
     """
     octets = np.ascontiguousarray(words).view(np.uint8).reshape(LANES_OF_WARP, -1, 4)
     row = (first + np.arange(rows))[:, None]
     at = byte + np.arange(count)
-    return octets[row % LANES_OF_WARP, row // LANES_OF_WARP + at // 4 * step, at % 4]
+    found: Array = octets[row % LANES_OF_WARP, row // LANES_OF_WARP + at // 4 * step, at % 4]
+    return found
 
 
 # Shared memory
@@ -191,7 +192,7 @@ def _tile_of_32_byte_atoms(phase: int, leading: int, stride: int, rows: int, k: 
 
 @lru_cache(maxsize=1024)
 def _tile_of_long_rows(phase: int, first: int, rest: int, stride: int, rows: int, chunks: int) -> Tile:
-    """Rows that begin ``first`` bytes behind the start of 128 bytes, and go on at the start of others, ``rest`` further."""
+    """Rows that begin ``first`` bytes behind the start of 128 bytes, and go on at that of others, ``rest`` further."""
     chunk = first // CHUNK + np.arange(chunks)[None, :]
     row = np.arange(rows)[:, None]
     address = phase + row % 8 * 128 + row // 8 * stride + np.where(chunk < 8, 0, rest) + chunk % 8 * CHUNK

@@ -18,7 +18,7 @@ COLLECTOR_USES = ("fill", "use", "lastuse", "discard")
 
 @dataclass(frozen=True)
 class Form:
-    """What an opcode says. scale_vec: scale factors a row of A, 0 without block scaling (with K = 96 half as many more)."""
+    """What an opcode says. scale_vec: scale factors a row of A, half as many more with K = 96; 0: no block scaling."""
 
     kind: str
     cta_group: int

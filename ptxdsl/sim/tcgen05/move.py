@@ -25,7 +25,7 @@ from ptxdsl.sim.host import Fault, Group, handles
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import COPY_BYTES_PER_CYCLE
 from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK, elements
-from ptxdsl.sim.tcgen05.descriptor import decode_shared
+from ptxdsl.sim.tcgen05.descriptor import BAD_SHARED, decode_shared
 from ptxdsl.sim.tcgen05.form import misformed
 from ptxdsl.sim.tcgen05.layout import (
     CONTAINER_SHIFT,

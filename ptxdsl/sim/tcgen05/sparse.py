@@ -1,8 +1,8 @@
 """Metadata of a sparse A in tensor memory: which elements of a row the stored half are.
 
-Two numbers of 2 bits each for four units of a row say which two of them are stored, the first one in the lower bits. A
-unit is an element of 16 or 8 bits, two elements of 4 bits without padding, or half an element of tf32: there the two are
-0 and 1 or 2 and 3. Known is where they lie with 128 rows in a CTA:
+Two numbers of 2 bits each for four units of a row say which two of them are stored, the first one in the lower bits.
+A unit is an element of 16 or 8 bits, two elements of 4 bits without padding, or half an element of tf32: there the two
+are 0 and 1 or 2 and 3. Known is where they lie with 128 rows in a CTA:
 
 - elements of 16 and 32 bits: one column a product, the selector's of two. Of 16 lanes, lane 8s + l has numbers 8s to
   8s + 7 of row l in its lower half, and of row l + 8 in the upper one;

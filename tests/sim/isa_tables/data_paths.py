@@ -89,8 +89,8 @@ def warp_lanes(warp: int) -> range:
 
 
 UNDECIDED = (
-    "where the metadata of a sparse A lies with 64 rows in a block: figures alone, and no public source that puts them into "
-    "numbers (with 128 rows CUTLASS does)",
+    "where the metadata of a sparse A lies with 64 rows in a block: figures alone, and no public source that puts them "
+    "into numbers (with 128 rows CUTLASS does)",
     "data path layout C (figure 209): the ISA's table describes it as it describes F, CUTLASS uses the 2x2 fragment "
     "(B) for sparse pairs with M = 128 too, and TileLang calls 1x4 Layout C; here it is as F",
     "A in tensor memory for layout G (.ws with 32 rows): taken to be as with 64, where FlashMLA has it twice",
