@@ -65,6 +65,11 @@ class Normal:
                     self.plain[agent].append(v)
 
     def key(self, state: State) -> tuple[Any, ...]:
+        """All that what comes after a state hangs on."""
+        return self.place(state), known(state), state.fill.known()
+
+    def place(self, state: State) -> tuple[Any, ...]:
+        """The part of it that is not about who knows what (``merging.py``)."""
         self._prune(state)
         shifts = self._shifts(state)
         environments: list[Any] = []
@@ -86,15 +91,11 @@ class Normal:
         return (
             tuple(state.places),
             tuple(environments),
-            tuple([k & state.live for k in state.known]),
-            tuple(state.proxied),
-            state.live,
             tuple(state.phases),
             tuple(state.meetings.items()) if state.meetings else (),
-            tuple([tuple(g.items()) for g in state.groups if g]),
-            tuple(state.fresh),
-            tuple(state.met),
-            (tuple(state.fenced), *state.tensor.items()) if state.tensor else (),
+            tuple([tuple(g.items()) if g else () for g in state.groups]),
+            tuple(state.tensor.items()) if state.tensor else (),
+            state.fill.place(),
             frozenset(facts.absolute.items()) if facts.absolute else (),
             frozenset(self._facts(facts.moving, shifts)) if facts.moving else (),
         )
@@ -272,6 +273,18 @@ class Normal:
                 if at is NOT_BEGUN or (type(at) is int and at <= value):
                     return False
         return True
+
+
+def known(state: State) -> tuple[Any, ...]:
+    live = state.live
+    return (
+        tuple([k & live for k in state.known]),
+        tuple(state.proxied),
+        live,
+        tuple(state.fresh),
+        tuple(state.met),
+        tuple(state.fenced) if state.tensor else (),
+    )
 
 
 def _groups(key: Key, bounds: Bounds) -> set[int]:

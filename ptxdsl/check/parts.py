@@ -117,7 +117,7 @@ class Touch:
     readers: int = 0
     bytes: int = 0
     filled: dict[int, bool] = field(default_factory=dict)
-    handed: dict[tuple[int, int], bool] = field(default_factory=dict)
+    handed: dict[tuple[int, int, int], bool] = field(default_factory=dict)
     conflicts: int = 0
     needers: int = 0
     within: int = 0

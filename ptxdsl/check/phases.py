@@ -149,6 +149,7 @@ def _arrived(context: Context, state: State, barrier: Barrier, number: int) -> i
     bits = context.each_bits(barrier, number)
     state.forget(bits[0])
     state.known[number] |= bits[0]
+    state.live |= bits[0] | bits[1] | bits[2]
     return bits[0]
 
 

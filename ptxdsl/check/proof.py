@@ -16,8 +16,9 @@ here. So nested loops, tails and conditional stages of any length come to an end
 answer is "not provable here".
 
 *Few of them.* Two searches can be made. The *coarse* one allows more to happen than can: it forgets what is of no use
-to who knows it (``relevance.py``) and what was decided in loops that are over; and it takes states that differ in how
-far a ring has been turned for one (``symmetry.py``, which is exact). What it proves is proved. What it does not is
+to who knows it (``relevance.py``) and what was decided in loops that are over, and one state stands for all that differ
+in what is known (``merging.py``); and it takes states that differ in how far a ring has been turned for one
+(``symmetry.py``, which is exact). What it proves is proved. What it does not is
 looked at again by the *fine* search, which has the last word, and all that is said of faults.
 
 Source of the idea: marked graphs (Commoner, Holt, Even, Pnueli 1971), which rings with equal bodies are; the states
@@ -35,8 +36,10 @@ from ptxdsl.check.boxes import affine, box_sizes, guesses
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.facts import Outcome
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
+from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import ASK, END
@@ -146,6 +149,15 @@ def _divergent(found: Diverges) -> Finding:
     )
 
 
+class _Asked:
+    """A state in which something must be decided, with the ways in which it can turn out. waits: to be followed."""
+
+    def __init__(self, state: State, outcomes: list[Outcome]) -> None:
+        self.state = state
+        self.outcomes = outcomes
+        self.waits = False
+
+
 class _Search:
     """coarse: to tell fewer states apart, so that a proof is found sooner, though not always."""
 
@@ -169,6 +181,7 @@ class _Search:
     def prepare(self) -> None:
         """Agents with their programs, and the first state."""
         kernel = self.kernel
+        self.seen: dict[Any, _Asked] = {}
         nodes = list(walk(kernel.program))
         clusters = any(isinstance(n, Op) and _is_clusters(n) for n in nodes)
         if clusters and kernel.cluster is None:
@@ -224,46 +237,58 @@ class _Search:
 
     def run(self) -> None:
         context = self.context
-        pending = deque([self.first()])  # fewest decisions first: faults show with the smallest trip counts
-        seen: set[Any] = set()
+        asked = self.looked_at(self.first())
+        pending = deque([asked] if asked is not None else [])  # fewest decisions first: faults show with few turns
         while pending:
-            state = pending.popleft()
-            context.fit(state)
-            try:
-                asked = self.advance(state)
-            except Fault as fault:
-                self.found(fault.finding)
-                continue
-            if asked is None:
-                continue
-            context.fit(state)
-            if self.coarse and self.states >= FEW_STATES:
-                if self.symmetry is None:
-                    self.symmetry = Symmetry(context, state)
-                self.symmetry.turn(state)
-                self.relevance.forget(state)
-            try:
-                key = self.normal.key(state)
-            except TooFarAhead:
-                raise Unproved(self.kernel.span, _AHEAD) from None
-            key = key, state.fill.key()
-            if key in seen:
-                continue
-            seen.add(key)
-            self.states += 1
-            if len(state.facts.moving) > MAX_FACTS:
-                raise Unproved(self.kernel.span, _AHEAD)
-            if len(state.facts.absolute) > MAX_FACTS:
-                raise Unproved(self.kernel.span, "what its loops ask is new in every turn")
-            if self.exhausted:
-                raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
-            for outcome in reversed(asked[3]):  # the last one first: loops that end
-                new = state.copy()
-                new.facts.add(outcome)
-                new.path = (state.path, outcome)
-                pending.append(new)
+            asked = pending.popleft()
+            asked.waits = False
+            for outcome in asked.outcomes:
+                state = asked.state.copy()
+                state.facts.add(outcome)
+                state.path = (state.path, outcome)
+                found = self.looked_at(state)
+                if found is not None and not found.waits:
+                    found.waits = True
+                    pending.append(found)
         for finding in context.last.values():
             self.found(finding)
+
+    def looked_at(self, state: State) -> _Asked | None:
+        """Runs a state until something must be decided; None where that has been looked at before, or all is over."""
+        context = self.context
+        context.fit(state)
+        try:
+            asked = self.advance(state)
+        except Fault as fault:
+            self.found(fault.finding)
+            return None
+        if asked is None:
+            return None
+        context.fit(state)
+        if self.coarse and self.states >= FEW_STATES:
+            if self.symmetry is None:
+                self.symmetry = Symmetry(context, state)
+            self.symmetry.turn(state)
+            self.relevance.forget(state)
+        try:
+            key = self.normal.place(state) if self.coarse else self.normal.key(state)
+        except TooFarAhead:
+            raise Unproved(self.kernel.span, _AHEAD) from None
+        seen = self.seen.get(key)
+        if seen is not None:
+            if not self.coarse:
+                return None
+            context.fit(seen.state)
+            return seen if weaken(seen.state, state) else None
+        found = self.seen[key] = _Asked(state, asked[3][::-1])  # the last one first: loops that end
+        self.states += 1
+        if len(state.facts.moving) > MAX_FACTS:
+            raise Unproved(self.kernel.span, _AHEAD)
+        if len(state.facts.absolute) > MAX_FACTS:
+            raise Unproved(self.kernel.span, "what its loops ask is new in every turn")
+        if self.exhausted:
+            raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
+        return found
 
     @property
     def exhausted(self) -> bool:

@@ -121,7 +121,9 @@ class Symmetry:
         state.met = list(map(renamed, state.met))
         state.fenced = list(map(renamed, state.fenced))
         touches, names = self.context.touches, turn.events.bits
-        state.fill.turned(turn.bytes.renamed, turn.numbers, lambda touch: touches[names.get(touch.bit, touch.bit)])
+        state.fill.turned(
+            turn.bytes.renamed, renamed, turn.numbers, lambda touch: touches[names.get(touch.bit, touch.bit)]
+        )
         state.groups = [{name: tuple(map(renamed, work)) for name, work in own.items()} for own in state.groups]
 
     def _composed(self, ring: Ring, by: int) -> Turn:

@@ -40,33 +40,56 @@ class _Turn:
 class Fill:
     """Of a state, by agent. old: bytes that it has read in an earlier turn and that nobody has written since; done:
     that it has read since its last wait (both as ``Touch.bytes``). turns: by the table's address. returned: full
-    barriers (by numbers, as bits) whose stage it has released since it has waited for them."""
+    barriers (by numbers, as bits) whose stage it has released since it has waited for them. written: writes that have
+    happened, on whatever way."""
 
-    __slots__ = ("done", "old", "returned", "turns")
+    __slots__ = ("done", "old", "returned", "turns", "written")
 
     def __init__(self, agents: int) -> None:
         self.old = [0] * agents
         self.done = [0] * agents
         self.turns: list[dict[int, _Turn]] = [{} for _ in range(agents)]
         self.returned = [0] * agents
+        self.written = 0
 
     def copy(self) -> Fill:
         new = Fill.__new__(Fill)
         new.old, new.done, new.returned = self.old[:], self.done[:], self.returned[:]
         new.turns = [dict(turns) for turns in self.turns]
+        new.written = self.written
         return new
 
-    def key(self) -> tuple[Any, ...]:
-        """What later reads are judged by."""
-        turns = tuple(
-            tuple((table, turn.barrier, turn.several, turn.fresh) for table, turn in own.items()) for own in self.turns
-        )
-        return tuple(self.old), tuple(self.done), tuple(self.returned), turns
+    def place(self) -> tuple[Any, ...]:
+        """Where the agents are in tables."""
+        return tuple([tuple([(table, turn.barrier) for table, turn in own.items()]) for own in self.turns])
+
+    def known(self) -> tuple[Any, ...]:
+        """What later reads are judged by, besides."""
+        turns = tuple([tuple([(turn.several, turn.fresh) for turn in own.values()]) for own in self.turns])
+        return tuple(self.old), tuple(self.done), tuple(self.returned), turns, self.written
+
+    def weaken(self, other: Fill) -> bool:
+        """Makes it stand for another one at the same place as well; whether that makes a difference."""
+        before = self.known()
+        for mine, others in ((self.old, other.old), (self.done, other.done), (self.returned, other.returned)):
+            mine[:] = [a | b for a, b in zip(mine, others, strict=True)]
+        self.written &= other.written
+        for turns, others_turns in zip(self.turns, other.turns, strict=True):
+            for table, turn in others_turns.items():
+                own = turns[table]
+                several, fresh = own.several or turn.several, own.fresh and turn.fresh
+                turns[table] = _Turn(own.barrier, several, fresh, own.stale or turn.stale)
+        return before != self.known()
 
     def turned(
-        self, bytes: Callable[[int], int], numbers: Mapping[int, int], touches: Callable[[Touch], Touch]
+        self,
+        bytes: Callable[[int], int],
+        events: Callable[[int], int],
+        numbers: Mapping[int, int],
+        touches: Callable[[Touch], Touch],
     ) -> None:
-        """Gives another name to bytes, to barriers by their numbers, and to touches."""
+        """Gives another name to bytes, to events, to barriers by their numbers, and to touches."""
+        self.written = events(self.written)
         self.old = list(map(bytes, self.old))
         self.done = list(map(bytes, self.done))
         self.returned = [sum(1 << numbers.get(number, number) for number in _numbers(r)) for r in self.returned]
@@ -76,13 +99,14 @@ class Fill:
                 turns[table] = replace(turn, barrier=numbers.get(turn.barrier, turn.barrier), stale=stale)
 
     def write(self, touch: Touch) -> None:
+        self.written |= touch.bit
         if touch.readers:
             keep = ~touch.readers
             self.old = [bits & keep for bits in self.old]
             self.done = [bits & keep for bits in self.done]
 
     def read(self, context: Context, state: State, agent: Agent, touch: Touch) -> None:
-        before = touch.writers & state.live
+        before = touch.writers & self.written
         filled = touch.filled.get(before)
         if filled is None:
             filled = touch.filled[before] = _is_filled(context, touch, before)
@@ -92,7 +116,7 @@ class Fill:
         number = agent.number
         turns = self.turns[number]
         for table, turn in turns.items():
-            if not turn.fresh and _is_handed(context, touch, table, before):
+            if not turn.fresh and _is_handed(context, touch, table, before, touch.writers & state.live):
                 if not touch.bytes & self.old[number]:
                     turns[table] = replace(turn, fresh=True)
                 elif turn.stale is None:
@@ -127,13 +151,15 @@ class Fill:
             _note(context, state, agent, turn.stale, f"is read again by {name}, and nobody has written it since")
 
 
-def _is_handed(context: Context, touch: Touch, table: int, before: int) -> bool:
-    """Whether those who arrive at a table write, turn by turn, bytes that a touch reads."""
-    found = touch.handed.get((table, before))
+def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps: int) -> bool:
+    """Whether those who arrive at a table write, turn by turn, bytes that a touch reads; before: writes that have
+    happened, perhaps: those that may have."""
+    key = table, before, perhaps
+    found = touch.handed.get(key)
     if found is None:
-        writes = [context.touches[bit] for bit in _bits(before)]
-        known = _is_known(context, touch) and all(write.exact for write in writes)
-        found = touch.handed[table, before] = known and any(
+        known = _is_known(context, touch) and all(context.touches[bit].exact for bit in _bits(before))
+        writes = [context.touches[bit] for bit in _bits(perhaps)]
+        found = touch.handed[key] = known and any(
             write.site.nesting and arrives_at(context.agents[write.agent], table) for write in writes
         )
     return found
