@@ -62,6 +62,7 @@ class Context:
         self.meetings = 0  # how often a step came to barriers that were new to it
         self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
         self.races = True  # whether to look at accesses
+        self.coarse = False  # whether what is said of faults is thrown away
         self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
         self.proxies = True  # whether there is an async proxy to look after
         self.last: dict[Step, Finding] = {}  # by site: what is a fault if there is no other

@@ -39,7 +39,8 @@ class Barrier:
     waits: by agent, the bit of its last wait. uses: of all other operations on it. holder: of what those know who
     waited for the last completed phase; the next one is of those that have arrived in the current one. initialised:
     where, in the state that is looked at. arrivals: sites that were seen to arrive since then, by agent, with how many
-    arrivals they made; of_lives: the same after each initialisation.
+    arrivals they made; of_lives: the same after each initialisation. carries: what is passed on to who waits. told:
+    agents of whom ``relevance.py`` has looked what they know.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Barrier:
     of_lives: dict[Lives, dict[int, dict[Step, int]]] = field(default_factory=dict)
     place: tuple[Pipeline, str, int, int, int] | None = None
     carries: int = -1
+    told: int = -1
     shared: bool = False
     relied: int | None = None
     detailed: bool = False

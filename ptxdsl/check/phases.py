@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ptxdsl.check import blame
 from ptxdsl.check.context import Context
-from ptxdsl.check.findings import Again
+from ptxdsl.check.findings import Again, Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import UNINITIALISED, Phase, State
@@ -53,7 +53,8 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
     state.fresh[agent.number] |= barrier.init
     state.met[agent.number] &= ~barrier.init
     context.masks[barrier.init] = step.mask
-    state.phases[barrier.number] = made_phase(count, count)
+    state.known[barrier.holder] |= barrier.last | barrier.before  # all who see the initialisation know as much
+    state.phases[barrier.number] = made_phase(count, count, begun=context.coarse)
 
 
 def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
@@ -201,6 +202,8 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     """Waits for a parity: the number of the next step, or WAIT."""
     phase = need_initialised(context, state, agent, barrier, step)
     number = agent.number
+    if not barrier.told >> number & 1:
+        raise Unproved(step.span or context.kernel.span, "a role comes to wait where it was not seen to")
     barrier.waiters.setdefault(number, step)
     if phase.unclear:
         raise context.unclear[barrier.number]

@@ -62,7 +62,9 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 MAX_STATES = 4_000
 MAX_STEPS = 400_000
 # States from which on what is of no use is forgotten: most kernels have fewer.
-FEW_STATES = 4
+FEW_STATES = 1
+# Until it has so many states, a search follows loops that go on before it looks at their ends.
+MOST_AT_ONCE = 24
 # Steps of one role between two decisions; facts about how far roles are ahead.
 MAX_TURN = 20_000
 MAX_FACTS = 200
@@ -150,12 +152,14 @@ def _divergent(found: Diverges) -> Finding:
 
 
 class _Asked:
-    """A state in which something must be decided, with the ways in which it can turn out. waits: to be followed."""
+    """A state in which something must be decided, and the ways in which it can turn out; pending: the numbers of those
+    that are to be followed. again: whether its place has been come to before."""
 
     def __init__(self, state: State, outcomes: list[Outcome]) -> None:
         self.state = state
         self.outcomes = outcomes
-        self.waits = False
+        self.pending: set[int] = set()
+        self.again = False
 
 
 class _Search:
@@ -199,7 +203,7 @@ class _Search:
         context.boxes = box_sizes(kernel)
         context.speculates = kernel.span.source.name.endswith(".ptx")
         context.mixed = _mixed(nodes)
-        context.races = self.races
+        context.races, context.coarse = self.races, self.coarse
         context.shared, context.detailed = self.shared, self.detailed
         masks = agents(kernel, block)
         program = Shape(kernel, block)
@@ -237,21 +241,33 @@ class _Search:
 
     def run(self) -> None:
         context = self.context
-        asked = self.looked_at(self.first())
-        pending = deque([asked] if asked is not None else [])  # fewest decisions first: faults show with few turns
+        pending = self.pending = deque[tuple[_Asked, int]]()
+        self.follow(self.first())
         while pending:
-            asked = pending.popleft()
-            asked.waits = False
-            for outcome in asked.outcomes:
-                state = asked.state.copy()
-                state.facts.add(outcome)
-                state.path = (state.path, outcome)
-                found = self.looked_at(state)
-                if found is not None and not found.waits:
-                    found.waits = True
-                    pending.append(found)
+            asked, number = pending.popleft()
+            asked.pending.discard(number)
+            state = asked.state.copy()
+            outcome = asked.outcomes[number]
+            state.facts.add(outcome)
+            state.path = (state.path, outcome)
+            self.follow(state)
         for finding in context.last.values():
             self.found(finding)
+
+    def follow(self, state: State) -> None:
+        """Runs a state until something must be decided; what follows from there is pending if that is new."""
+        asked = self.looked_at(state)
+        if asked is None:
+            return
+        for number in range(len(asked.outcomes))[::-1]:  # the last one first: loops that end
+            if number in asked.pending:
+                continue
+            asked.pending.add(number)
+            at_once = self.coarse and (asked.again or self.states <= MOST_AT_ONCE)
+            if at_once and not number:
+                self.pending.appendleft((asked, 0))  # a loop goes on until it brings nothing new
+            else:
+                self.pending.append((asked, number))  # fewest decisions first: faults show with few turns
 
     def looked_at(self, state: State) -> _Asked | None:
         """Runs a state until something must be decided; None where that has been looked at before, or all is over."""
@@ -279,8 +295,9 @@ class _Search:
             if not self.coarse:
                 return None
             context.fit(seen.state)
-            return seen if weaken(seen.state, state) else None
-        found = self.seen[key] = _Asked(state, asked[3][::-1])  # the last one first: loops that end
+            seen.again = weaken(seen.state, state)
+            return seen if seen.again else None
+        found = self.seen[key] = _Asked(state, asked[3])
         self.states += 1
         if len(state.facts.moving) > MAX_FACTS:
             raise Unproved(self.kernel.span, _AHEAD)

@@ -8,6 +8,10 @@ Forgetting is always safe: one who knows less is allowed less. So it does not ma
 by what has been seen so far; a fault that was found after something was forgotten is looked for again without
 (``proof.py``).
 
+What all who wait at a barrier know already tells them nothing when it comes from there, so a barrier may hold that,
+too: then one that was never waited for and one that often was look alike, and states are fewer (``merging.py``).
+``Barrier.told`` has those who were thought of; should another one come to wait, nothing is proved.
+
 Who needs an event: of an access, the agents whose accesses conflict with its; of a wait, those who arrive at the
 barrier; of a completed phase, those who use the barrier. Who passes it on: agents on a simple path between, along
 barriers from those who arrive to those who wait. One that can be reached, or can reach the other, only through an agent
@@ -47,12 +51,12 @@ class Relevance:
         self._without: list[list[Agents]] = []
         self._relevant: dict[tuple[Agents, Agents], Agents] = {}
         self._kept: list[int] = []
-        self._told: list[tuple[int, list[int], int]] = []  # barriers' holders, who waits there, the barriers' own bits
+        self._told: list[tuple[list[Barrier], list[int], Agents, int]] = []  # who waits there, the barriers' own bits
         self._meeting = _meeting(context)
         self._others: dict[int, int] = {}
 
     def forget(self, state: State) -> None:
-        """Clears what is of no use to who knows it."""
+        """Clears what is of no use to who knows it, and adds to barriers what is no news there."""
         if not self._all_seen():
             return
         context = self.context
@@ -65,15 +69,16 @@ class Relevance:
             state.known[meeting.holder + 1] = state.proxied[meeting.holder + 1] = 0  # all have been told
         known = state.known = [k & keep for k, keep in zip(state.known, self._kept, strict=True)]
         proxied = state.proxied = [k & keep for k, keep in zip(state.proxied, self._kept, strict=True)]
-        for holder, waiters, own in self._told:
+        for barriers, waiters, told, own in self._told:
             all_know = all_see = ~own
             for number in waiters:
                 all_know &= known[number] & ~state.fresh[number]
                 all_see &= proxied[number]
-            known[holder] &= ~all_know
-            known[holder + 1] &= ~all_know
-            proxied[holder] &= ~all_see
-            proxied[holder + 1] &= ~all_see
+            for barrier in barriers:
+                barrier.told &= told
+                for holder in (barrier.holder, barrier.holder + 1):
+                    known[holder] |= all_know
+                    proxied[holder] |= all_see
 
     def _all_seen(self) -> bool:
         """Whether all steps on barriers have been run, so that it is known who uses what."""
@@ -124,6 +129,7 @@ class Relevance:
             if not waiters:
                 continue
             bits = -1
+            table_own = 0
             for number in waiters:
                 bits &= useless[number]
             for barrier in table.barriers:
@@ -132,7 +138,8 @@ class Relevance:
                     own |= bit
                 barrier.carries = (~bits & ~self._others.get(barrier.number, 0)) | own
                 masks[barrier.holder] = masks[barrier.holder + 1] = barrier.carries
-                self._told.append((barrier.holder, waiters, own))
+                table_own |= own
+            self._told.append((table.barriers, waiters, table.waiters, table_own))
         return masks
 
     def _stages(self, tables: Iterable[Table]) -> None:
