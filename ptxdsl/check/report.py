@@ -191,8 +191,9 @@ def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
 
 
 def _proved(kernel: Kernel, shape: Shape, assumed: bool, quick: bool) -> Verdict:
-    from ptxdsl.check.proof import MAX_STEPS, prove
+    from ptxdsl.check.proof import prove
     from ptxdsl.check.proved import proved
+    from ptxdsl.check.search import MAX_STEPS
 
     return _verdict(kernel, shape, assumed, proved(prove, kernel, shape, _QUICK_STEPS if quick else MAX_STEPS))
 

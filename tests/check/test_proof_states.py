@@ -8,7 +8,7 @@ from pipeline_kernels import ACQUIRE, WRITE, ring
 from proofs import SAMPLES, verdict
 
 from ptxdsl import driver
-from ptxdsl.check import proof
+from ptxdsl.check import proof, search
 from ptxdsl.check.blocks import shapes
 from ptxdsl.gemm_configs import CONFIGS, Config
 from ptxdsl.options import Options
@@ -66,16 +66,9 @@ def _model(text: str, arch: str, **constants: str) -> Kernel:
 
 def _searched(kernel: Kernel, *, coarse: bool) -> proof.Proof:
     shape = shapes(kernel)[0][0]
-    return proof._searched(proof._Search(kernel, shape, proof.MAX_STATES, proof.MAX_STEPS, coarse=coarse))
+    return proof.searched(search.Search(kernel, shape, search.MAX_STATES, search.MAX_STEPS, coarse=coarse))
 
 
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rings are turned, and what is of no use forgotten, from an early state on."""
-    monkeypatch.setattr(proof, "FEW_STATES", 4)
-
-
-@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("entry", [read(path) for path in (*CLEAN[::3], *FAULTY[::2])], ids=lambda entry: entry.name)
 def test_what_the_coarse_search_proves_the_fine_one_does(entry: Entry) -> None:
     constants = {name: str(value) for name, value in entry.choices()[0].items() if name in entry.constants}
@@ -97,7 +90,6 @@ UNLIKE = {
 }
 
 
-@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("name", UNLIKE)
 def test_a_stage_that_is_unlike_the_others_is_seen(name: str) -> None:
     assert _searched(_model(SIX, "sm_90a"), coarse=True).verdict == proof.PROVED

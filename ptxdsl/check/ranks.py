@@ -1,0 +1,48 @@
+"""Blocks of a cluster: which operations reach others, and what a block knows of its place."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ptxdsl.check.values import Sum, Symbols, Value, add, scale
+from ptxdsl.effects import Kind
+from ptxdsl.hints import Any
+from ptxdsl.protocol.model import Kernel, Op
+
+
+def is_clusters(op: Op) -> bool:
+    if op.kind in (Kind.CLUSTER_ARRIVE, Kind.CLUSTER_WAIT) or op.what.space == "cluster":
+        return True
+    places = [*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])]
+    return any(place.address is not None and _maps(place.address) for place in places)
+
+
+def _maps(expr: Any) -> bool:
+    return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)
+
+
+def any_rank(shape: tuple[int, int, int], kernel: Kernel, symbols: Symbols) -> dict[str, Value]:
+    """The same of blocks that have nothing to do with others of their cluster: one of them stands for all."""
+    if kernel.cluster is None:
+        return {}
+    known: dict[str, Value] = {"cluster_nctarank": prod(shape)}
+    known["cluster_ctarank"] = Sum(0, ((symbols.atom("symbol", "cluster_ctarank", (), 0, prod(shape) - 1), 1),))
+    for axis, size in zip("xyz", shape, strict=True):
+        known[f"cluster_nctaid_{axis}"] = size
+        name = f"cluster_ctaid_{axis}"
+        known[name] = 0 if size == 1 else Sum(0, ((symbols.atom("symbol", name, (), 0, size - 1), 1),))
+    return known
+
+
+def ranks(cta: int, shape: tuple[int, int, int], symbols: Symbols) -> dict[str, Value]:
+    """What a CTA of a cluster knows of its place."""
+    x, y, z = shape
+    at = {"x": cta % x, "y": cta // x % y, "z": cta // (x * y)}
+    known: dict[str, Value] = {"cluster_ctarank": cta, "cluster_nctarank": x * y * z}
+    for axis, size in zip("xyz", shape, strict=True):
+        cluster = symbols.symbol(f"clusterid_{axis}", 0)
+        known[f"cluster_ctaid_{axis}"] = at[axis]
+        known[f"cluster_nctaid_{axis}"] = size
+        known[f"clusterid_{axis}"] = cluster
+        known[f"ctaid_{axis}"] = add(scale(cluster, size), at[axis])
+    return known

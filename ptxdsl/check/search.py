@@ -1,0 +1,278 @@
+"""The search through the states of a kernel (``proof.py`` says why it is one, and what it finds)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ptxdsl.check import deadlock, endings
+from ptxdsl.check.agents import Shape, agents
+from ptxdsl.check.boxes import affine, box_sizes
+from ptxdsl.check.context import Context
+from ptxdsl.check.counters import Counters
+from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.facts import Outcome
+from ptxdsl.check.findings import Fault, Finding, Unproved
+from ptxdsl.check.flatten import flatten
+from ptxdsl.check.merging import weaken
+from ptxdsl.check.normal import Normal, TooFarAhead
+from ptxdsl.check.parts import Agent
+from ptxdsl.check.program import ASK, END
+from ptxdsl.check.ranks import any_rank, is_clusters, ranks
+from ptxdsl.check.relevance import Relevance
+from ptxdsl.check.states import LEFT, State
+from ptxdsl.check.symmetry import Symmetry
+from ptxdsl.check.threads import block_of
+from ptxdsl.check.unwritten import Fill
+from ptxdsl.check.values import Symbols
+from ptxdsl.check.witness import assignment, text
+from ptxdsl.effects import Kind
+from ptxdsl.hints import Any
+from ptxdsl.protocol.expressions import ARRAY_SHIFT
+from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.record import replace
+
+# States at decisions, and steps, after which a proof gives up.
+MAX_STATES = 4_000
+MAX_STEPS = 400_000
+# Until it has so many states, a search follows loops that go on before it looks at their ends.
+MOST_AT_ONCE = 24
+# Steps of one role between two decisions; facts about how far roles are ahead.
+MAX_TURN = 20_000
+MAX_FACTS = 200
+_AHEAD = "a role runs ahead of the others without end"
+# Faults on paths for which launch parameters are looked for.
+MAX_FAULTS = 8
+
+
+class _Asked:
+    """A state in which something must be decided, and the ways in which it can turn out; pending: the numbers of those
+    that are to be followed. again: whether its place has been come to before."""
+
+    def __init__(self, state: State, outcomes: list[Outcome]) -> None:
+        self.state = state
+        self.outcomes = outcomes
+        self.pending: set[int] = set()
+        self.again = False
+
+
+class Search:
+    """Of one kernel, in blocks of a shape. coarse: tells fewer states apart; what it proves is so."""
+
+    def __init__(
+        self, kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, *, coarse: bool = False
+    ) -> None:
+        self.coarse = coarse
+        self.kernel = kernel
+        self.threads = threads
+        self.max_states = max_states
+        self.max_steps = max_steps
+        self.states = 0
+        self.steps = 0
+        self.races = True
+        self.counts = False
+        self.faults = 0
+        self.shared: set[tuple[int, int]] = set()
+        self.detailed: set[tuple[int, int]] = set()
+        self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
+
+    def prepare(self) -> None:
+        """Agents with their programs, and the first state."""
+        kernel = self.kernel
+        self.seen: dict[Any, _Asked] = {}
+        nodes = list(walk(kernel.program))
+        clusters = any(isinstance(n, Op) and is_clusters(n) for n in nodes)
+        if clusters and kernel.cluster is None:
+            ptx = kernel.span.source.name.endswith(".ptx")
+            said = ".reqnctapercluster x, y, z" if ptx else "@kernel(cluster=(x, y, z))"
+            raise Unproved(kernel.span, f"the size of the cluster is not known: say {said}, or --cluster")
+        shape = kernel.cluster or (1, 1, 1)
+        ctas = shape[0] * shape[1] * shape[2] if clusters else 1
+        self.counters = Counters(kernel, self.coarse)
+        self.symbols = Symbols()
+        block = block_of(self.threads)
+        self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas)
+        context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
+        context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
+        context.boxes = box_sizes(kernel)
+        context.speculates = kernel.span.source.name.endswith(".ptx")
+        context.mixed = _mixed(nodes)
+        context.races, context.coarse = self.races, self.coarse
+        context.shared, context.detailed = self.shared, self.detailed
+        masks = agents(kernel, block)
+        program = Shape(kernel, block)
+        for cta in range(ctas):
+            known = ranks(cta, shape, self.symbols) if clusters else any_rank(shape, kernel, self.symbols)
+            for mask in masks:
+                agent = Agent(len(context.agents), mask, cta, mask.bit_count(), alone=ctas == 1)
+                context.agents.append(agent)
+                context.holders += 1
+                expressions = Expressions(block, mask, self.counters, self.symbols, known)
+                flatten(context, agent, expressions, program)
+        outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
+        variables = [agent.variables for agent in context.agents]
+        programs = [agent.steps for agent in context.agents]
+        self.relevance = Relevance(context)
+        self.symmetry: Symmetry | None = None
+        self.normal = Normal(self.counters, self.symbols, variables, programs, outermost)
+
+    def first(self) -> State:
+        state = State()
+        state.times = {} if self.counts else None
+        state.fill = Fill(len(self.context.agents))
+        for agent in self.context.agents:
+            state.places.append(0)
+            env: list[Any] = [LEFT] * self.counters.fresh
+            for v in agent.variables:
+                env[v] = None
+            state.environments.append(env)
+            state.groups.append({})
+            state.fresh.append(0)
+            state.fenced.append(0)
+            state.met.append(0)
+            state.waited.append({})
+        return state
+
+    def run(self) -> None:
+        context = self.context
+        pending = self.pending = deque[tuple[_Asked, int]]()
+        self.follow(self.first())
+        while pending:
+            asked, number = pending.popleft()
+            asked.pending.discard(number)
+            state = asked.state.copy()
+            outcome = asked.outcomes[number]
+            state.facts.add(outcome)
+            state.path = (state.path, outcome)
+            self.follow(state)
+        for finding in context.last.values():
+            self.found(finding)
+
+    def follow(self, state: State) -> None:
+        """Runs a state until something must be decided; what follows from there is pending if that is new."""
+        asked = self.looked_at(state)
+        if asked is None:
+            return
+        at_once = self.coarse and (asked.again or self.states <= MOST_AT_ONCE)
+        for number in range(len(asked.outcomes))[::-1]:  # the last one first: loops that end
+            if number in asked.pending:
+                continue
+            asked.pending.add(number)
+            if at_once and not number:
+                self.pending.appendleft((asked, 0))  # a loop goes on until it brings nothing new
+            else:
+                self.pending.append((asked, number))  # fewest decisions first: faults show with few turns
+
+    def looked_at(self, state: State) -> _Asked | None:
+        """Runs a state until something must be decided; None where that has been looked at before, or all is over."""
+        context = self.context
+        context.fit(state)
+        try:
+            asked = self.advance(state)
+        except Fault as fault:
+            self.found(fault.finding)
+            return None
+        if asked is None:
+            return None
+        context.fit(state)
+        if self.coarse and self.states:
+            if self.symmetry is None:
+                self.symmetry = Symmetry(context, state)
+            self.symmetry.turn(state)
+            self.relevance.forget(state)
+        try:
+            key = self.normal.place(state) if self.coarse else self.normal.key(state)
+        except TooFarAhead:
+            raise Unproved(self.kernel.span, _AHEAD) from None
+        seen = self.seen.get(key)
+        if seen is not None:
+            if not self.coarse:
+                return None
+            context.fit(seen.state)
+            seen.again = weaken(seen.state, state)
+            return seen if seen.again else None
+        found = self.seen[key] = _Asked(state, asked[3])
+        self.states += 1
+        if len(state.facts.moving) > MAX_FACTS:
+            raise Unproved(self.kernel.span, _AHEAD)
+        if len(state.facts.absolute) > MAX_FACTS:
+            raise Unproved(self.kernel.span, "what its loops ask is new in every turn")
+        if self.exhausted:
+            raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
+        return found
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all was looked at that may be."""
+        return self.states > self.max_states or self.steps > self.max_steps
+
+    def found(self, finding: Finding) -> None:
+        """Raises Fault with launch parameters for which it shows, where there are some."""
+        if self.coarse:
+            raise Fault(finding)
+        self.faults += 1
+        known = assignment(finding.path) if self.faults <= MAX_FAULTS else None
+        if known is not None:
+            raise Fault(replace(finding, witness=text(known)))
+        self.doubtful = self.doubtful or finding
+
+    def advance(self, state: State) -> Any:
+        """Runs all agents as far as they go; the test that must be decided, None where all is over."""
+        context = self.context
+        context.turn_to(state)
+        places = state.places
+        moved = True
+        asked: dict[int, Any] = {}
+        while moved:
+            moved = False
+            for agent in context.agents:
+                number = agent.number
+                if places[number] == END or number in asked:
+                    continue
+                before = self.steps
+                after = self.go(state, agent)
+                if self.steps > MAX_STEPS:
+                    raise Unproved(self.kernel.span, f"more than {MAX_STEPS} steps between two decisions")
+                if after == ASK:
+                    asked[number] = context.asked
+                if after == END or self.steps - before > 1:  # it may be back where it was
+                    moved = True
+        if asked:
+            return asked[min(asked)]
+        if any(place != END for place in places):
+            raise deadlock.stuck(context, state)
+        endings.check(context, state)
+        return None
+
+    def go(self, state: State, agent: Agent) -> int:
+        """Runs one agent until it waits, asks or ends; its place is in the state."""
+        context, places, steps, number = self.context, state.places, agent.steps, agent.number
+        count = 0
+        while True:
+            at = places[number]
+            step = steps[at]
+            after = step.run(context, state, agent)
+            count += 1
+            if after >= 0:
+                places[number] = after
+                if count > MAX_TURN:
+                    self.steps += count
+                    raise Unproved(step.span or self.kernel.span, "a role runs too long between two decisions")
+                continue
+            if after == END:
+                places[number] = END
+            self.steps += count
+            return after
+
+
+def _mixed(nodes: list[Any]) -> frozenset[int]:
+    """Arrays in which barriers are initialised and data lies."""
+    barriers: set[int] = set()
+    data: set[int] = set()
+    for node in nodes:
+        if not isinstance(node, Op):
+            continue
+        if node.kind is Kind.BAR_INIT and node.barrier is not None and node.barrier.address is not None:
+            barriers.add(affine(node.barrier.address, 1, {}) >> ARRAY_SHIFT)
+        for place in (*node.writes, *node.reads) if node.kind is not Kind.ASYNC_MMA else ():
+            data.add(affine(place.address, 1, {}) >> ARRAY_SHIFT if place.address is not None else 0)
+    return frozenset(barriers if 0 in data else barriers & data)
