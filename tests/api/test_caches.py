@@ -246,25 +246,25 @@ import sys
 import ptxdsl
 from ptxdsl import kernel_cache
 kernel_cache._compiler = lambda: "this one"
-for times in range(20):
+for times in range(6):
     made = ptxdsl.load(sys.argv[1])["add"].specialize(times=times).compile()
     print(times, hash(made.ptx), made.signatures[next(iter(made.signatures))].name)
 """
 
 
-def test_eight_processes_fill_one_cache(folder):
-    """Twenty kernels each into an empty cache: right results, and a clean directory."""
+def test_processes_fill_one_cache_at_a_time(folder):
+    """Four processes, six kernels each into an empty cache: right results, and a clean directory."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(Path(ptxdsl.__file__).parents[1])}
 
     def run(_):
         command = [sys.executable, "-c", textwrap.dedent(STRESS), str(folder / "add.pdsl")]
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
 
-    with ThreadPoolExecutor(8) as pool:
-        outputs = list(pool.map(run, range(8)))
+    with ThreadPoolExecutor(4) as pool:
+        outputs = list(pool.map(run, range(4)))
     assert len(set(outputs)) == 1
-    assert len(outputs[0].splitlines()) == len(set(outputs[0].splitlines())) == 20
-    assert len(entries(folder, "kernel")) == 20
+    assert len(outputs[0].splitlines()) == len(set(outputs[0].splitlines())) == 6
+    assert len(entries(folder, "kernel")) == 6
     assert [p for p in (folder / "cache").iterdir() if p.name.endswith(".tmp")] == []
     assert run(0) == outputs[0]  # all of it from the cache
     for path in (folder / "cache").iterdir():

@@ -10,14 +10,15 @@ from ptxdsl.cli import main
 from ptxdsl.explore.explore import Bounds, explore
 
 
-@pytest.mark.parametrize("seed", range(10))
+# Of random kernels those with one outcome only are many, and some have thousands of interleavings: most of these have
+# two outcomes or three, and all of them few enough interleavings.
+@pytest.mark.parametrize("seed", [1, 6, 8, 16, 21, 29, 48, 52, 71, 86])
 def test_a_random_kernel_comes_to_all_that_it_comes_to(seed):
-    """As many outcomes as without reduction, and never more runs."""
-    every, brute = outcomes(seed, True, Bounds(runs=400, seconds=60))
-    found, reduced = outcomes(seed, False, Bounds(runs=400, seconds=60))
-    assert reduced.complete and every <= found
-    assert found == every or not brute.complete
-    assert reduced.runs <= brute.runs
+    """The same outcomes as without reduction, in no more runs."""
+    every, brute = outcomes(seed, True, Bounds(runs=200, seconds=60))
+    found, reduced = outcomes(seed, False, Bounds(runs=200, seconds=60))
+    assert brute.complete and reduced.complete
+    assert found == every and reduced.runs <= brute.runs
 
 
 def explored(stem, bounds=None, **names):

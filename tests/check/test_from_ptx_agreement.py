@@ -27,7 +27,7 @@ FOLDERS = {
 # Values beside the usual ones, where they are needed to come to every operation.
 INTEGERS = {
     "07_bulk_copy_ring": {"n": tuple(range(0, 2048 * 28, 3 * 1024))},
-    "08_gemm_hopper": {"m": (0, 300), "n": (0, 600), "k": (64, 500), "batches": (1, 2)},
+    "08_gemm_hopper": {"m": (0, 300), "n": (0, 300), "k": (64, 500), "batches": (1, 2)},
     "big_gemm_two_rings_clean": {"k": (0, 8, 16, 24, 32, 40, 56, 64)},
 }
 

@@ -106,6 +106,7 @@ class Thread:
         self.turns = 0
         self.arrays = {array.base >> ARRAY_SHIFT: array for array in kernel.arrays}
         self.settled: dict[Expr, int | None] = {}  # values of what has no variables in it
+        self.current: dict[Expr, int | None] = {}  # of what has, until a variable is set
         self.moving: dict[Expr, bool] = {}
 
     def run(self) -> list[Event | Accesses]:
@@ -131,6 +132,7 @@ class Thread:
         if isinstance(node, Assign):
             values = [self.value(value) for value in node.values]
             self.variables.update(zip(node.targets, values, strict=True))
+            self.current.clear()
             return None
         if isinstance(node, Branch):
             chosen = self.value(node.condition)
@@ -170,6 +172,7 @@ class Thread:
                 start, stop = (v & ((1 << node.range.stop.bits) - 1) for v in (start, stop))
             for index in range(start, stop, node.range.step):
                 self.variables[node.range.index] = index
+                self.current.clear()
                 yield None
 
     # ----------------------------------------------------------------------------------------------- operations
@@ -247,7 +250,7 @@ class Thread:
 
     def value(self, expr: Expr) -> int | None:
         """An expression's value in this thread; None where it is not known."""
-        return self._value(expr, self.number, {})
+        return self._value(expr, self.number, self.current)
 
     def _value(self, expr: Expr, number: int, known: dict[Expr, int | None]) -> int | None:
         op = expr.op
