@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import overlap
+from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
+    ArrayValue,
     Comptime,
     FunctionDecl,
     FunctionValue,
@@ -13,12 +15,13 @@ from ptxdsl.elaborate.entities import (
     Place,
     StructType,
     TemporaryPlace,
+    TupleValue,
     VariablePlace,
 )
-from ptxdsl.elaborate.matching import Bound, Given, Matching
-from ptxdsl.elaborate.parameters import Binding
+from ptxdsl.elaborate.matching import Bound, Given, Matching, Rest
+from ptxdsl.elaborate.parameters import Binding, parameter_name
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.types import PointerType, SimdType, Type
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import type_value
 from ptxdsl.record import replace
 from ptxdsl.source import Span
@@ -132,14 +135,17 @@ class Arguments(Matching):
                 if argument.default is not None:
                     defaults.append((argument.type, argument.default))
                 continue
-            if given.place is None:
-                if isinstance(given.node, ast.ListExpr):
-                    self.infer_length(binding, argument.type, len(given.node.items))
+            if argument.kind == "pack":
+                self._infer_pack(binding, argument.type, given)
                 continue
-            if given.is_literal:
-                late.append((argument.type, given))
-            else:
-                self.infer(binding, argument.type, self._given_type(given))
+            for one in given.items if isinstance(given, Rest) else (given,):
+                if one.place is None:
+                    if isinstance(one.node, ast.ListExpr):
+                        self.infer_length(binding, argument.type, len(one.node.items))
+                elif one.is_literal:
+                    late.append((argument.type, one))
+                else:
+                    self.infer(binding, argument.type, self._given_type(one))
         for pattern, given in late:
             self.infer(binding, pattern, given.value.type)
         for pattern, default in defaults:
@@ -151,8 +157,37 @@ class Arguments(Matching):
     def _given_type(given: Given) -> Type:
         return given.place.type if isinstance(given.place, MemoryPlace | VariablePlace) else given.value.type
 
+    def _infer_pack(self, binding: Binding, pattern: ast.Expr, given: Given) -> None:
+        """``*args: *Ts``: Ts are the types of what is given."""
+        assert isinstance(given, Rest)
+        name = parameter_name(pattern)
+        param = None if name is None else binding.unbound(name)
+        if param is not None:
+            each = (type_value(self.materialize(one.value, one.span).type) for one in given.items)
+            self.set_param(binding, param, TupleValue(tuple(each)), given.span)
+
+    def _bind_rest(self, bound: Bound, argument: ast.ArgDecl, given: Rest) -> None:
+        """A variadic argument is an Array of its values, or a tuple where each has a type of its own."""
+        assert argument.type is not None
+        if argument.kind == "pack":
+            with self.outside():
+                pack = items_of(self.comptime_value(argument.type, bound.binding.scope)) or ()
+            wanted = [self.as_type(t, argument.type.span) for t in pack]
+        else:
+            wanted = [self._argument_type(bound, argument, one) for one in given.items[:1]] * len(given.items)
+        values = [one.wanted_as(t) for one, t in zip(given.items, wanted, strict=True)]
+        values = [self.convert(v, t, one.span) for one, v, t in zip(given.items, values, wanted, strict=True)]
+        if argument.kind == "pack":
+            bound.args[argument.name] = TupleValue(tuple(values))
+        else:
+            elem = wanted[0] if wanted else self._argument_type(bound, argument, None)
+            bound.args[argument.name] = ArrayValue(ArrayType(elem, len(values)), tuple(values))
+
     def _bind_argument(self, bound: Bound, argument: ast.ArgDecl, given: Given | None, dry: bool) -> None:
         scope = bound.binding.scope
+        if isinstance(given, Rest):
+            self._bind_rest(bound, argument, given)
+            return
         wanted = self._argument_type(bound, argument, given)
         bound.arg_types[argument.name] = wanted
         if given is None:

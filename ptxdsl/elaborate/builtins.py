@@ -16,7 +16,6 @@ from ptxdsl.elaborate.entities import (
     MemoryPlace,
     Place,
     Poison,
-    RangeValue,
     Runtime,
     RValue,
     StructType,
@@ -220,18 +219,6 @@ class Builtins(Construct):
 # ------------------------------------------------------------------------------------------------------- functions
 
 
-def _range(e: Builtins, bound: Bound) -> RValue:
-    stop = e.number(bound, "stop")
-    assert isinstance(stop.type, SimdType)
-    if not stop.type.dtype.is_integer:
-        raise e.fail(
-            "E0339", f"a range counts integers, not {stop.type}", bound.span, help="convert the bound: `Int(…)`"
-        )
-    start = e.argument(bound, "start") if "start" in bound.args else const(stop.type, 0)
-    step = e.argument(bound, "step") if "step" in bound.args else const(stop.type, 1)
-    return RangeValue(start, stop, step)
-
-
 def _allocation(e: Builtins, bound: Bound) -> RValue:
     """Static shared memory, or memory of the thread's own."""
     t = e.result_of(bound)
@@ -373,7 +360,6 @@ def _dtype_size(scale: int) -> Handler:
 
 
 HANDLERS: dict[str, Handler] = {
-    "range": _range,
     "unsafe_stack_allocation": _allocation,
     "stack_allocation": _allocation,
     "external_memory": _external,

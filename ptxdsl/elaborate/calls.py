@@ -27,7 +27,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.frames import FunctionFrame, ReturnSignal
-from ptxdsl.elaborate.matching import Bound, Given
+from ptxdsl.elaborate.matching import VARIADIC, Bound, Given
 from ptxdsl.elaborate.parameters import ParamArgs
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import Type
@@ -103,9 +103,14 @@ class Calls(Arguments):
 
     @staticmethod
     def _most_specific(candidates: list[Bound]) -> list[Bound]:
-        """Fewer parameters to infer is more specific."""
-        least = min(len(b.decl.node.params) for b in candidates)
-        return [b for b in candidates if len(b.decl.node.params) == least]
+        """One without a variadic argument is more specific, then one with fewer parameters to infer."""
+
+        def breadth(bound: Bound) -> tuple[bool, int]:
+            node = bound.decl.node
+            return any(a.kind in VARIADIC for a in node.args), len(node.params)
+
+        least = min(map(breadth, candidates))
+        return [b for b in candidates if breadth(b) == least]
 
     def no_overload(
         self, function: FunctionValue, args: list[Given], problems: list[CompileError], span: Span

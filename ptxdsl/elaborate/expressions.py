@@ -158,14 +158,20 @@ class Expressions(Subscripts):
                 help="allocate memory for more: unsafe_stack_allocation[n, T, address_space=…]()",
             )
         items = self.evaluate_items(node.items, scope, None)
+        size = None
         if isinstance(expected, ArrayType):
-            if len(items) != expected.size:
-                raise self.fail(
-                    "E0329",
-                    f"{len(items)} elements for {expected}",
-                    node.span,
-                    help=f"write {count(expected.size, 'element')}",
-                )
+            size = expected.size
+        elif isinstance(expected, SimdType) and expected.width > 1:
+            size = expected.width
+        if size is not None and len(items) != size:
+            raise self.fail(
+                "E0329", f"{len(items)} elements for {expected}", node.span, help=f"write {count(size, 'element')}"
+            )
+        if size is not None and isinstance(expected, SimdType):
+            places = (TemporaryPlace(v) for v in items)
+            lanes = [Given(self, None, n.span, p, None, None) for n, p in zip(node.items, places, strict=True)]
+            return self.construct(expected, lanes, node.span)
+        if isinstance(expected, ArrayType):
             elem: Type = expected.elem
         elif items:
             elem = self.materialize(items[0], node.span).type

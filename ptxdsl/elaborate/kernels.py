@@ -23,10 +23,11 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.frames import FunctionFrame
 from ptxdsl.elaborate.kernel_options import KernelOptions
+from ptxdsl.elaborate.matching import VARIADIC
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.types import PointerType, SimdType, Type
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import key_of
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam, leaves
 from ptxdsl.source import Span
@@ -44,6 +45,9 @@ OTHER_DECORATORS = {
 MAX_PARAMETER_BYTES = 4096
 POINTER_BYTES = 8
 TENSOR_MAP_BYTES, TENSOR_MAP_ALIGN = 128, 64
+
+
+SOME = 4  # values that stand for any number of them, where a function is checked by itself
 
 
 class Kernels(KernelOptions):
@@ -93,7 +97,7 @@ class Kernels(KernelOptions):
             return False
         if any(p.default is None and p.name not in constants for p in node.params):
             return False
-        return all(a.type is not None and a.convention == "read" for a in node.args)
+        return all(a.type is not None and a.convention == "read" and a.kind not in VARIADIC for a in node.args)
 
     # ------------------------------------------------------------------------------------------------------- one kernel
 
@@ -187,6 +191,11 @@ class Kernels(KernelOptions):
                     "E0326", f"argument `{argument.name}` has no type", argument.span,
                     help=f"write its type: `{argument.name}: Int32`",
                 )  # fmt: skip
+            if argument.kind in VARIADIC:
+                raise self.fail(
+                    "E0219", "a kernel's arguments are a fixed number", argument.span,
+                    help="write each one by name, or pass a pointer to them",
+                )  # fmt: skip
             if argument.convention not in ("read", "var"):
                 raise self.fail(
                     "E0219", f"a kernel's argument cannot be `{argument.convention}`", argument.span,
@@ -254,6 +263,8 @@ class Kernels(KernelOptions):
             t = owner if argument.type is None else self.type_of(argument.type, outer)
             if t is None or not t.at_runtime:
                 return
+            if argument.kind == "many":
+                t = ArrayType(t, SOME)
             variable = Variable(argument.name, t, argument.convention != "read", argument.span)
             if argument.convention == "out":
                 out = variable

@@ -51,6 +51,7 @@ def builtin_scope() -> Scope:
     scope.declare("DType", type_value(types.DTYPE))
     scope.declare("AddressSpace", type_value(types.SPACE))
     scope.declare("SIMDLength", type_value(types.INT))
+    scope.declare("Range", type_value(types.RANGE))
     scope.declare("NoneType", type_value(types.NONE))
     scope.declare("TensorMap", type_value(types.TENSOR_MAP))
     for name in ("StaticString", "StringLiteral", "String"):

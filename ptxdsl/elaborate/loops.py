@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ptxdsl import tir
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import COMPTIME_VALUES
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
-    ArrayValue,
     Literal,
+    Place,
+    PlaceAlias,
     Poison,
     RangeValue,
     Runtime,
     RValue,
+    TemporaryPlace,
     TupleValue,
     Variable,
 )
 from ptxdsl.elaborate.expressions import Expressions
 from ptxdsl.elaborate.frames import BreakSignal, ContinueSignal, Exit, LoopFrame
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.types import SimdType
+from ptxdsl.elaborate.types import ArrayType, SimdType, Type
 from ptxdsl.elaborate.values import const, is_comptime
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -49,19 +51,29 @@ class Loops(Expressions):
         self.merge(exits, before, op, span)
 
     def _for(self, node: ast.For, scope: Scope) -> None:
-        iterable = self.comptime_value(node.iter, scope) if node.comptime else self.evaluate(node.iter, scope)
+        span = node.iter.span
+        if node.comptime:
+            iterable = self.comptime_value(node.iter, scope)
+        else:
+            place = self.designate(node.iter, scope)
+            t = place.type
+            if isinstance(t, ArrayType):
+                self._for_now(node, [self.part_place(place, i, t.elem, span) for i in range(t.size)], scope)
+                return
+            iterable = self.read(place, span)
         if isinstance(iterable, Poison):
             return
         if node.comptime or self.comptime_depth:
-            self._for_now(node, iterable, scope)
+            self._for_now(node, [TemporaryPlace(v) for v in self._items(iterable, span)], scope)
         elif isinstance(iterable, RangeValue):
             self._with_else(node, scope, lambda breaks: self._for_later(node, iterable, scope, breaks))
-        elif isinstance(iterable, ArrayValue | TupleValue):
-            raise self.fail("E0338", "a run-time `for` goes over a range", node.iter.span, help="write `comptime for`")
+        elif isinstance(iterable, TupleValue):
+            help = "write `comptime for`"
+            raise self.fail("E0338", "a run-time `for` goes over a range or an Array", span, help=help)
         else:
             raise self.fail(
-                "E0338", f"a `for` goes over a range, not {iterable.type}", node.iter.span,
-                help=_range_instead(iterable, node.iter.span),
+                "E0338", f"a `for` goes over a range or an Array, not {iterable.type}", span,
+                help=_range_instead(iterable, span),
             )  # fmt: skip
 
     def _items(self, iterable: RValue, span: Span) -> list[RValue]:
@@ -87,12 +99,12 @@ class Loops(Expressions):
         assert isinstance(t, SimdType)
         return [const(t, n) for n in numbers]
 
-    def _for_now(self, node: ast.For, iterable: RValue, scope: Scope) -> None:
-        items = self._items(iterable, node.iter.span)
+    def _for_now(self, node: ast.For, items: list[Place], scope: Scope) -> None:
+        """The body once for each item."""
         if self.comptime_depth:
             for item in items:
                 try:
-                    self.execute(node.body, self._bind_target(node.target, item, scope))
+                    self.execute(node.body, self._bind_target(node, item, scope))
                 except BreakSignal:
                     return
                 except ContinueSignal:
@@ -101,21 +113,22 @@ class Loops(Expressions):
             return
         if not _jumps(node.body):
             for item in items:
-                self.execute(node.body, self._bind_target(node.target, item, scope))
+                if not self.terminated:
+                    self.execute(node.body, self._bind_target(node, item, scope))
             self.execute(node.orelse, Scope(scope))
             return
         self._region(node.span, lambda whole, leave: self._unrolled(node, items, scope, whole, leave))
 
-    def _unrolled(self, node: ast.For, items: list[RValue], scope: Scope, whole: tir.Op, breaks: list[Exit]) -> None:
-        """A `comptime for` with run-time breaks: each iteration is a scope that `continue` leaves."""
+    def _unrolled(self, node: ast.For, items: list[Place], scope: Scope, whole: tir.Op, breaks: list[Exit]) -> None:
+        """Items and run-time breaks: each iteration is a scope that `continue` leaves."""
         for item in items:
             if self.terminated:
                 return
 
-            def iteration(once: tir.Op, continues: list[Exit], item: RValue = item) -> None:
+            def iteration(once: tir.Op, continues: list[Exit], item: Place = item) -> None:
                 outer, self.loop = self.loop, LoopFrame(once, whole, continues, breaks)
                 try:
-                    self.execute(node.body, self._bind_target(node.target, item, scope))
+                    self.execute(node.body, self._bind_target(node, item, scope))
                 finally:
                     self.loop = outer
 
@@ -137,24 +150,36 @@ class Loops(Expressions):
         self.append(op)
         self.merge(exits, before, op, span)
 
-    def _bind_target(self, target: ast.Expr, item: RValue, scope: Scope) -> Scope:
-        inner = Scope(scope, loop=True)
-        if isinstance(target, ast.TupleExpr):
-            parts = items_of(item)
-            if parts is None or len(parts) != len(target.items):
-                raise self.fail(
-                    "E0335",
-                    f"{len(target.items)} names for a value of type {item.type}",
-                    target.span,
-                    help="write as many names as it has parts",
-                )
-            for name, part in zip(target.items, parts, strict=True):
-                assert isinstance(name, ast.Name)
+    def _bind_target(self, node: ast.For, item: Place, scope: Scope) -> Scope:
+        """The names of one turn, in a scope of their own: values, variables (``var``), or other names (``ref``)."""
+        inner = Scope(scope, loop=node.binding == "read")
+        if node.binding == "ref" and isinstance(node.target, ast.Name):
+            inner.declare(node.target.id, PlaceAlias(item))
+            return inner
+        for name, part in self.spread(node.target, self.read(item, node.iter.span), node.target.span):
+            if node.binding == "var":
+                self.new_variable(name, part.type, part, inner)
+            else:
                 inner.declare(name.id, part)
-        else:
-            assert isinstance(target, ast.Name)
-            inner.declare(target.id, item)
         return inner
+
+    def spread(self, target: ast.Expr, value: RValue, span: Span) -> Iterator[tuple[ast.Name, RValue]]:
+        """Each name of a declaration with the part of the value that it takes."""
+        if isinstance(target, ast.Name):
+            yield target, value
+            return
+        assert isinstance(target, ast.TupleExpr)
+        parts = (value,) * len(target.items) if isinstance(value, Poison) else items_of(value)
+        if parts is None or len(parts) != len(target.items):
+            raise self.fail(
+                "E0335", f"{len(target.items)} names for a value of type {value.type}", span,
+                help="write as many names as it has parts",
+            )  # fmt: skip
+        for item, part in zip(target.items, parts, strict=True):
+            yield from self.spread(item, part, span)
+
+    def new_variable(self, name: ast.Name, t: Type, value: RValue, scope: Scope) -> Variable:
+        raise NotImplementedError  # implemented above, in statements.py
 
     def _with_else(self, node: ast.For | ast.While, scope: Scope, loop: Callable[[Breaks | None], None]) -> None:
         """``for … else``: a scope around loop and else, which breaks leave."""
@@ -192,7 +217,7 @@ class Loops(Expressions):
         index = tir.Value(t.ty, node.target.id if isinstance(node.target, ast.Name) else "i")
         op.blocks[0].params.append(index)
         with self.carrying(node, scope, op, node.span) as frame:
-            self._loop_body(frame, node.body, self._bind_target(node.target, Runtime(t, index), scope), breaks)
+            self._loop_body(frame, node.body, self._bind_target(node, TemporaryPlace(Runtime(t, index)), scope), breaks)
 
     def _for_stepping(
         self, node: ast.For, start: Runtime, stop: Runtime, step: Runtime, scope: Scope, breaks: Breaks | None
@@ -220,7 +245,7 @@ class Loops(Expressions):
                 frame.leaves.append(self.end_block("leave", op, span))
 
             self.branch(more, lambda: None, done, span)
-            self._loop_body(frame, node.body, self._bind_target(node.target, now, outer), breaks)
+            self._loop_body(frame, node.body, self._bind_target(node, TemporaryPlace(now), outer), breaks)
         del self.state[index]
 
     def _bounds(self, iterable: RangeValue, span: Span) -> tuple[Runtime, Runtime, SimdType]:

@@ -21,10 +21,12 @@ from ptxdsl.elaborate.names import closest, methods_name
 from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding, count
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
+
+BY_POSITION, BY_NAME, VARIADIC = ("posonly", "pos"), ("pos", "kw"), ("many", "pack")  # kinds of arguments
 
 
 class Given:
@@ -75,6 +77,14 @@ class Given:
         return self.place is not None and isinstance(self.place, TemporaryPlace) and isinstance(self.value, Literal)
 
 
+class Rest(Given):
+    """What a variadic argument takes: any number of values."""
+
+    def __init__(self, calls: Matching, items: list[Given], span: Span) -> None:
+        super().__init__(calls, None, span, None, None, None)
+        self.items = items
+
+
 @dataclass
 class Bound:
     """A call ready to be made: the chosen declaration, its parameters, and each argument's value or place."""
@@ -96,9 +106,8 @@ class Matching(Operators):
         result = []
         for argument in args:
             if argument.star:
-                raise self.fail(
-                    "E0328", "`*` arguments are not in the subset", argument.span, help="give the values one by one"
-                )
+                result += self._starred(argument, scope)
+                continue
             at = argument.span
             name_span = Span(at.source, at.start, at.start + len(argument.name)) if argument.name else None
             if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
@@ -109,6 +118,17 @@ class Matching(Operators):
             place = self.evaluate_place(argument.value, scope)
             result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span))
         return result
+
+    def _starred(self, argument: ast.Argument, scope: Scope) -> list[Given]:
+        """``*values``: each element of an Array or tuple as an argument of its own."""
+        place, span = self.evaluate_place(argument.value, scope), argument.value.span
+        t = place.type
+        parts = t.items if isinstance(t, TupleType) else (t.elem,) * t.size if isinstance(t, ArrayType) else None
+        if parts is None:
+            help = "an Array, a tuple or a variadic argument can be given so"
+            raise self.fail("E0328", f"`*` before a value of type {t}", argument.span, help=help)
+        places = [self.part_place(place, i, part, span) for i, part in enumerate(parts)]
+        return [Given(self, None, span, place, None, None) for place in places]
 
     def methods_of(self, t: Type) -> StructDecl | None:
         """The declaration that has a type's methods."""
@@ -121,6 +141,8 @@ class Matching(Operators):
             name, module = "Pointer", "pointer"
         elif isinstance(t, ArrayType):
             name, module = "Array", "array"
+        elif isinstance(t, TupleType):
+            name, module = "Tuple", "array"
         elif t == types.DTYPE:
             name, module = "DType", "simd"
         if name is None or module is None:
@@ -151,11 +173,11 @@ class Matching(Operators):
         declared = self.declared(decl, function)
         named = {a.name for a in args if a.name is not None}
         unnamed = len(args) - len(named)
-        positional = [a.name for a in declared if a.kind != "kw"]
-        if unnamed > len(positional):
+        positional = [a.name for a in declared if a.kind in BY_POSITION]
+        if unnamed > len(positional) and not any(a.kind in VARIADIC for a in declared):
             return False
         taken = set(positional[:unnamed])
-        return all(a.name in taken or a.name in named or a.default is not None for a in declared)
+        return all(a.name in taken or a.name in named or a.default is not None or a.kind in VARIADIC for a in declared)
 
     @staticmethod
     def is_mutable(place: Place | None) -> bool:
@@ -172,10 +194,13 @@ class Matching(Operators):
         decl: FunctionDecl, span: Span,
     ) -> None:  # fmt: skip
         """Positional arguments in order, then those by name."""
-        positional = [a for a in declared if a.kind != "kw"]
+        positional = [a for a in declared if a.kind in BY_POSITION]
         here = (decl.node.name_span, "declared here")
         unnamed = [a for a in args if a.name is None]
-        if len(unnamed) > len(positional):
+        variadic = [a for a in declared if a.kind in VARIADIC]
+        if variadic:
+            matched[variadic[0].name] = Rest(self, unnamed[len(positional) :], span)
+        elif len(unnamed) > len(positional):
             raise self.fail(
                 "E0322", f"{what} takes {count(len(positional), 'argument')}, {len(unnamed)} are given",
                 unnamed[len(positional)].span, here, help=_listed(declared)
@@ -185,7 +210,7 @@ class Matching(Operators):
         for given in args:
             if given.name is None:
                 continue
-            found = next((a for a in declared if a.name == given.name and a.kind != "posonly"), None)
+            found = next((a for a in declared if a.name == given.name and a.kind in BY_NAME), None)
             if found is None:
                 if any(a.name == given.name for a in declared):
                     raise self.fail(

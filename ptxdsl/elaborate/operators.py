@@ -8,6 +8,7 @@ from fractions import Fraction
 from ptxdsl import tir
 from ptxdsl.effects import Kind
 from ptxdsl.elaborate import types
+from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import Comptime, Literal, NegativeZero, Poison, Runtime, RValue, StructValue
 from ptxdsl.elaborate.memory import Memory
 from ptxdsl.elaborate.types import PointerType, SimdType
@@ -233,7 +234,8 @@ class Operators(Memory):
         if op in ("is", "is not"):
             name = "eq" if op == "is" else "ne"
         if name is None:
-            raise self.fail("E0302", f"`{op}` is not in the subset", span, help="compare with each: `x == a or x == b`")
+            found = self._contains(op, left, right, span)
+            return self.negate(found, span) if op == "not in" else found
         if isinstance(left, Literal) and isinstance(right, Literal):
             return const(types.BOOL, int(_COMPARE[name](left.value, right.value)))
         if isinstance(left, StructValue):
@@ -255,6 +257,21 @@ class Operators(Memory):
         if name not in ("eq", "ne"):
             raise self.fail("E0302", f"`{op}` on vectors", span, help=f"compare lane by lane: `a.{name}(b)`")
         return self._reduce_lanes(result, "and" if name == "eq" else "or", t.width, span)
+
+    def _contains(self, op: str, value: RValue, container: RValue, span: Span) -> Runtime:
+        """``value in container``: whether it equals an element, or what the struct's ``__contains__`` says."""
+        items = items_of(container)
+        if items is None:
+            answer = self.call_method(container, "__contains__", [value], span)
+            if answer is None:
+                help = "Arrays, tuples and structs with `__contains__` can"
+                raise self.fail("E0302", f"{container.type} cannot be searched with `{op}`", span, help=help)
+            return self.condition(answer, span)
+        found = const(types.BOOL, 0)
+        for i, item in enumerate(items):
+            one = self.condition(self.compare("==", value, item, span), span)
+            found = self.condition(self.binary("|", found, one, span), span) if i else one
+        return found
 
     def lanes_compare(self, name: str, a: Runtime, b: Runtime, t: SimdType, span: Span) -> Runtime:
         """eq, ne, lt, … lane by lane."""

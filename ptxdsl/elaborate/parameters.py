@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import Exhausted
-from ptxdsl.elaborate.convert import Convert, accepts_types
+from ptxdsl.elaborate.convert import Convert, accepts_types, items_of
 from ptxdsl.elaborate.entities import (
+    ArrayValue,
     Comptime,
     FunctionValue,
     GenericType,
@@ -15,10 +18,11 @@ from ptxdsl.elaborate.entities import (
     StructDecl,
     StructInstance,
     StructType,
+    TupleValue,
 )
 from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
+from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, is_comptime, type_value
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
@@ -61,8 +65,18 @@ class Parameters(Convert):
 
     def give(self, binding: Binding, args: ParamArgs) -> None:
         """Binds the parameters given in brackets: positional, then by name; ``_`` leaves one open."""
+        if not args:
+            return
         positional = [p for p in binding.params if p.kind == "pos"]
+        variadic = [p for p in binding.params if p.kind == "many"]
+        starred = [argument for argument, _ in args if argument.star]
         position = 0
+        if starred:
+            args = tuple(self._spread(args))
+        if variadic:
+            unnamed = tuple(a for a in args if a[0].name is None)
+            self._give_rest(binding, variadic[0], unnamed[len(positional) :])
+            args = (*unnamed[: len(positional)], *(a for a in args if a[0].name is not None))
         for argument, scope in args:
             if argument.name is None:
                 if position >= len(positional):
@@ -89,6 +103,28 @@ class Parameters(Convert):
                     "E0308", f"parameter `{param.name}` is given twice", argument.span, help="leave one of them out"
                 )
             self.bind_param(binding, param, argument.value, scope)
+
+    def _spread(self, args: ParamArgs) -> Iterator[tuple[ast.Argument, Scope]]:
+        """``*values`` as one parameter for each of them."""
+        for argument, scope in args:
+            if not argument.star:
+                yield argument, scope
+                continue
+            values = items_of(self.comptime_value(argument.value, scope))
+            if values is None:
+                help = "a variadic parameter, an Array or a tuple can be given so"
+                raise self.fail("E0328", "`*` before a single value", argument.span, help=help)
+            for value in values:
+                inner = Scope(scope)
+                inner.declare("item", value)
+                yield ast.Argument(argument.span, None, ast.Name(argument.span, "item")), inner
+
+    def _give_rest(self, binding: Binding, param: ast.Param, args: ParamArgs) -> None:
+        """The values of a variadic parameter. Where none is given, they may be inferred."""
+        if args:
+            wanted = self.param_type(binding, param)
+            values = [self._checked(param, self.comptime_value(a.value, s, wanted), a.span, wanted) for a, s in args]
+            self.set_param(binding, param, TupleValue(tuple(values)), binding.span, wanted)
 
     def bind_param(self, binding: Binding, param: ast.Param, node: ast.Expr, scope: Scope) -> None:
         wanted = self.param_type(binding, param)
@@ -120,20 +156,33 @@ class Parameters(Convert):
     ) -> None:
         if wanted is None:
             wanted = self.param_type(binding, param)
-        if wanted is not None:
-            if accepts_types(wanted):
-                if not isinstance(value, FunctionValue | Poison) and value.type not in (types.ANY_TYPE, types.NONE):
-                    dtype = isinstance(value, Comptime) and value.type == types.DTYPE
-                    raise self.fail(
-                        "E0309", f"parameter `{param.name}` takes a type, not a value", span,
-                        help=f"write `Scalar[{value.value}]`" if isinstance(value, Comptime) and dtype else None,
-                    )  # fmt: skip
-            elif wanted == types.FUNCTION:
-                pass
-            else:
-                value = self.convert(value, wanted, span)
+        if param.kind == "many":
+            value = self._variadic(param, value, span, wanted)
+        else:
+            value = self._checked(param, value, span, wanted)
         binding.values[param.name] = value
         binding.scope.declare(param.name, value)
+
+    def _variadic(self, param: ast.Param, value: RValue, span: Span, wanted: Type | None) -> RValue:
+        """What a variadic parameter stands for: an Array of its values, a tuple of its types."""
+        items = tuple(self._checked(param, v, span, wanted) for v in items_of(value) or ())
+        if wanted is None or accepts_types(wanted):
+            return TupleValue(items)
+        return ArrayValue(ArrayType(wanted, len(items)), items)
+
+    def _checked(self, param: ast.Param, value: RValue, span: Span, wanted: Type | None) -> RValue:
+        """A value as the parameter's declaration wants it."""
+        if wanted is None or wanted == types.FUNCTION:
+            return value
+        if not accepts_types(wanted):
+            return self.convert(value, wanted, span)
+        if not isinstance(value, FunctionValue | Poison) and value.type not in (types.ANY_TYPE, types.NONE):
+            dtype = isinstance(value, Comptime) and value.type == types.DTYPE
+            raise self.fail(
+                "E0309", f"parameter `{param.name}` takes a type, not a value", span,
+                help=f"write `Scalar[{value.value}]`" if isinstance(value, Comptime) and dtype else None,
+            )  # fmt: skip
+        return value
 
     def comptime_value(self, node: ast.Expr, scope: Scope, expected: Type | None = None) -> RValue:
         """Evaluates an expression that must be known at compile time."""
@@ -150,6 +199,9 @@ class Parameters(Convert):
         """Fills in defaults; E0310 for a parameter that nothing gives."""
         for param in binding.params:
             if param.name in binding.values:
+                continue
+            if param.kind == "many":
+                self.set_param(binding, param, TupleValue(()), binding.span)
                 continue
             if param.default is None:
                 raise self.fail(
@@ -236,6 +288,8 @@ class Parameters(Convert):
                     "origin": Comptime(types.ORIGIN, actual.mutable),
                     "address_space": Comptime(types.SPACE, actual.space),
                 }
+            case TupleType() if base == "Tuple":
+                return {"element_types": TupleValue(tuple(type_value(t) for t in actual.items))}
             case ArrayType() if base == "Array":
                 return {"ElementType": type_value(actual.elem), "size": const(types.INT, actual.size)}
             case StructType() if actual.decl is base:

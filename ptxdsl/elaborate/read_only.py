@@ -64,7 +64,7 @@ def not_assignable(e: Names, node: ast.Expr, scope: Scope) -> CompileError:
         help = f"a variable can: `var x = {name}`"
         return e.fail("E0337", f"`{name}` is a compile-time name: it cannot change", node.span, help=help)
     if holder is not None and holder.loop:
-        help = f"copy it: `var x = {name}`"
+        help = f"write `for var {name} in …` for a copy; `for ref {name} in …` changes the element"
         return e.fail("E0321", f"`{name}` is the loop's own: it cannot be assigned", node.span, help=help)
     conventions = f"`var {name}`" if e.call_depth == 0 else f"`mut {name}` or `var {name}`"
     return e.fail("E0321", f"`{name}` is read-only here", node.span, help=f"take the argument as {conventions}")

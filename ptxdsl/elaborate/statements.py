@@ -19,7 +19,6 @@ from ptxdsl.elaborate.entities import (
     RValue,
     StructType,
     TemporaryPlace,
-    TupleValue,
     Uninit,
     Variable,
     Variadic,
@@ -75,7 +74,9 @@ class Statements(Loops):
         """Names that a statement in error would have declared exist from now on, and are not complained about."""
         names: list[str] = []
         if isinstance(statement, ast.VarDecl):
-            names = [n.id for n in statement.names]
+            names = [n.id for n in ast.names_of(statement.target)]
+        elif isinstance(statement, ast.RefDecl):
+            names = [statement.name.id]
         elif isinstance(statement, ast.ComptimeDecl | ast.FunctionDef):
             names = [statement.name]
         for name in names:
@@ -89,6 +90,8 @@ class Statements(Loops):
                 self._var(node, scope)
             case ast.Assign():
                 self._assign(node, scope)
+            case ast.RefDecl():
+                self._ref(node, scope)
             case ast.AugAssign():
                 self._augmented(node, scope)
             case ast.If():
@@ -126,40 +129,39 @@ class Statements(Loops):
 
     def _var(self, node: ast.VarDecl, scope: Scope) -> None:
         t = None if node.type is None else self.type_of(node.type, scope)
+        names = ast.names_of(node.target)
         if t is not None and not t.at_runtime and not self.comptime_depth and (t != types.STRING or not node.value):
             assert node.type is not None
             raise self.fail(
                 "E0333", f"a variable cannot be of type {t}", node.type.span,
-                help=f"such values exist at compile time: `comptime {node.names[0].id} = …`",
+                help=f"such values exist at compile time: `comptime {names[0].id} = …`",
             )  # fmt: skip
         if isinstance(t, StructType):
             self.fields_of(t)  # what is wrong with them is said even where no value is made
         if node.value is None:
             assert t is not None  # the parser asks for one or the other
-            for name in node.names:
+            for name in names:
                 self.new_variable(name, t, Uninit(t), scope)
             return
-        each = t if t is None or len(node.names) == 1 else TupleType((t,) * len(node.names))
-        outer, self.naming = self.naming, node.names[0].id
+        each = t if t is None or len(names) == 1 else TupleType((t,) * len(names))
+        outer, self.naming = self.naming, names[0].id
         value = self.evaluate(node.value, scope, each)
         self.naming = outer
-        values = self._spread(node.names, value, node.value.span)
-        for name, item in zip(node.names, values, strict=True):
+        for name, item in self.spread(node.target, value, node.value.span):
             if t is not None:
                 item = self.convert(item, t, node.value.span)
             self._initialise(name, item, scope, node.value.span)
 
-    def _spread(self, names: tuple[ast.Name, ...], value: RValue, span: Span) -> tuple[RValue, ...]:
-        if len(names) == 1:
-            return (value,)
-        if not isinstance(value, TupleValue) or len(value.items) != len(names):
+    def _ref(self, node: ast.RefDecl, scope: Scope) -> None:
+        """``ref x = place``: the place is found once, here."""
+        place = self.designate(node.value, scope)
+        if isinstance(place, TemporaryPlace) and not isinstance(place.value, Poison):
             raise self.fail(
-                "E0335",
-                f"{len(names)} names for a value of type {value.type}",
-                span,
-                help="write as many names as it has parts",
-            )
-        return value.items
+                "E0349", "a `ref` names what lies in a variable or in memory; this is a value alone", node.value.span,
+                help=f"keep it: `var {node.name.id} = …`",
+            )  # fmt: skip
+        self.check_new(node.name.id, node.name.span, scope)
+        scope.declare(node.name.id, PlaceAlias(place))
 
     def _initialise(self, name: ast.Name, value: RValue, scope: Scope, span: Span) -> None:
         if isinstance(value, Poison):

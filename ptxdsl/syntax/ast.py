@@ -183,11 +183,19 @@ Block = tuple[Stmt, ...]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VarDecl(Stmt):
-    """``var a: T = v``, ``var a, b = v`` (names has several entries), ``var a: T``."""
+    """``var a: T = v``, ``var a, (b, c) = v``, ``var a: T``; target is a Name, or a TupleExpr of such targets."""
 
-    names: tuple[Name, ...]
+    target: Expr
     type: Expr | None
     value: Expr | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RefDecl(Stmt):
+    """``ref name = value``: another name for what the value designates."""
+
+    name: Name
+    value: Expr
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -231,13 +239,15 @@ class While(Stmt):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class For(Stmt):
-    """``for target in iter``; target is a Name (or a TupleExpr of Names). ``comptime`` marks ``comptime for``."""
+    """``for target in iter``; target as of a VarDecl. ``comptime`` marks ``comptime for``, ``binding`` is what stands
+    before the target."""
 
     target: Expr
     iter: Expr
     body: Block
     orelse: Block
-    comptime: bool = False
+    comptime: bool
+    binding: Literal["read", "var", "ref"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -275,24 +285,29 @@ class Assert(Stmt):
 class Param(Node):
     """One compile-time parameter in ``[…]`` of a def or struct.
 
-    kind: ``infer`` (before ``//``), ``pos`` (positional or keyword), ``kw`` (after ``*``: keyword only).
+    kind: ``infer`` (before ``//``), ``pos`` (positional or keyword), ``kw`` (after ``*``: keyword only), ``many``
+    (``*name``: any number of values).
     """
 
     name: str
     type: Expr | None
     default: Expr | None
-    kind: Literal["infer", "pos", "kw"]
+    kind: Literal["infer", "pos", "kw", "many"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ArgDecl(Node):
-    """One run-time argument in ``(…)`` of a def. kind ``kw`` after ``*``; ``posonly`` before ``/``."""
+    """One run-time argument in ``(…)`` of a def.
+
+    kind: ``posonly`` (before ``/``), ``pos``, ``kw`` (after ``*``), ``many`` (``*name: T``: any number of values of one
+    type), ``pack`` (``*name: *Ts``: of a type each).
+    """
 
     name: str
     type: Expr | None
     default: Expr | None
     convention: Literal["read", "mut", "out", "var", "ref", "deinit"]
-    kind: Literal["posonly", "pos", "kw"]
+    kind: Literal["posonly", "pos", "kw", "many", "pack"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -376,3 +391,11 @@ class Module(Node):
     source: Source
     docstring: str | None
     body: Block
+
+
+def names_of(target: Expr) -> tuple[Name, ...]:
+    """The names that the target of a VarDecl or For declares, in order."""
+    if isinstance(target, TupleExpr):
+        return tuple(name for item in target.items for name in names_of(item))
+    assert isinstance(target, Name)
+    return (target,)

@@ -9,6 +9,7 @@ from ptxdsl.syntax import ast
 from ptxdsl.syntax.build_expressions import Children, ExpressionBuilder
 from ptxdsl.syntax.token import Token
 
+_VARIADIC = ("many", "pack")
 _Convention = Literal["read", "mut", "out", "var", "ref", "deinit"]
 
 
@@ -26,7 +27,7 @@ class Builder(ExpressionBuilder):
         return ast.Module(Span(self.source, 0, len(self.source.text)), self.source, docstring, rest)
 
     def line(self, c: Children) -> Any:
-        return c[0] if len(c) == 3 else tuple(c[:-2][::2])
+        return c[0] if len(c) == 3 else _flatten(c[:-2][::2])
 
     def block(self, c: Children) -> ast.Block:
         return _flatten(c[2:-1])
@@ -53,14 +54,36 @@ class Builder(ExpressionBuilder):
         _, name, params, _, type, _, value = c
         return ast.ComptimeDecl(self._span(c[0], value), str(name), self._at(name), params or (), type, value)
 
+    def comptime_declarations(self, c: Children) -> tuple[ast.ComptimeDecl, ...]:
+        """``comptime A, B = 1, 2``: a declaration for each name."""
+        names, values = c[1:-2:2], c[-1].items if isinstance(c[-1], ast.TupleExpr) else ()
+        if len(names) != len(values):
+            help = f"{len(names)} names take {len(names)} values with commas between them"
+            self._problem("E0121", "write a value for each name", self._span(c[-1], c[-1]), help)
+        pairs = zip(names, values, strict=False)
+        return tuple(ast.ComptimeDecl(self._span(n, v), str(n), self._at(n), (), None, v) for n, v in pairs)
+
     def var_statement(self, c: Children) -> ast.VarDecl:
-        _, type, _, value = c[-4:]
-        names = tuple(self._name(token) for token in c[1:-4:2])
-        span = self._span(c[0], value or type or c[-5])
+        keyword, target, _, type, _, value = c
+        span = self._span(keyword, value or type or target)
         if type is None and value is None:
-            help = f"write 'var {names[0].id} = value' or 'var {names[0].id}: Type'"
-            self._problem("E0120", "a variable needs a value or a type", span, help)
-        return ast.VarDecl(span, names, type, value)
+            name = ast.names_of(target)[0].id
+            self._problem(
+                "E0120", "a variable needs a value or a type", span, f"write 'var {name} = value' or 'var {name}: Type'"
+            )
+        return ast.VarDecl(span, target, type, value)
+
+    def ref_statement(self, c: Children) -> ast.RefDecl:
+        return ast.RefDecl(self._span(c[0], c[3]), self._name(c[1]), c[3])
+
+    def names(self, c: Children) -> ast.Expr:
+        """One name, or a tuple of names and of tuples in parentheses."""
+        items = tuple(
+            self._name(x) if isinstance(x, Token) else x for x in c if x is not None and x not in (",", "(", ")")
+        )
+        if len(items) == 1 and c[-1] is None:
+            return items[0]
+        return ast.TupleExpr(self._span(c[0], c[-1] or c[-2]), items)
 
     def expression_statement(self, c: Children) -> ast.ExprStmt:
         return ast.ExprStmt(self._span(c[0], c[0]), c[0])
@@ -113,15 +136,12 @@ class Builder(ExpressionBuilder):
         return ast.While(self._span(c[0], (c[4] or c[3])[-1]), c[1], c[3], c[4] or ())
 
     def for_statement(self, c: Children) -> ast.For:
-        comptime, keyword, target, _, iter, _, body, orelse = c
+        comptime, keyword, binding, target, _, iter, _, body, orelse = c
         span = self._span(comptime or keyword, (orelse or body)[-1])
-        return ast.For(span, target, iter, body, orelse or (), comptime is not None)
+        return ast.For(span, target, iter, body, orelse or (), comptime is not None, binding or "read")
 
-    def targets(self, c: Children) -> ast.Expr:
-        names = tuple(self._name(token) for token in c[:-1][::2])
-        if len(names) == 1 and c[-1] is None:
-            return names[0]
-        return ast.TupleExpr(self._span(names[0], c[-1] or names[-1]), names)
+    def binding(self, c: Children) -> str:
+        return str(c[0])
 
     # ----------------------------------------------------------------------------------------------------- imports
 
@@ -211,7 +231,7 @@ class Builder(ExpressionBuilder):
             if statement.value is not None:
                 self._problem("E0122", "a field needs a type", statement.span, "write 'var name: Type'")
             return []
-        return [ast.FieldDecl(statement.span, name.id, statement.type, None) for name in statement.names]
+        return [ast.FieldDecl(statement.span, name.id, statement.type, None) for name in ast.names_of(statement.target)]
 
     def where_clause(self, c: Children) -> ast.Expr:
         return c[1]  # type: ignore[no-any-return]
@@ -225,7 +245,12 @@ class Builder(ExpressionBuilder):
         kind = "pos"
         for item in items:
             if isinstance(item, ast.Param):
-                params.append(replace(item, kind="kw") if kind == "kw" else item)
+                if item.kind == "many":
+                    self._check_single(item, params)
+                    params.append(item)
+                    kind = "kw"
+                else:
+                    params.append(replace(item, kind="kw") if kind == "kw" else item)
             elif item == "//":
                 if kind == "kw" or any(p.kind == "infer" for p in params):
                     self._problem("E0123", "'//' stands once, before any '*'", self._at(item), help="leave it out here")
@@ -249,7 +274,12 @@ class Builder(ExpressionBuilder):
         kind = "pos"
         for item in items:
             if isinstance(item, ast.ArgDecl):
-                args.append(replace(item, kind="kw") if kind == "kw" else item)
+                if item.kind in _VARIADIC:
+                    self._check_single(item, args)
+                    args.append(item)
+                    kind = "kw"
+                else:
+                    args.append(replace(item, kind="kw") if kind == "kw" else item)
             elif item == "/":
                 if kind == "kw" or not args or args[0].kind == "posonly":
                     self._problem(
@@ -278,16 +308,36 @@ class Builder(ExpressionBuilder):
     def convention(self, c: Children) -> tuple[str, Token]:
         return str(c[0]), c[0]
 
-    def variadic(self, c: Children) -> None:
-        message = f"variadic '{c[0]}{c[1]}' is not in the subset"
-        self._problem(
-            "E0124", message, self._span(c[0], c[3] or c[1]), "write each one by name, or pass an Array or SIMD"
-        )
+    def variadic_parameter(self, c: Children) -> ast.Param:
+        star, name, _, type = c
+        self._check_star(star, name)
+        return ast.Param(self._span(star, type or name), str(name), type, None, "many")
+
+    def variadic_argument(self, c: Children) -> ast.ArgDecl:
+        convention, star, name, _, unpacked, type = c
+        self._check_star(star, name)
+        word: _Convention
+        word, start = convention or ("read", star)
+        span = self._span(start, type or name)
+        if word != "read":
+            help = "its values are read-only: pass one by `mut`, or a Pointer"
+            self._problem("E0124", f"variadic '{word} *{name}' is not in the subset", span, help)
+        return ast.ArgDecl(span, str(name), type, None, "read", "pack" if unpacked else "many")
+
+    def _check_star(self, star: Token, name: Token) -> None:
+        if star == "**":
+            help = "write each one by name: a call chooses them by keyword"
+            self._problem("E0124", f"variadic '**{name}' is not in the subset", self._span(star, name), help)
+
+    def _check_single(self, item: Any, before: list[Any]) -> None:
+        """A list has one entry that takes any number of values."""
+        if any(other.kind in _VARIADIC for other in before):
+            self._problem("E0123", f"'*{item.name}' follows another variadic one", item.span, "leave one of them out")
 
     def _check_defaults(self, items: list[Any], what: str) -> None:
         seen = None
         for item in items:
-            if item.kind in ("kw", "infer"):
+            if item.kind in ("kw", "infer", *_VARIADIC):
                 continue
             if item.default is not None:
                 seen = item

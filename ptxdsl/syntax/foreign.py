@@ -57,7 +57,6 @@ LEADING_NAMES: dict[str, Foreign] = {
     "function": Foreign("there is no 'function'", "write 'def'"),
     "const": Foreign("there is no 'const'", "write 'comptime NAME = value'"),
     "auto": Foreign("there is no 'auto'", "write 'var'"),
-    "ref": Foreign("'ref' bindings are not in the subset", "write 'var' for a copy, or use the value in place"),
     "type": Foreign("'type' is not in the subset", "write 'comptime NAME = Type'"),
     "print": Foreign("'print' is a function", "write 'print(...)'"),
     "extension": Foreign("extensions are not in the subset", "write a function, or a method in the struct"),

@@ -210,8 +210,6 @@ def _loop(c: Context) -> Diagnostic | None:
         return c.problem(
             "E0110", f"expected 'in' after the loop variable, found {c.found}", help="write 'for i in range(n):'"
         )
-    if c.kind in ("LPAR", "VAR") or (c.before is not None and c.before.type == "REF"):
-        return c.problem("E0110", "loop variables are plain names", help="write 'for i in ...' or 'for a, b in ...'")
     return None
 
 

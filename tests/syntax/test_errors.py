@@ -46,7 +46,7 @@ HEADERS = [
     ("while True ^f(x)", "E0110", "expected ':' after the condition, found 'f'", None),
     ("for i ^= 0: pass", "E0110", "expected 'in' after the loop variable", "for i in range(...)"),
     ("for i ^on x: pass", "E0110", "expected 'in' after the loop variable, found 'on'", "for i in range(n):"),
-    ("for ^(a, b) in x: pass", "E0110", "loop variables are plain names", "for a, b in ..."),
+    ("comptime a, b = ^f()", "E0121", "write a value for each name", "2 names take 2 values"),
     ("if x: pass\n^else if y: pass", "E0110", "there is no 'else if'", "write 'elif'"),
     ("if a: ^if b: c", "E0110", "'if' begins a block: it needs a line of its own", "next line"),
     ("^else: pass", "E0117", "'else' without 'if', 'for' or 'while'", "same indentation"),
@@ -127,11 +127,12 @@ NOT_IN_THE_SUBSET = [
     ("x = ^{1: 2}", "E0113", "dictionaries and sets are not in the subset", "Array"),
     ("x = [i ^for i in y]", "E0113", "comprehensions are not in the subset", "comptime for"),
     ("^match x:\n    case 1:\n        pass\n", "E0113", "'match' is not in the subset", "'elif'"),
-    ("^ref x = y", "E0113", "'ref' bindings are not in the subset", "write 'var'"),
     ("^print x", "E0113", "'print' is a function", "print(...)"),
     ("def f() ^capturing: pass", "E0113", "'capturing' is not in the subset", "leave it out"),
-    ("def f(^*args: Int): pass", "E0124", "variadic '*args' is not in the subset", "by name"),
-    ("def f[^*Ts: T](): pass", "E0124", "variadic '*Ts' is not in the subset", "by name"),
+    ("def f(^**args: Int): pass", "E0124", "variadic '**args' is not in the subset", "by name"),
+    ("def f(^mut *args: Int): pass", "E0124", "variadic 'mut *args' is not in the subset", "read-only"),
+    ("def f(*a: Int, ^*b: Int): pass", "E0123", "'*b' follows another variadic one", "leave one"),
+    ("def f[*a: Int, ^*b: Int](): pass", "E0123", "'*b' follows another variadic one", "leave one"),
 ]
 
 INDENTATION = [

@@ -27,8 +27,9 @@ Module @1:1
       args: Argument name='threads' @1:9
         value: IntLiteral value=32 @1:17
     body: VarDecl @4:5
-      names: Name id='x' @4:9
-      names: Name id='y' @4:12
+      target: TupleExpr @4:9
+        items: Name id='x' @4:9
+        items: Name id='y' @4:12
       value: Compare ops=< == @4:16
         operands: Subscript @4:16
           value: Attribute name='b' @4:16

@@ -5,32 +5,38 @@ import pytest
 from ptxdsl.syntax import ast
 
 
-def names(nodes):
-    return [node.id for node in nodes]
-
-
 def test_var(statement, written):
     node = statement("var a: Pointer[Float32, MutAnyOrigin, address_space=AddressSpace.SHARED] = b")
-    assert names(node.names) == ["a"]
+    assert written(node.target) == "a"
     assert written(node.type) == "(at Pointer Float32 MutAnyOrigin address_space=AddressSpace.SHARED)"
     assert written(node.value) == "b"
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "type_", "value"),
+    ("text", "target", "type_", "value"),
     [
-        ("var a = 1", ["a"], "_", "1"),
-        ("var a: Int", ["a"], "Int", "_"),
-        ("var a, b = f()", ["a", "b"], "_", "(call f)"),
-        ("var a, b: Int = 1, 2", ["a", "b"], "Int", "(tuple 1 2)"),
-        ("var out = 1", ["out"], "_", "1"),
-        ("var mut, where = 1, 2", ["mut", "where"], "_", "(tuple 1 2)"),
+        ("var a = 1", "a", "_", "1"),
+        ("var a: Int", "a", "Int", "_"),
+        ("var a, b = f()", "(tuple a b)", "_", "(call f)"),
+        ("var (a, b) = f()", "(tuple a b)", "_", "(call f)"),
+        ("var a, (b, c), = f()", "(tuple a (tuple b c))", "_", "(call f)"),
+        ("var (a) = f()", "a", "_", "(call f)"),
+        ("var a, b: Int = 1, 2", "(tuple a b)", "Int", "(tuple 1 2)"),
+        ("var out = 1", "out", "_", "1"),
+        ("var mut, where = 1, 2", "(tuple mut where)", "_", "(tuple 1 2)"),
     ],
 )
-def test_var_forms(statement, written, text, expected, type_, value):
+def test_var_forms(statement, written, text, target, type_, value):
     node = statement(text)
     assert isinstance(node, ast.VarDecl)
-    assert (names(node.names), written(node.type), written(node.value)) == (expected, type_, value)
+    assert (written(node.target), written(node.type), written(node.value)) == (target, type_, value)
+
+
+def test_ref(statement, written):
+    node = statement("ref a = b[3].c")
+    assert isinstance(node, ast.RefDecl)
+    assert (written(node.name), written(node.value)) == ("a", written(statement("b[3].c").value))
+    assert isinstance(statement("ref = 3"), ast.Assign)  # a name like any other
 
 
 @pytest.mark.parametrize(
@@ -86,6 +92,21 @@ def test_for_targets(statement, written):
     assert written(statement("for a, b in c: pass").target) == "(tuple a b)"
     assert written(statement("for a, in c: pass").target) == "(tuple a)"
     assert written(statement("for _ in c, d: pass").iter) == "(tuple c d)"
+    assert written(statement("for a, (b, c) in d: pass").target) == "(tuple a (tuple b c))"
+
+
+@pytest.mark.parametrize(
+    ("text", "binding", "target"),
+    [
+        ("for a in b: pass", "read", "a"),
+        ("for ref a in b: pass", "ref", "a"),
+        ("for var a, c in b: pass", "var", "(tuple a c)"),
+        ("for ref in b: pass", "read", "ref"),
+    ],
+)
+def test_for_bindings(statement, written, text, binding, target):
+    node = statement(text)
+    assert (node.binding, written(node.target)) == (binding, target)
 
 
 def test_comptime_for_and_assert_and_declaration(module, written):
@@ -97,6 +118,8 @@ def test_comptime_for_and_assert_and_declaration(module, written):
     assert written(check.test) == "(n > 0)" and written(check.message) == "'message'"
     assert (plain.name, written(plain.type), written(plain.value)) == ("N", "Int", "3")
     assert [p.name for p in with_params.params] == ["n"]
+    several = module("comptime A, B = 1, f(2)\n").body
+    assert [(d.name, written(d.value)) for d in several] == [("A", "1"), ("B", "(call f 2)")]
 
 
 def test_return(module, written):
