@@ -91,9 +91,9 @@ def _failed(problem: Exception, as_json: bool) -> int:
         report(problem.diagnostics, as_json)
         show_traceback(problem.__cause__)
     else:
-        from ptxdsl.driver import internal_error
+        from ptxdsl.unforeseen import unforeseen
 
-        report([internal_error(problem)], as_json)
+        report([unforeseen(problem)], as_json)
         show_traceback(problem)
     return FOUND
 

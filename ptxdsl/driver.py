@@ -20,6 +20,7 @@ from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Source, Span
+from ptxdsl.unforeseen import unforeseen
 
 if TYPE_CHECKING:
     from ptxdsl import tir
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 # Where constants that were given beside the text stand.
 _CONSTANTS_NAME = "<command line>"
 _CONSTANT_HELP = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
-
-# Characters of an internal error's own words: some print whole data structures.
-_SAID_LIMIT = 200
 
 
 @dataclass
@@ -249,7 +247,7 @@ def run(job: Job, stop: str = "ptx") -> Any:
         found = [d for d in job.sink.items if d not in said]
         raise CompileError(_with_help(d) for d in (*found, *problem.diagnostics)) from problem.__cause__
     except Exception as defect:
-        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+        raise CompileError((*job.sink.items, unforeseen(defect))) from defect
 
 
 def _with_help(diagnostic: Diagnostic) -> Diagnostic:
@@ -267,7 +265,7 @@ def show(job: Job, stop: str) -> str | bytes:
     except CompileError:
         raise
     except Exception as defect:
-        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+        raise CompileError((*job.sink.items, unforeseen(defect))) from defect
 
 
 def compile_source(
@@ -312,18 +310,6 @@ def inputs_digest(job: Job) -> str:
         name, text, place = source.identity
         parts += [os.path.basename(name), text, place]
     return cache.key(*(part.encode("utf-8", "surrogatepass") for part in parts)).hex()
-
-
-def internal_error(defect: Exception) -> Diagnostic:
-    """E0001: a defect of the compiler, never the user's."""
-    said = " ".join(f"{type(defect).__name__}: {defect}".split()).rstrip(":")
-    if len(said) > _SAID_LIMIT:
-        said = said[:_SAID_LIMIT] + "…"
-    return Diagnostic(
-        "E0001",
-        f"internal error, please report it: {said}",
-        help="PTXDSL_DEBUG=1 in the environment shows where in the compiler it happened",
-    )
 
 
 def constant(name: str, text: str) -> ast.Expr:

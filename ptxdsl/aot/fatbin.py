@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from ptxdsl.backend.assemble import INSTALL, find_tool, run_tool
 from ptxdsl.compiled import Compiled
 from ptxdsl.diagnostics import CompileError, error
+from ptxdsl.files.temporary import temporary_folder
 
 
 def fatbin(compiled: Sequence[Compiled]) -> bytes:
@@ -20,7 +20,7 @@ def fatbin(compiled: Sequence[Compiled]) -> bytes:
     except CompileError:
         raise error("E1023", "a fat binary is made by NVIDIA's fatbinary, which is not installed", None, help=INSTALL) \
             from None  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
+    with temporary_folder() as folder:
         output = Path(folder, "kernels.fatbin")
         command = [tool, "--64", f"--create={output}"]
         for number, made in enumerate(compiled):
@@ -32,4 +32,6 @@ def fatbin(compiled: Sequence[Compiled]) -> bytes:
         if done.returncode != 0:
             words = (done.stderr or done.stdout).decode("utf-8", "replace").replace(folder + os.sep, "").strip()
             raise error("E1024", f"fatbinary: {words}", None)
+        if not output.is_file():
+            raise error("E1024", "fatbinary wrote nothing", None, help=f"'{tool}' is damaged: {INSTALL}")
         return output.read_bytes()

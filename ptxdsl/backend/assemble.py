@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, Severity, error
+from ptxdsl.files.temporary import temporary_folder
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import subprocess
 
 TIMEOUT = 120  # seconds; ptxas takes well under one for a kernel of a thousand lines
+
+_ELF = b"\x7fELF"  # machine code begins with it
+_SAID_LIMIT = 200  # characters of a tool's words that are not understood
 
 INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm, or put the CUDA toolkit's bin folder on PATH"
 
@@ -81,7 +85,8 @@ def run_tool(command: Sequence[str], tool: str) -> subprocess.CompletedProcess[b
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
-        raise error("E0804", f"{tool} did not finish within {TIMEOUT} s", None) from None
+        help = "it hangs, or the machine has too much to do: try again, or a smaller kernel"
+        raise error("E0804", f"{tool} did not finish within {TIMEOUT} s", None, help=help) from None
     except OSError as problem:
         raise error("E0803", f"{tool} cannot be run: {problem.strerror}", None, help=INSTALL) from None
 
@@ -99,16 +104,15 @@ def understand(code: int, words: str, cubin: bytes, ptx: str, line_map: Sequence
     """What ``run_ptxas`` gave, its words at the kernel's lines. Raises E0802 where it failed."""
     log = parse_log(words, line_map, ptx)
     if code != 0:
-        raise _failure(code, log)
+        raise _failure(code, words, log)
     return Assembled(cubin, log, parse_resources(words))
 
 
 def run_ptxas(ptx: str, options: Options) -> tuple[int, str, bytes]:
-    """ptxas's exit status, its words, and the cubin (empty where it failed). Raises E0803 and E0804."""
-    import tempfile
-
+    """ptxas's exit status, its words, and the cubin (empty where it failed). Raises E0803 and E0804, E0802 where it made
+    none all the same, E1009."""
     tool = find_tool("ptxas")
-    with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
+    with temporary_folder() as folder:
         source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
         Path(source).write_text(ptx, encoding="utf-8", newline="\n")
         command = [tool, "-v", f"-arch={options.arch}", source, "-o", cubin]
@@ -116,17 +120,24 @@ def run_ptxas(ptx: str, options: Options) -> tuple[int, str, bytes]:
             command.insert(1, "-lineinfo")
         done = run_tool(command, "ptxas")
         words = done.stderr.decode("utf-8", "replace") + done.stdout.decode("utf-8", "replace")
-        made = Path(cubin).read_bytes() if done.returncode == 0 else b""
+        made = Path(cubin).read_bytes() if done.returncode == 0 and os.path.isfile(cubin) else b""
+        if done.returncode == 0 and not made.startswith(_ELF):
+            raise error(
+                "E0802", "ptxas made no machine code", None, help=f"'{tool}' is damaged, or no ptxas: {INSTALL}"
+            )
         return done.returncode, words.replace(source, "kernel.ptx"), made
 
 
-def _failure(code: int, log: Sequence[Diagnostic]) -> CompileError:
+def _failure(code: int, words: str, log: Sequence[Diagnostic]) -> CompileError:
     errors = [d for d in log if d.severity == "error"]
     # "aborted due to errors" says nothing beside the errors themselves.
     telling = [d for d in errors if "aborted due to errors" not in d.message] or errors
     if not telling:
         end = f"was ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
-        telling = [Diagnostic("E0802", f"ptxas {end} and said nothing", help="this is a defect of ptxas")]
+        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        said = f": {lines[-1][:_SAID_LIMIT]}" if lines else " and said nothing"
+        help = "ptxas is damaged or lacks something; where it says nothing, it has a defect"
+        telling = [Diagnostic("E0802", f"ptxas {end}{said}", help=help)]
     return CompileError(telling)
 
 
@@ -200,10 +211,8 @@ def parse_resources(words: str) -> dict[str, Resources]:
 
 def disassemble(cubin: bytes) -> str:
     """The SASS of a cubin, as ``nvdisasm -c`` lists it. Raises E0803 (no nvdisasm) or E0805 (it failed)."""
-    import tempfile
-
     tool = find_tool("nvdisasm")
-    with tempfile.TemporaryDirectory(prefix="ptxdsl-") as folder:
+    with temporary_folder() as folder:
         path = os.path.join(folder, "kernel.cubin")
         Path(path).write_bytes(cubin)
         done = run_tool([tool, "-c", path], "nvdisasm")

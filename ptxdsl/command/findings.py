@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
-from ptxdsl.driver import Job, internal_error, run
+from ptxdsl.driver import Job, run
 from ptxdsl.imports import Loader, parse_once
 from ptxdsl.record import replace
+from ptxdsl.unforeseen import unforeseen
 
 if TYPE_CHECKING:
     from ptxdsl.check.report import Verdict
@@ -50,7 +51,7 @@ def check(job: Job) -> tuple[Diagnostic, ...]:
     except CompileError as problem:
         job.sink.add(problem)
     except Exception as defect:
-        raise CompileError((*job.sink.items, internal_error(defect))) from defect
+        raise CompileError((*job.sink.items, unforeseen(defect))) from defect
     return tuple(job.sink.items)
 
 

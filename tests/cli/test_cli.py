@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -350,6 +351,36 @@ def test_an_internal_error_is_a_diagnostic(run, good: str, monkeypatch: pytest.M
     assert result.err.startswith("error[E0001]: internal error, please report it: ValueError: broken\n")
     monkeypatch.setenv("PTXDSL_DEBUG", "1")
     assert "ValueError: broken" in run("compile", good).err.split("Traceback (most recent call last)")[1]
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (MemoryError(), "error[E1092]: there is no more memory\n  = help: the process has limits"),
+        (
+            OSError(errno.EMFILE, "Too many open files", "x"),
+            "error[E1091]: the system refuses what is needed: 'x': Too m",
+        ),
+        (
+            OSError("libllvmlite.so: cannot map"),
+            "error[E1091]: the system refuses what is needed: libllvmlite.so: cannot",
+        ),
+        (
+            ImportError("No module named 'llvmlite'"),
+            "error[E1090]: a part of ptxdsl cannot be loaded: No module named 'l",
+        ),
+    ],
+)
+def test_what_the_system_refuses_is_no_defect_of_the_compiler(
+    run, good: str, monkeypatch: pytest.MonkeyPatch, problem: Exception, said: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise problem
+
+    for place in ((driver, "parse_once"), (cli, "_input")):  # within a compilation, and outside
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, refuse)
+            assert run("compile", good).err.startswith(said)
 
 
 def test_an_interrupt_is_quiet(run, good: str, monkeypatch: pytest.MonkeyPatch) -> None:

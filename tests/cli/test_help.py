@@ -14,7 +14,7 @@ MAKERS = {"Diagnostic", "error", "exhausted", "fail", "problem", "_problem"}
 WITHOUT = {
     "E0110",  # names what is expected
     "E0407",  # the words of the program's author
-    "E0804", "E0805", "E0806", "E0911", "E0941", "E0943", "E1024",  # what a tool, a driver or an executor said
+    "E0805", "E0806", "E0911", "E0941", "E0943", "E1024",  # what a tool, a driver or an executor said
     "E1003",  # what the system says of a file
     "E1110", "E1111", "E1112", "E1113",  # what the simulator lacks
     "W0805", "W0940",  # notes

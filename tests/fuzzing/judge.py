@@ -23,6 +23,8 @@ from ptxdsl.explanations import EXPLANATIONS
 from ptxdsl.imports import source_of
 from ptxdsl.options import Options
 
+# Of an exception that nobody handled.
+UNFORESEEN = ("E0001", "E1090", "E1091", "E1092")
 CPU_LIMIT = 5.0  # seconds of processor time for one program
 
 
@@ -165,7 +167,7 @@ class Judge:
 def problem_of(problem: CompileError, backend: bool = False) -> Failure | None:
     """What is wrong with a failed compilation's diagnostics; None if they are as they must be."""
     for diagnostic in problem.diagnostics:
-        if diagnostic.code == "E0001":
+        if diagnostic.code in UNFORESEEN:
             cause = problem.__cause__ or problem
             return _traceback(cause)
         if diagnostic.code in ("E0801", "E0802", "E0804") and not backend:
