@@ -109,8 +109,8 @@ def understand(code: int, words: str, cubin: bytes, ptx: str, line_map: Sequence
 
 
 def run_ptxas(ptx: str, options: Options) -> tuple[int, str, bytes]:
-    """ptxas's exit status, its words, and the cubin (empty where it failed). Raises E0803 and E0804, E0802 where it made
-    none all the same, E1009."""
+    """ptxas's exit status, its words, and the cubin (empty where it failed). Raises E0803, E0804 and E1009, and E0802
+    where there is no cubin though it did not fail."""
     tool = find_tool("ptxas")
     with temporary_folder() as folder:
         source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
