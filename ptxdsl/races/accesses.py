@@ -30,6 +30,7 @@ _GRANULES, _COLUMNS = 8, 512  # of tensor memory
 
 
 T = TypeVar("T")
+Places = slice | Array | None
 Key = tuple[str, int]  # ``shared`` or ``tensor`` and the CTA's number, ``global`` and where it starts
 
 
@@ -56,7 +57,9 @@ class Spaces(Generic[T]):
         self.shared_cells: dict[Cta, T] = {}
         self.tensor_cells: dict[Cta, T] = {}
         self._codes: dict[int, int] = {}  # by site, what its records are alike in: kind, space and bytes
-        self._plans: dict[bytes, list[tuple[Array | None, int | None, int, int, int]]] = {}  # by the sites of a turn
+        self._plans: dict[bytes, list[tuple[Places, int | None, int, int, int]]] = {}  # by the sites of a turn
+        self._known: dict[Cta, dict[bytes, list[Piece[T]]]] = {}  # by records
+        self._known_places: dict[Cta, dict[tuple[bytes, int], list[tuple[T, Array]]]] = {}  # by addresses and bytes
 
     def shared(self, cta: Cta) -> T:
         cells = self.shared_cells.get(cta)
@@ -72,6 +75,9 @@ class Spaces(Generic[T]):
         return cells
 
     def forget(self, cta: Cta) -> None:
+        for other in cta.cluster.ctas:  # which may know of its memory
+            self._known.pop(other, None)
+            self._known_places.pop(other, None)
         self.shared_cells.pop(cta, None)
         self.tensor_cells.pop(cta, None)
 
@@ -85,10 +91,11 @@ class Spaces(Generic[T]):
             return
         if not len(starts):
             return
-        addresses = starts.astype(np.int64)
         if space in SHARED_SPACES:
-            yield from self._in_shared(cta, addresses, size)
-        elif space == "global":
+            yield from self._shared_again(cta, starts, size)
+            return
+        addresses = starts.astype(np.int64)
+        if space == "global":
             yield from self._in_global(addresses, size)
         else:
             inside = (addresses >= SHARED_WINDOW) & (addresses < SHARED_WINDOW + _SHARED_BYTES)
@@ -110,6 +117,17 @@ class Spaces(Generic[T]):
         if cells is None:
             cells = self.global_cells[start] = self.make(("global", start), end - start, False)
         return cells
+
+    def _shared_again(self, cta: Cta, starts: Array, size: int) -> list[tuple[T, Array]]:
+        """Programs come to their tiles again and again."""
+        known = self._known_places.setdefault(cta, {})
+        key = starts.tobytes(), size
+        places = known.get(key)
+        if places is None:
+            if len(known) >= _MOST_PLANS:
+                known.clear()
+            places = known[key] = list(self._in_shared(cta, starts.astype(np.int64), size))
+        return places
 
     def _in_shared(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[T, Array]]:
         for owner, offsets, _ in self._shared_parts(cta, addresses, size):
@@ -168,26 +186,47 @@ class Spaces(Generic[T]):
                 self._plans.clear()
             plan = self._plans[key] = list(self._plan(records))
         for places, site, kind, space, size in plan:
-            yield from self._alike(cta, records if places is None else records[places], site, kind, space, size)
+            part = records if places is None else records[places]
+            if space == _GLOBAL:
+                yield from self._alike(cta, part, site, kind, space, size)
+            else:
+                yield from self._again(cta, part, site, kind, space, size)
 
-    def _plan(self, records: Array) -> Iterator[tuple[Array | None, int | None, int, int, int]]:
-        """Which records (None: all) are alike, of which site if it is one, with their kind, space and bytes."""
+    def _again(self, cta: Cta, records: Array, *how: Any) -> list[Piece[T]]:
+        """Of records of memory to which a program comes again and again by the same addresses."""
+        known = self._known.setdefault(cta, {})
+        text = records.tobytes()
+        pieces = known.get(text)
+        if pieces is None:
+            if len(known) >= _MOST_PLANS:
+                known.clear()
+            pieces = known[text] = list(self._alike(cta, records, *how))
+        return pieces
+
+    def _plan(self, records: Array) -> Iterator[tuple[Places, int | None, int, int, int]]:
+        """Which records (None: all) are alike, of which site if it is one, with their kind, space and bytes. All but
+        those of global memory are of one."""
         sites = records["site"].tolist()
-        alike: dict[int, list[int]] = {}
+        alike: dict[tuple[int, int], list[int]] = {}
         for at, site in enumerate(sites):
             code = self._codes.get(site)
             if code is None:
                 record = records[at]
                 code = int(record["kind"]) << 24 | int(record["space"]) << 16 | int(record["bytes"])
                 self._codes[site] = code
-            alike.setdefault(code, []).append(at)
-        for code, places in sorted(alike.items()):
+            of_one = -1 if code >> 16 & 0xFF == _GLOBAL else site
+            alike.setdefault((code, of_one), []).append(at)
+        for (code, _), places in sorted(alike.items(), key=lambda item: item[0][0]):
             space, kind = code >> 16 & 0xFF, code >> 24
             if space == _LOCAL or kind >= FENCE:
                 continue
             first = sites[places[0]]
             site = first if all(sites[at] == first for at in places) else None
-            yield (None if len(places) == len(sites) else np.array(places)), site, kind, space, code & 0xFFFF
+            which: Places = None
+            if len(places) < len(sites):
+                neighbours = places[-1] - places[0] == len(places) - 1
+                which = slice(places[0], places[-1] + 1) if neighbours else np.array(places)
+            yield which, site, kind, space, code & 0xFFFF
 
     def _alike(
         self, cta: Cta, records: Array, site: int | None, kind: int, space: int, size: int
@@ -197,13 +236,11 @@ class Spaces(Generic[T]):
         if masks.count(0xFF) == len(masks):
             addresses = records["addresses"].reshape(-1).view(np.int64)
             sites = site if site is not None else np.repeat(records["site"], 8)
-            if space == _SHARED and addresses[-1] - addresses[0] == size * (len(addresses) - 1):
+            if space == _SHARED and _neighbours(addresses, size):
                 start = int(addresses[0])
-                if start >> RANK_SHIFT == cta.rank and (addresses[1:] - addresses[:-1] == size).all():
-                    start &= _OFFSET
-                    if start + size * len(addresses) <= len(cta.window):
-                        yield Piece(self.shared(cta), start, size * len(addresses), sites, kind)
-                        return
+                if start >> RANK_SHIFT == cta.rank and (start & _OFFSET) + size * len(addresses) <= len(cta.window):
+                    yield Piece(self.shared(cta), start & _OFFSET, size * len(addresses), sites, kind)
+                    return
         else:
             lanes = _LANES[records["mask"]]
             addresses = records["addresses"][lanes].view(np.int64)
@@ -219,9 +256,17 @@ class Spaces(Generic[T]):
             outside = ~inside & (addresses < LOCAL_WINDOW)
             addresses = addresses[outside]
             sites = sites if isinstance(sites, int) else sites[outside]
+        first, count = int(addresses[0]) if len(addresses) else 0, len(addresses)
+        if _neighbours(addresses, size):
+            region = self.memory.region(first)
+            if region is not None and first + size * count <= region.end:
+                if region.writable:
+                    cells = self._region_cells(region.start, region.end)
+                    yield Piece(cells, first - region.start, size * count, sites, kind)
+                return
         for cells, offsets, which in self._global_parts(addresses, size):
             some = sites if which is None or isinstance(sites, int) else sites[which]
-            yield _piece(cells, offsets, size, some, kind)
+            yield Piece(cells, offsets, size, some, kind)
 
     def _shared_pieces(
         self, cta: Cta, addresses: Array, size: int, sites: int | Array, kind: int
@@ -231,12 +276,12 @@ class Spaces(Generic[T]):
             yield Piece(self.shared(owner), offsets, size, some, kind)
 
 
-def _piece(cells: T, offsets: Array, size: int, sites: int | Array, kind: int) -> Piece[T]:
-    """As a range, if the accesses are neighbours in order."""
-    count = len(offsets)
-    if offsets[-1] - offsets[0] == size * (count - 1) and (offsets[1:] - offsets[:-1] == size).all():
-        return Piece(cells, int(offsets[0]), size * count, sites, kind)
-    return Piece(cells, offsets, size, sites, kind)
+def _neighbours(addresses: Array, size: int) -> bool:
+    """Whether accesses of so many bytes follow upon one another."""
+    count = len(addresses)
+    if not count or addresses[-1] - addresses[0] != size * (count - 1):
+        return False
+    return bool((addresses[1:] - addresses[:-1] == size).all())
 
 
 def tensor_words(lanes: int, first: int, end: int) -> Array:

@@ -69,7 +69,7 @@ class Actor:
 
     @property
     def time(self) -> int:
-        return int(self.clock.own[GENERIC, self.component])
+        return self.clock.own.item(GENERIC, self.component)
 
     @property
     def asynchronous(self) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Location = tuple[int, int]  # the CTA's number and an offset in shared memory; -1 and a global address
 
+_MOST_PLAIN = 1 << 12
 _SHARED_SPACES = (SPACES["shared"], SPACES["cluster"])
 
 
@@ -36,12 +37,18 @@ class Flags:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.released: dict[Location, Clock] = {}
+        self._plain: set[bytes] = set()  # the sites of turns that have none which orders
         self.orders = np.array([k.fence or k.strong or k.meets for k in sites.kinds], bool)
 
     def split(self, records: Array) -> list[tuple[bool, Array]]:
         """The records in order, cut into those that order others (True), each alone, and runs of the rest."""
+        sites = records["site"].tobytes()
+        if sites in self._plain:
+            return [(False, records)]
         ordering = self.orders[records["site"]]
         if not ordering.any():
+            if len(self._plain) < _MOST_PLAIN:
+                self._plain.add(sites)
             return [(False, records)]
         parts, start = [], 0
         for at in np.flatnonzero(ordering).tolist():

@@ -109,7 +109,7 @@ class Races:
         wait_now = self._context(actor.number, actor.time)
         wait_then = self._context(before.actor, before.time)
         kind = self._classify(actor, cells, before, read, wait_now, wait_then)
-        place, memory = self._place(cells, before.cell, spaces)
+        place, memory = self._place(cells, before.byte, spaces)
         notes = [(span_then, f"{self._name(before.actor, before.time)} {_verb(before.read)} it here")]
         for wait, number in ((wait_now, actor.number), (wait_then, before.actor)):
             if wait is not None:
@@ -182,15 +182,14 @@ class Races:
             return False
         return bool(own[GENERIC, component] >= time)
 
-    def _place(self, cells: Cells, cell: int, spaces: Spaces[Cells]) -> tuple[str, str]:
-        """The memory of a cell, and what sort of memory it is."""
-        byte = cells.byte(cell)
+    def _place(self, cells: Cells, byte: int, spaces: Spaces[Cells]) -> tuple[str, str]:
+        """The memory of a byte, and what sort of memory it is."""
         for cta, shared in spaces.shared_cells.items():
             if shared is cells:
                 return self.machine.memory.shared.place(byte), self._shared_of(cta)
         for _, tensor in spaces.tensor_cells.items():
             if tensor is cells:
-                granule, column = divmod(cell, 512)
+                granule, column = divmod(byte // 4, 512)
                 return f"column {column} of lanes {16 * granule}-{16 * granule + 15}", "tensor memory"
         for start, part in spaces.global_cells.items():
             if part is cells:

@@ -1,8 +1,10 @@
 """Shadow memory: of every piece of memory who wrote it last, and who has read it since.
 
 A cell stands for 2^shift bytes: as many as the widest access that all accesses to the memory so far are multiples of,
-four at first. All cells of an access are looked at with a handful of NumPy operations. Two accesses conflict if one of
-them writes, they touch the same cell, and the earlier one's epoch is not known to the later one's actor.
+four at first. All cells of an access are looked at with a handful of NumPy operations; in a cluster's own memory, of
+which programs use the same tiles again and again, what is kept is of patches of cells (``patches``), and few of them
+are looked at one by one. Two accesses conflict if one of them writes, they touch the same cell, and the earlier one's
+epoch is not known to the later one's actor.
 
 Of a cell's readers each actor's last access is kept; in global memory, that many read, only that of one actor in each
 class of component numbers modulo ``_READERS``: a reader that is forgotten can hide a race, none is invented.
@@ -10,19 +12,22 @@ class of component numbers modulo ``_READERS``: a reader that is forgotten can h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.races.clocks import GENERIC, MOST_COMPONENTS, SHIFT
+from ptxdsl.races.patches import Area, Patches
 from ptxdsl.record import dataclass
 
 if TYPE_CHECKING:
     from ptxdsl.races.actors import Actor
 
 Array = npt.NDArray[Any]
-Index = Any  # a slice, or an array of cell numbers
+Cut = slice | Array  # of cells or patches: their numbers
+Index = Cut | Area
 
 _READERS = 4
 _COMPONENT = MOST_COMPONENTS - 1
@@ -30,7 +35,7 @@ _COMPONENT = MOST_COMPONENTS - 1
 
 @dataclass(slots=True)
 class Before:
-    """An earlier access that is not known to whoever accesses the cell now. actor: its number. cell: one of them.
+    """An earlier access that is not known to whoever accesses the memory now. actor: its number. byte: the first one.
 
     read: whether it read. fenced: whether the generic proxy knows of it, and only the proxy that accesses now does not.
     first: of a write, who wrote the cell before that, and when.
@@ -39,7 +44,7 @@ class Before:
     actor: int
     time: int
     site: int
-    cell: int
+    byte: int
     site_now: int
     read: bool
     fenced: bool
@@ -47,25 +52,37 @@ class Before:
 
 
 class Writes:
-    """Of each cell the last write: the actor's number, its time (0: none), the instruction's site."""
+    """Of each place the last write: the actor's number, its time (0: none), the instruction's site. one_…: the same,
+    for single places."""
 
-    __slots__ = ("site", "time", "who")
+    __slots__ = ("one_site", "one_time", "one_who", "site", "time", "who")
 
-    def __init__(self, count: int) -> None:
-        self.who: Array = np.zeros(count, np.uint32)
-        self.time: Array = np.zeros(count, np.int32)
-        self.site: Array = np.zeros(count, np.int32)
+    def __init__(self, places: int) -> None:
+        self.keep(np.zeros(places, np.uint32), np.zeros(places, np.int32), np.zeros(places, np.int32))
 
-    def put(self, cells: Index, actor: Actor, site: int | Array) -> None:
-        self.who[cells] = actor.number
-        self.time[cells] = actor.time
-        self.site[cells] = site
+    def keep(self, who: Array, time: Array, site: Array) -> None:
+        self.who, self.time, self.site = who, time, site
+        self.one_who, self.one_time, self.one_site = _single(who), _single(time), _single(site)
+
+    def put(self, places: Cut, actor: Actor, site: int | Array) -> None:
+        self.who[places] = actor.number
+        self.time[places] = actor.time
+        self.site[places] = site
+
+    def known(self, own: Array, row: int, places: tuple[int, ...]) -> bool:
+        """Whether the times of a clock's row cover the last writes of all these places."""
+        for place in places:
+            time = self.one_time[place]
+            if time and own.item(row, self.one_who[place] & _COMPONENT) < time:
+                return False
+        return True
 
 
 class Cells:
     """One piece of memory of ``size`` bytes. own: it is a cluster's own, no other's actors come to it.
 
-    strong: by site, whether its instruction is an atomic or another strong operation: two of them are no race.
+    strong: by site, whether its instruction is an atomic or another strong operation: two of them are no race. What is
+    known is kept by *places*: cells, of own memory patches.
     """
 
     def __init__(self, size: int, own: bool, strong: npt.NDArray[np.bool_]) -> None:
@@ -74,20 +91,38 @@ class Cells:
         self.strong = strong
         self.shift = 2
         count = (size + 3) >> 2
-        self.writes = Writes(count)
+        self.patches = Patches(count, self._copied) if own else None
+        places = self.patches.room if self.patches is not None else count
+        self.writes = Writes(places)
         self.strong_writes: Writes | None = None  # kept apart: they are no race among themselves
-        self.objects: Array | None = None  # whether the cell is part of a live mbarrier
-        self.writer_before = np.zeros(count, np.uint32)
-        self.written_before = np.zeros(count, np.int32)
+        self.objects: Array | None = None  # whether the place is part of a live mbarrier
+        self.writer_before = np.zeros(places, np.uint32)
+        self.written_before = np.zeros(places, np.int32)
         self.rows: dict[int, int] = {}  # of readers, by component
-        self.reader = np.zeros((0, count), np.uint32)
-        self.read = np.zeros((0, count), np.int32)
-        self.read_site = np.zeros((0, count), np.int32)
+        self.reader: Array
+        self.read: Array
+        self.read_site: Array
+        self._readers(*(np.zeros((0, places), kind) for kind in (np.uint32, np.int32, np.int32)))
+
+    def _readers(self, reader: Array, read: Array, site: Array) -> None:
+        self.reader, self.read, self.read_site = reader, read, site
+        self._one_reader, self._one_read, self._one_read_site = _single(reader), _single(read), _single(site)
 
     # Where
 
     def index(self, starts: int | Array, size: int) -> Index:
-        """The cells of [start, start + size)."""
+        """The places of [start, start + size)."""
+        patches = self.patches
+        if patches is None:
+            return self._cells(starts, size)
+        area = patches.area(starts, size)
+        if area is None:
+            return patches.new_area(starts, size, self._cells(starts, size))
+        if area.version != patches.version:
+            patches.refresh(area)
+        return area
+
+    def _cells(self, starts: int | Array, size: int) -> Cut:
         if isinstance(starts, int):
             if self.shift and (starts | size) & ((1 << self.shift) - 1):
                 self._refine(starts | size)
@@ -106,26 +141,71 @@ class Cells:
         """The first one of a cell."""
         return cell << self.shift
 
+    def first_byte(self, index: Index, at: int) -> int:
+        """Of an access's places the first byte that belongs to the one with this number among them."""
+        if not isinstance(index, Area):
+            return self.byte(index.start + at if isinstance(index, slice) else int(index[at]))
+        assert self.patches is not None
+        cells = np.arange(index.cells.start, index.cells.stop) if isinstance(index.cells, slice) else index.cells
+        return self.byte(int(cells[np.flatnonzero(self.patches.of[cells] == index.patches[at])[0]]))
+
     def _refine(self, bits: int) -> None:
         """Smaller cells, such that addresses with these bits set are multiples of them."""
         shift = min((bits & -bits).bit_length() - 1, self.shift)
         factor = 1 << self.shift - shift
-        for name in ("writer_before", "written_before", "reader", "read", "read_site"):
-            setattr(self, name, np.repeat(getattr(self, name), factor, axis=-1))
-        if self.objects is not None:
-            self.objects = np.repeat(self.objects, factor)
+        self.shift = shift
+        if self.patches is not None:
+            self.patches.finer(factor)
+            return
+        self._renewed(lambda array: np.repeat(array, factor, axis=-1))
+
+    def _copied(self, old: Array, new: Array, room: int) -> None:
+        """Patches are parts of others now."""
+        have = len(self.writes.time)
+        if room > have:
+
+            def wider(array: Array) -> Array:
+                grown = np.zeros((*array.shape[:-1], room), array.dtype)
+                grown[..., :have] = array
+                return grown
+
+            self._renewed(wider)
+        for array in self._arrays():
+            array[..., new] = array[..., old]
+
+    def _arrays(self) -> list[Array]:
+        kept = [self.writer_before, self.written_before, self.reader, self.read, self.read_site]
         for writes in (self.writes, self.strong_writes):
             if writes is not None:
-                writes.who, writes.time, writes.site = (
-                    np.repeat(array, factor) for array in (writes.who, writes.time, writes.site)
-                )
-        self.shift = shift
+                kept += [writes.who, writes.time, writes.site]
+        if self.objects is not None:
+            kept.append(self.objects)
+        return kept
 
-    def mark(self, cells: Index, live: bool) -> None:
+    def _renewed(self, made: Callable[[Array], Array]) -> None:
+        """All that is known, in other arrays."""
+        self.writer_before, self.written_before = made(self.writer_before), made(self.written_before)
+        self._readers(made(self.reader), made(self.read), made(self.read_site))
+        for writes in (self.writes, self.strong_writes):
+            if writes is not None:
+                writes.keep(made(writes.who), made(writes.time), made(writes.site))
+        if self.objects is not None:
+            self.objects = made(self.objects)
+
+    def mark(self, index: Index, live: bool) -> None:
         """An mbarrier begins or ends its life there."""
         if self.objects is None:
             self.objects = np.zeros(len(self.writes.time), bool)
-        self.objects[cells] = live
+        self.objects[_places(index)] = live
+
+    def object_byte(self, index: Index) -> int | None:
+        """The first byte of an access that is part of a live mbarrier."""
+        if self.objects is None:
+            return None
+        if isinstance(index, Area) and index.few and not any(self.objects.item(place) for place in index.few):
+            return None
+        there = np.flatnonzero(self.objects[_places(index)])
+        return self.first_byte(index, int(there[0])) if len(there) else None
 
     # What is known
 
@@ -148,39 +228,76 @@ class Cells:
 
     # Accesses
 
-    def access_read(self, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
-        """site: of the instruction, or of each cell's."""
+    def access_read(self, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
+        """site: of the instruction, or of each cell's, which own memory does not have."""
         actor.clock.fit(actor.domain.capacity)
-        found = self._conflicts_with_writes(actor, row, cells, site, self.strong[site])
-        r = self._row(actor)
-        self.reader[r, cells] = actor.number
-        self.read[r, cells] = actor.time
-        self.read_site[r, cells] = site
+        few = index.few if isinstance(index, Area) else ()
+        if few and self._writes_known(actor, row, few, site):
+            found = []
+        else:
+            found = self._conflicts_with_writes(actor, row, index, site, self.strong[site])
+        r, number, time = self._row(actor), actor.number, actor.time
+        if few:
+            assert isinstance(site, int)
+            for place in few:
+                self._one_reader[r, place] = number
+                self._one_read[r, place] = time
+                self._one_read_site[r, place] = site
+            return found
+        places = _places(index)
+        self.reader[r, places] = number
+        self.read[r, places] = time
+        self.read_site[r, places] = site
         return found
 
-    def access_write(self, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
+    def access_write(self, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
         strong = self.strong[site]
-        some = strong.any()
+        some = bool(strong.any())
         if some and not strong.all():
-            assert isinstance(site, np.ndarray)
-            if isinstance(cells, slice):
-                cells = np.arange(cells.start, cells.stop)
+            assert isinstance(site, np.ndarray) and not isinstance(index, Area)
+            cells = np.arange(index.start, index.stop) if isinstance(index, slice) else index
             found = self.access_write(actor, row, cells[~strong], site[~strong])
             return found + self.access_write(actor, row, cells[strong], site[strong])
         actor.clock.fit(actor.domain.capacity)
-        found = self._conflicts_with_writes(actor, row, cells, site, strong)
-        if self.rows:
-            found += self._conflicts_with_reads(actor, row, cells, site)
-            self.read[:, cells] = 0
+        few = index.few if isinstance(index, Area) else ()
+        places = _places(index)
+        if few and self._writes_known(actor, row, few, site) and self._reads_known(actor, row, few):
+            found = []
+        else:
+            found = self._conflicts_with_writes(actor, row, index, site, strong)
+            if self.rows:
+                found += self._conflicts_with_reads(actor, row, index, site)
+                self.read[:, places] = 0
         if some:
             if self.strong_writes is None:
                 self.strong_writes = Writes(len(self.writes.time))
-            self.strong_writes.put(cells, actor, site)
+            self.strong_writes.put(places, actor, site)
             return found
-        self.writer_before[cells] = self.writes.who[cells]
-        self.written_before[cells] = self.writes.time[cells]
-        self.writes.put(cells, actor, site)
+        self.writer_before[places] = self.writes.who[places]
+        self.written_before[places] = self.writes.time[places]
+        self.writes.put(places, actor, site)
         return found
+
+    def _writes_known(self, actor: Actor, row: int, few: tuple[int, ...], site: int | Array) -> bool:
+        own = actor.clock.own
+        if not self.writes.known(own, row, few):
+            return False
+        return self.strong_writes is None or bool(self.strong[site]) or self.strong_writes.known(own, row, few)
+
+    def _reads_known(self, actor: Actor, row: int, few: tuple[int, ...]) -> bool:
+        """Whether the actor knows of all reads of these places; then they are forgotten."""
+        own, reads, readers = actor.clock.own, self._one_read, self._one_reader
+        last = []
+        for r in self.rows.values():
+            for place in few:
+                time = reads[r, place]
+                if time:
+                    if own.item(row, readers[r, place] & _COMPONENT) < time:
+                        return False
+                    last.append((r, place))
+        for there in last:
+            reads[there] = 0
+        return True
 
     def unknown_to(self, known: Array) -> list[tuple[int, int]]:
         """The actors (their numbers) and sites of accesses, still remembered, that a row of a clock does not know."""
@@ -200,55 +317,52 @@ class Cells:
             row = self.rows[key] = len(self.rows)
             if row == len(self.reader):
                 more = max(2, row) if self.own else _READERS
-                for name in ("reader", "read", "read_site"):
-                    have: Array = getattr(self, name)
-                    grown = np.zeros((row + more, have.shape[1]), have.dtype)
-                    grown[:row] = have
-                    setattr(self, name, grown)
+                self._readers(*(_longer(have, more) for have in (self.reader, self.read, self.read_site)))
         return row
 
     def _conflicts_with_writes(
-        self, actor: Actor, row: int, cells: Index, site: int | Array, strong: Array
+        self, actor: Actor, row: int, index: Index, site: int | Array, strong: Array
     ) -> list[Before]:
-        found = self._conflicts_with(self.writes, actor, row, cells, site)
+        found = self._conflicts_with(self.writes, actor, row, index, site)
         if self.strong_writes is not None and not strong.all():
-            found += self._conflicts_with(self.strong_writes, actor, row, cells, site)
+            found += self._conflicts_with(self.strong_writes, actor, row, index, site)
         return found
 
-    def _conflicts_with(self, writes: Writes, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
-        times = writes.time[cells]
+    def _conflicts_with(self, writes: Writes, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
+        places = _places(index)
+        times = writes.time[places]
         if not times.any():
             return []
-        who = writes.who[cells]
+        who = writes.who[places]
         known = self._known(actor, row, who, times)
         if known.all():
             return []
-        sites = writes.site[cells]
+        sites = writes.site[places]
         bad = ~known & ~(self.strong[site] & self.strong[sites])
-        return self._told(actor, row, cells, site, who, times, sites, bad, read=False)
+        return self._told(actor, row, index, site, who, times, sites, bad, read=False)
 
-    def _conflicts_with_reads(self, actor: Actor, row: int, cells: Index, site: int | Array) -> list[Before]:
-        rows = len(self.rows)
-        times = self.read[:rows, cells]
+    def _conflicts_with_reads(self, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
+        rows, places = len(self.rows), _places(index)
+        times = self.read[:rows, places]
         if not times.any():
             return []
-        who = self.reader[:rows, cells]
+        who = self.reader[:rows, places]
         known = self._known(actor, row, who, times)
         if known.all():
             return []
-        sites = self.read_site[:rows, cells]
+        sites = self.read_site[:rows, places]
         bad = ~known & ~(self.strong[site] & self.strong[sites])
         return [
             before
             for r in np.flatnonzero(bad.any(axis=1)).tolist()
-            for before in self._told(actor, row, cells, site, who[r], times[r], sites[r], bad[r], read=True)
+            for before in self._told(actor, row, index, site, who[r], times[r], sites[r], bad[r], read=True)
         ]
 
     def _told(
         self,
         actor: Actor,
         row: int,
-        cells: Index,
+        index: Index,
         site: int | Array,
         who: Array,
         times: Array,
@@ -259,7 +373,7 @@ class Cells:
     ) -> list[Before]:
         """One for each pair of instructions."""
         found: dict[tuple[int, int], Before] = {}
-        numbers = np.arange(cells.start, cells.stop) if isinstance(cells, slice) else cells
+        places = _places(index)
         generic = self._known(actor, GENERIC, who, times) if row != GENERIC else np.zeros(len(who), bool)
         for at in np.flatnonzero(bad).tolist():
             here = int(site[at]) if isinstance(site, np.ndarray) else site
@@ -267,7 +381,24 @@ class Cells:
             before = found.get(key)
             if before is not None and (not before.fenced or generic[at]):
                 continue
-            cell = int(numbers[at])
-            first = (0, 0) if read else (int(self.writer_before[cell]), int(self.written_before[cell]))
-            found[key] = Before(int(who[at]), int(times[at]), key[0], cell, here, read, bool(generic[at]), first)
+            place = places.start + at if isinstance(places, slice) else places[at]
+            first = (0, 0) if read else (int(self.writer_before[place]), int(self.written_before[place]))
+            byte = self.first_byte(index, at)
+            found[key] = Before(int(who[at]), int(times[at]), key[0], byte, here, read, bool(generic[at]), first)
         return list(found.values())
+
+
+def _places(index: Index) -> Cut:
+    return index.patches if isinstance(index, Area) else index
+
+
+def _longer(array: Array, more: int) -> Array:
+    """With so many more rows of zeros, which take no memory until they are written."""
+    grown = np.zeros((len(array) + more, array.shape[1]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _single(array: Array) -> memoryview:
+    """Of which single elements are read and written faster. (An empty one has no elements to ask for.)"""
+    return memoryview(array)  # type: ignore[arg-type]

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from ptxdsl.races.accesses import LOAD, segments, tensor_words
 from ptxdsl.races.actors import Actor, Strand, Work
 from ptxdsl.races.clocks import GENERIC
-from ptxdsl.races.shadow import Before, Cells
+from ptxdsl.races.patches import Area
+from ptxdsl.races.shadow import Before, Cells, Index
 from ptxdsl.races.trace_actors import TraceActors
 from ptxdsl.sim.watch import How
 
@@ -47,14 +48,14 @@ class TraceMemory(TraceActors):
             index = cells.index(piece.starts, piece.size)
             sites = piece.sites
             if not isinstance(sites, int):
+                assert not isinstance(index, Area)  # pieces of own memory have one site
                 count = index.stop - index.start if isinstance(index, slice) else len(index)
                 if count != len(sites):
                     sites = np.repeat(sites, count // len(sites))
             if piece.kind == LOAD:
                 found = cells.access_read(strand, GENERIC, index, sites)
             else:
-                if cells.objects is not None and cells.objects[index].any():
-                    self._written_over(strand, cells, index, sites)
+                self._not_over(strand, cells, index, sites)
                 found = cells.access_write(strand, GENERIC, index, sites)
             if found:
                 self._tell(strand, cells, found, piece.kind == LOAD)
@@ -65,11 +66,11 @@ class TraceMemory(TraceActors):
             self._access(actor, cells, cells.index(offsets, size), site, how)
 
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
-        index = tensor_words(lanes, first, end)
         actor = self.actor()
         if isinstance(actor, Strand) and not self._deallocates():
             actor = self._moving(actor, how)  # tcgen05.ld and .st are over when they are waited for
-        self._access(actor, self.spaces.tensor(cta), index, self.site(), how, GENERIC)
+        cells = self.spaces.tensor(cta)
+        self._access(actor, cells, cells.index(4 * tensor_words(lanes, first, end), 4), self.site(), how, GENERIC)
 
     def _deallocates(self) -> bool:
         return self.group is not None and self.group.instruction.opcode.startswith("tcgen05.dealloc")
@@ -82,18 +83,18 @@ class TraceMemory(TraceActors):
         self.races.remember(work)
         return work
 
-    def _access(self, actor: Actor, cells: Cells, index: Any, site: int, how: How, row: int | None = None) -> None:
+    def _access(self, actor: Actor, cells: Cells, index: Index, site: int, how: How, row: int | None = None) -> None:
         if row is None:
             row = actor.rows[0 if cells.own else 1]
-        if how != "read" and cells.objects is not None and cells.objects[index].any():
-            self._written_over(actor, cells, index, site)
+        if how != "read":
+            self._not_over(actor, cells, index, site)
         access = cells.access_read if how == "read" else cells.access_write
         found = access(actor, row, index, site)
         if found:
             self._tell(actor, cells, found, how == "read")
 
-    def _written_over(self, actor: Actor, cells: Cells, index: Any, sites: int | Array) -> None:
-        """Data lands on a live mbarrier."""
+    def _not_over(self, actor: Actor, cells: Cells, index: Index, sites: int | Array) -> None:
+        """Data must not land on a live mbarrier."""
         raise NotImplementedError
 
     def _tell(self, actor: Actor, cells: Cells, found: list[Before], read: bool) -> None:

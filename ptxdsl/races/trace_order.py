@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ptxdsl.races.actors import Actor, Passed, Strand, Work
 from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, WAITS, Clock, Domain, nothing
-from ptxdsl.races.shadow import Cells
+from ptxdsl.races.shadow import Cells, Index
 from ptxdsl.races.trace_memory import TraceMemory
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC
@@ -32,10 +32,11 @@ _OFFSET = (1 << RANK_SHIFT) - 1
 @dataclass(slots=True, eq=False)
 class Gate:
     """An mbarrier. pending: what all arrivals so far have released; done: what those had that the phases which are
-    complete consist of. component, time, origin: of its initialisation; cells: where it lies. used: the last use by
-    each component. passed: the last phase that each strand's component has waited for. waits: for the last phase or
-    the one under way: the phase, who, when and where. knowing: strands' components, with the row, that know of the
-    initialisation. parts: what lanes have told of what they did with others, by component and time the lanes.
+    complete consist of. component, time, origin: of its initialisation; cells: where it lies. stage: of a RolePipeline,
+    if it is of one. used: the last use by each component. passed: the last phase that each strand's component has
+    waited for. waits: for the last phase or the one under way: the phase, who, when and where. knowing: strands'
+    components, with the row, that know of the initialisation. parts: what lanes have told of what they did with others,
+    by component and time the lanes. told_by: the asynchronous work that told it last.
     """
 
     domain: Domain
@@ -45,11 +46,13 @@ class Gate:
     time: int
     origin: Instruction
     cells: Cells
+    stage: int | None
     used: dict[int, tuple[int, Instruction]] = field(default_factory=dict)
     passed: dict[int, int] = field(default_factory=dict)
     waits: list[tuple[int, int, int, Instruction]] = field(default_factory=list)
     knowing: set[tuple[int, int]] = field(default_factory=set)
     parts: dict[tuple[int, int], int] = field(default_factory=dict)
+    told_by: Work | None = None
 
     def join(self, strand: Strand) -> None:
         """A strand tells what it knows. What lanes did together is told when each of them has told its part."""
@@ -151,7 +154,10 @@ class TraceOrder(TraceMemory):
         domain = strand.domain
         empty = nothing(domain.number)
         cells = self.spaces.shared(strand.warp.cta)
-        self.gates[barrier] = Gate(domain, empty, empty.copy(), strand.component, strand.time, barrier.origin, cells)
+        stage = _STAGE.search(barrier.role)
+        number = int(stage[1]) if stage is not None else None
+        made = Gate(domain, empty, empty.copy(), strand.component, strand.time, barrier.origin, cells, number)
+        self.gates[barrier] = made
         self._on_object(barrier, True)
 
     def invalidated(self, barrier: Barrier) -> None:
@@ -187,14 +193,17 @@ class TraceOrder(TraceMemory):
             elif not known:
                 generic = component < own.shape[1] and own[GENERIC, component] >= time
                 self.races.add_uninitialised(barrier, gate.origin, actor, self.site(), bool(generic))
-        gate.used[actor.component] = actor.time, self.sites.instructions[self.site()]
+        origin = self.work.instruction if self.work is not None else self.group.instruction  # type: ignore[union-attr]
+        gate.used[actor.component] = actor.time, origin
 
     def arrives(self, barrier: Barrier) -> None:
         gate = self.gates.get(barrier)
         if gate is None:
             return
         if self.work is not None:
-            gate.pending.join(self.work.clock)
+            if gate.told_by is not self.work:
+                gate.pending.join(self.work.clock)
+                gate.told_by = self.work
             return
         strand = self.strand()
         assert self.group is not None
@@ -212,14 +221,22 @@ class TraceOrder(TraceMemory):
         gate.parts.clear()
         phase = barrier.phase - 1
         over = [wait for wait in gate.waits if wait[0] < phase]
-        gate.waits = [wait for wait in gate.waits if wait[0] >= phase]
         if not over:
             return
+        gate.waits = [wait for wait in gate.waits if wait[0] >= phase]
         # Once this phase is complete too, a wait for the one before looks for the wrong one. Lanes of a warp are taken
         # to wait together, though they may have come one after the other.
-        own = gate.done.own[[GENERIC, WAITS]].max(axis=0)
-        known = {self._waiter(gate, wait) for wait in over if wait[1] < len(own) and own[wait[1]] >= wait[2]}
-        for wait in over:
+        own = gate.done.own
+        width, item = own.shape[1], own.item
+        unknown = [
+            wait
+            for wait in over
+            if wait[1] >= width or (item(GENERIC, wait[1]) < wait[2] and item(WAITS, wait[1]) < wait[2])
+        ]
+        if not unknown:
+            return
+        known = {self._waiter(gate, wait) for wait in over if wait not in unknown}
+        for wait in unknown:
             if self._waiter(gate, wait) not in known:
                 self.races.add_alias(barrier, wait[0], gate.domain, wait[1], wait[3], self.site())
 
@@ -242,17 +259,14 @@ class TraceOrder(TraceMemory):
         gate.passed[strand.component] = phase
         if not again:
             gate.waits.append((phase, strand.component, strand.time, group.instruction))
-        stage = _STAGE.search(barrier.role)
-        number = int(stage[1]) if stage is not None else None
-        wait = Passed(strand.time, barrier.name, barrier.place, phase, group.instruction, again, number)
+        wait = Passed(strand.time, barrier.name, barrier.place, phase, group.instruction, again, gate.stage)
         self.races.passed(strand, wait)
 
-    def _written_over(self, actor: Actor, cells: Cells, index: Any, sites: int | Array) -> None:
-        """Data over a live mbarrier."""
-        where = np.flatnonzero(cells.objects[index])[0]  # type: ignore[index]
-        cell = index.start + where if isinstance(index, slice) else index[where]
-        byte = cells.byte(int(cell))
-        site = sites if isinstance(sites, int) else int(sites[where])
+    def _not_over(self, actor: Actor, cells: Cells, index: Index, sites: int | Array) -> None:
+        byte = cells.object_byte(index)
+        if byte is None:
+            return
+        site = sites if isinstance(sites, int) else int(sites[0])
         for barrier in self.gates:
             if self.gates[barrier].cells is cells and 0 <= byte - (barrier.address & _OFFSET) < 8:
                 self.races.add_written_over(barrier, actor, site)

@@ -72,9 +72,9 @@ def store(group: Group) -> None:
             group.touch(table.live[barrier])
 
     def write(time: int) -> None:
+        machine.accesses(cta, space, np.array(targets, np.uint64), size, "reduce" if made.operation else "write")
         for number, target in enumerate(targets):
             there = view(cta, space, target, size, write=True)
-            machine.accesses(cta, space, target, size, "write" if made.operation is None else "reduce")
             if made.operation is None:
                 there[...] = data[number]
             else:

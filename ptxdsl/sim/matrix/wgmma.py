@@ -11,7 +11,7 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
 from ptxdsl.sim.matrix.mma import read_columns, registers_of, require_all_lanes
 from ptxdsl.sim.matrix.sparse import expand
-from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK, decode, elements, tile
+from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK, Tile, decode, elements, tile
 from ptxdsl.sim.matrix.wgmma_form import Form, parse, unsupported
 from ptxdsl.sim.matrix.wgmma_hazards import Uses, touched_early
 
@@ -116,10 +116,9 @@ class Product:
         machine = self.warpgroup.machine
         memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
         if machine.watch is not None:
-            for rank in range(WARPS):
+            for rank, offsets in enumerate(_of_warps(place, operand == "a", mn_major)):
                 machine.watch.part(rank)
-                chunks = place.chunks if operand == "b" else _of_warp(place.chunks, rank, mn_major)
-                machine.accesses(self.cta, "shared", address + CHUNK * chunks.reshape(-1), CHUNK, "read")
+                machine.accesses(self.cta, "shared", address + offsets, CHUNK, "read")
         return elements(place, memory)
 
     def missing(self) -> tuple[int, ...]:
@@ -138,10 +137,11 @@ class Product:
         return WaitsFor("wgmma.mma_async", f"warpgroup {self.warpgroup.index}", state, by=by)
 
 
-def _of_warp(chunks: Array, rank: int, mn_major: bool) -> Array:
-    """The chunks of A that hold the rows which one of the four warps multiplies."""
-    parts: list[Array] = np.array_split(chunks, WARPS, axis=1 if mn_major else 0)
-    return parts[rank]
+@lru_cache(256)
+def _of_warps(place: Tile, apart: bool, mn_major: bool) -> tuple[Array, ...]:
+    """Where the chunks lie that each of the four warps multiplies: all of B, of A those that hold the warp's rows."""
+    parts = np.array_split(place.chunks, WARPS, axis=1 if mn_major else 0) if apart else [place.chunks] * WARPS
+    return tuple(CHUNK * part.reshape(-1) for part in parts)
 
 
 class Warpgroup:
