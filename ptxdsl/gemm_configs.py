@@ -12,10 +12,11 @@ _ROW = 128  # bytes of a row of a swizzle
 
 @dataclass(frozen=True)
 class Config:
-    """How a product is cut up. groups: warpgroups that compute, 1 or 2, each 64 rows of a tile. columns: of a tile, 16,
-    32, … 256. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores. cluster: blocks below one
-    another that share loads of B. order: rows of tiles (of a cluster) that are worked on together. split: blocks of a
-    cluster that share a tile's K; one of split and cluster is 1, and columns a multiple of 16 * split."""
+    """How a product is cut up. groups: warpgroups that compute, 1 to 3, each 64 rows of a tile. columns: of a tile, 16,
+    32, … 256, with three groups up to 192. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores.
+    cluster: blocks below one another that share loads of B, or, sideways, beside one another that share A. order: rows
+    of tiles (of a cluster) that are worked on together. split: blocks of a cluster that share a tile's K; one of split
+    and cluster is 1, and columns a multiple of 16 * split."""
 
     groups: int = 2
     columns: int = 256
@@ -24,11 +25,22 @@ class Config:
     cluster: int = 1
     order: int = 16
     split: int = 1
+    sideways: bool = False
 
     @property
     def rows(self) -> int:
         """Of a block's tile."""
         return 64 * self.groups
+
+    @property
+    def across(self) -> int:
+        """Tiles of a cluster side by side."""
+        return self.cluster if self.sideways else 1
+
+    @property
+    def down(self) -> int:
+        """Tiles of a cluster below one another."""
+        return 1 if self.sideways else self.cluster
 
     @property
     def blocks(self) -> int:
@@ -42,10 +54,10 @@ class Config:
 
     def clusters(self, m: int, n: int) -> int:
         """Clusters' shares of one matrix."""
-        return -(-m // (self.rows * self.cluster)) * -(-n // self.columns)
+        return -(-m // (self.rows * self.down)) * -(-n // (self.columns * self.across))
 
 
-_PAIR = {"cluster": 2, "order": 8}
+_PAIR = {"cluster": 2, "order": 4}
 CONFIGS = (
     Config(**_PAIR),
     Config(stages=4, c_stages=2, **_PAIR),
@@ -58,6 +70,10 @@ CONFIGS = (
         )
         for cluster in (_PAIR, {})
     ),
+    Config(stages=4, c_stages=2, sideways=True, **_PAIR),
+    Config(columns=176, stages=4, c_stages=4, sideways=True, **_PAIR),
+    Config(groups=3, columns=160, stages=4, c_stages=2),
+    Config(groups=3, columns=144, stages=4, c_stages=2),
     Config(groups=1, columns=128, stages=6, c_stages=2),
     Config(groups=1, columns=128, stages=6, c_stages=2, **_PAIR),
     Config(groups=1, columns=112, stages=7, c_stages=2),
@@ -108,7 +124,7 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
     tensor = 2 * area * (1.2 if config.groups == 1 else 1.0)  # one warpgroup leaves gaps between its products
     lines = 2 - gcd(row_bytes, _ROW) / _ROW  # of L2 that a row of an operand's box lies in, on average
     if lines > 1:
-        asked = _LINE * lines * (config.rows + config.columns / config.cluster)
+        asked = _LINE * lines * (config.rows / config.across + config.columns / config.down)
         step = float((tensor**5 + asked**5) ** 0.2)  # they get into each other's way
     else:
         step = max(tensor, _ROW * (config.rows + config.columns) / _INTO_BLOCK)
@@ -130,7 +146,7 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
         memory = operands / min(_OUT_OF_MEMORY, _OUT_OF_MEMORY_INTO_BLOCK * at_once * config.blocks)
         total = max(total, memory) + 0.02 * total * multiprocessors / (at_once * config.blocks)
     if total > _LONG and lines == 1:
-        total *= 1 + 0.08 * (256 / config.columns - 1)
+        total *= 1 + 0.08 * (256 / config.columns - 1)  # TODO
     if config.split > 1:
         return total * (1 + 0.01 * (config.split - 1))
     # pairs start later and have less to load: worth it for wide tiles

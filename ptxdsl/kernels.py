@@ -99,16 +99,23 @@ class _Product:
             self.pdl = False  # the kernel does not wait for the one before
             return
         b_of, numbers = _groups(groups, left)
-        kind = left.itemsize, result.itemsize, right.transposed, groups is not None, residual is not None
+        kind = (
+            left.itemsize,
+            result.itemsize,
+            left.transposed,
+            not right.transposed,
+            groups is not None,
+            residual is not None,
+        )
         depth = _ROW // left.itemsize
         config = _chosen(config, m, n, k, left.batch, count, kind)
         a_rows = config.rows
         if m < a_rows and not left.transposed:  # rows outside of A take as long to load as others
-            a_rows = max(8, 1 << (m - 1).bit_length())
+            a_rows = min(max(8 * config.across, 1 << (m - 1).bit_length()), a_rows)
         constants = {
             "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "B": b_of, "GROUPS": config.groups,
             "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
-            "ORDER": config.order, "SPLIT": config.split, "A_ROWS": a_rows,
+            "ORDER": config.order, "SPLIT": config.split, "SIDEWAYS": config.sideways, "A_ROWS": a_rows,
             "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
         self.kernel = _kernel().specialize(**constants)
@@ -124,8 +131,8 @@ class _Product:
             at_once = self.kernel.occupancy(self.threads, smem=self.smem).clusters or at_once
         self.grid = min(config.clusters(m, n) * left.batch, at_once) * config.blocks
         self.arguments = (
-            left.map(depth if left.transposed else a_rows),
-            right.map(config.columns // config.cluster if right.transposed else depth),
+            left.map(depth if left.transposed else a_rows // config.across),
+            right.map(config.columns // config.down if right.transposed else depth),
             result.map(64, box),
             m, n, k, left.batch, fields, numbers,
         )  # fmt: skip
@@ -133,21 +140,24 @@ class _Product:
 
 @cache
 def _chosen(
-    given: Config | None, m: int, n: int, k: int, batches: int, count: int, kind: tuple[int, int, bool, bool, bool]
+    given: Config | None, m: int, n: int, k: int, batches: int, count: int,
+    kind: tuple[int, int, bool, bool, bool, bool],
 ) -> Config:  # fmt: skip
     """The configuration, of those that are for the matrices, on so many multiprocessors.
 
-    kind: bytes of an element of the operands and of the result, whether K is contiguous in B, whether groups of rows
+    kind: bytes of an element of the operands and of the result, whether A and B are MN-major, whether groups of rows
     have a B each, whether the result's old elements may be read (boxes of C that overlap are stored twice).
     """
-    itemsize, result_size, k_major, grouped, in_place = kind
+    itemsize, result_size, a_mn, b_mn, grouped, in_place = kind
+    depth = _ROW // itemsize
     usable = [
         some
         for some in ((given,) if given else CONFIGS)
         if some.blocks <= count
         and some.columns % (16 * some.split) == 0
-        and (not grouped or some.rows * some.cluster <= _GROUP_ROWS)
-        and (k_major or some.columns // some.cluster % (_ROW // itemsize) == 0)
+        and (not grouped or some.rows * some.down <= _GROUP_ROWS)
+        and not (a_mn and some.rows // some.across % depth)
+        and not (b_mn and some.columns % (some.down * depth))
         and not (in_place and some.columns // some.split % some.box(result_size))
     ]
     if not usable:

@@ -73,15 +73,15 @@ def gemm(place, launch, rng):
         constants = {
             "T": f"DType.{dtype}", "C": f"DType.{result}", "E": epilogue, "GROUPS": config.groups, "BN": config.columns,
             "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order,
-            "SPLIT": config.split, "A_MN": a_mn, "B_MN": b_mn,
+            "SPLIT": config.split, "SIDEWAYS": config.sideways, "A_MN": a_mn, "B_MN": b_mn,
         }  # fmt: skip
         if a_mn:
             a = np.ascontiguousarray(a.swapaxes(1, 2))
         if b_mn:
             b = np.ascontiguousarray(b.swapaxes(1, 2))
         maps = (
-            tiles(a, depth if a_mn else config.rows, dtype),
-            tiles(b, depth if b_mn else config.columns // config.cluster, dtype),
+            tiles(a, depth if a_mn else config.rows // config.across, dtype),
+            tiles(b, depth if b_mn else config.columns // config.down, dtype),
             ptxdsl.TensorMap(c, (1, 64, box), swizzle=f"{box * itemsize}B", data_type=MAP_TYPES[result]),
         )  # fmt: skip
         smem = (
@@ -137,9 +137,12 @@ CONFIGS = [
     Config(cluster=2, stages=4, c_stages=2),
     Config(columns=144, stages=4, c_stages=2),
     Config(groups=1, columns=240, stages=4, c_stages=2, cluster=2),
+    Config(groups=3, columns=160, stages=3, c_stages=2),
+    Config(columns=80, stages=3, c_stages=2, cluster=2, sideways=True),
 ]
 SMALL = Config(groups=1, columns=64, stages=2, c_stages=1)
 PAIR = Config(groups=1, columns=128, stages=3, c_stages=1, cluster=2)
+BESIDE = Config(columns=64, stages=3, c_stages=1, cluster=2, sideways=True)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
@@ -162,7 +165,9 @@ def test_clusters_that_divide_k(shape, blocks, config, gemm):
 
 
 @pytest.mark.parametrize(
-    ("major", "config"), [("A_MN B_MN", Config()), ("A_MN", PAIR), ("B_MN", SMALL), ("A_MN B_MN", PAIR)], ids=str
+    ("major", "config"),
+    [("A_MN B_MN", Config()), ("A_MN", PAIR), ("B_MN", SMALL), ("A_MN B_MN", PAIR), ("A_MN B_MN", BESIDE)],
+    ids=str,
 )
 def test_majors(major, config, gemm):
     gemm(200, 264, 136, 2, config, a_mn="A_MN" in major, b_mn="B_MN" in major)
