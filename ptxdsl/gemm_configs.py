@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
+from typing import Any
 
 from ptxdsl.record import dataclass
 
@@ -57,7 +58,7 @@ class Config:
         return -(-m // (self.rows * self.down)) * -(-n // (self.columns * self.across))
 
 
-_PAIR = {"cluster": 2, "order": 4}
+_PAIR: dict[str, Any] = {"cluster": 2, "order": 4}
 CONFIGS = (
     Config(**_PAIR),
     Config(stages=4, c_stages=2, **_PAIR),
@@ -73,7 +74,6 @@ CONFIGS = (
     Config(stages=4, c_stages=2, sideways=True, **_PAIR),
     Config(columns=176, stages=4, c_stages=4, sideways=True, **_PAIR),
     Config(groups=3, columns=160, stages=4, c_stages=2),
-    Config(groups=3, columns=144, stages=4, c_stages=2),
     Config(groups=1, columns=128, stages=6, c_stages=2),
     Config(groups=1, columns=128, stages=6, c_stages=2, **_PAIR),
     Config(groups=1, columns=112, stages=7, c_stages=2),
@@ -122,7 +122,8 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
     at_once = max(1, min(clusters, fit))
     area = config.groups * config.columns  # of a tile, 64 elements each
     tensor = 2 * area * (1.2 if config.groups == 1 else 1.0)  # one warpgroup leaves gaps between its products
-    lines = 2 - gcd(row_bytes, _ROW) / _ROW  # of L2 that a row of an operand's box lies in, on average
+    shift = gcd(row_bytes, _ROW)  # half a line more or less costs nothing
+    lines = 2 - shift / _ROW if shift < _ROW // 2 else 1.0  # of L2 that a row of an operand's box lies in, on average
     if lines > 1:
         asked = _LINE * lines * (config.rows / config.across + config.columns / config.down)
         step = float((tensor**5 + asked**5) ** 0.2)  # they get into each other's way
@@ -146,8 +147,10 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
         memory = operands / min(_OUT_OF_MEMORY, _OUT_OF_MEMORY_INTO_BLOCK * at_once * config.blocks)
         total = max(total, memory) + 0.02 * total * multiprocessors / (at_once * config.blocks)
     if total > _LONG and lines == 1:
-        total *= 1 + 0.08 * (256 / config.columns - 1)  # TODO
+        total *= 1 + 0.08 * (512 / max(area, 2 * config.columns) - 1)
     if config.split > 1:
         return total * (1 + 0.01 * (config.split - 1))
+    if config.sideways:  # the larger operand is read once less
+        total *= 0.96 if lines > 1 else 0.99 if waves == 1 and n <= m else 1.01
     # pairs start later and have less to load: worth it for wide tiles
     return total * (1.02 if (config.cluster == 1) == (config.columns > 128) else 1.0)

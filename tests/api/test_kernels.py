@@ -103,6 +103,7 @@ def test_what_has_no_product_is_refused(a, b, out, given, said):
         ((1024, 1024), 64, 128),
         ((1536, 1536), 128, 144),
         ((2048, 2048), 128, 128),
+        ((4000, 4000), 192, 160),
         ((4096, 4096), 128, 256),
         ((16384, 16384), 128, 256),
         ((16, 8192), 64, 64),
@@ -117,6 +118,12 @@ def test_tiles_are_as_large_as_leaves_no_multiprocessor_idle(shape, rows, column
 def test_few_tiles_divide_a_long_k(shape, split):
     m, n, k = shape
     assert choose(m, n, 2 * k, 1, 132).split == split
+
+
+@pytest.mark.parametrize(("m", "n", "sideways"), [(8192, 512, True), (512, 8192, False), (4096, 4096, False)])
+def test_pairs_of_blocks_share_the_larger_operand_where_each_has_one_tile(m, n, sideways):
+    config = choose(m, n, 2 * 4096, 1, 132)
+    assert (config.cluster, config.sideways) == (2, sideways)
 
 
 def test_a_residual_is_read_once_where_it_becomes_the_result(half):
