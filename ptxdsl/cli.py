@@ -285,13 +285,18 @@ def _version(arguments: Arguments) -> int:
 def _cache(arguments: Arguments) -> int:
     from ptxdsl.files import cache
 
-    where = cache.directory()
+    where, unused = cache.directory(), cache.is_distrusted()
     if arguments.action == "clear":
-        removed = cache.clear()
+        removed, left = cache.clear(), len(cache.entries())
         _write(f"removed {removed} {'entry' if removed == 1 else 'entries'}\n")
+        if left or unused:
+            what = f"'{where}' is no folder that you alone can write to" if unused else f"{left} cannot be removed"
+            raise _error("E1026", f"the cache is not empty: {what}", f"look at the rights of '{where}'")
     else:
         found = cache.entries()
-        _write(f"directory {where or 'none'}\nentries {len(found)}\nbytes {sum(size for _, size in found)}\n")
+        used = ", which is not used: others can write to it, or it is no folder" if unused else ""
+        size = sum(size for _, size in found)
+        _write(f"directory {where or 'none'}{used}\nentries {len(found)}\nbytes {size}\n")
     return OK
 
 

@@ -88,6 +88,8 @@ class _Product:
         names, fields = _epilogue(scale, bias, activation, residual, result)
         count = _multiprocessors(a)
         self.pdl = True
+        if not isinstance(config, Config | BlackwellConfig | None):
+            raise _wrong(f"config is a Config or a BlackwellConfig, not {config!r}")
         if config is None and _on_blackwell(a):
             config = choose_blackwell(m, n, left.batch, count)
         if isinstance(config, BlackwellConfig):
@@ -207,8 +209,13 @@ def _epilogue(
     """The epilogue's type, and its fields."""
     steps: list[tuple[str, tuple[Any, ...]]] = []
     if scale is not None:
-        steps.append(("Scale", (float(scale),)))
+        try:
+            steps.append(("Scale", (float(scale),)))
+        except (TypeError, ValueError):
+            raise _wrong(f"scale is a number, not {scale!r}") from None
     for name, array in (("bias", bias), ("residual", residual)):
+        if array is not None and not hasattr(array, "dtype"):
+            raise _wrong(f"{name} is no array but a {type(array).__name__}")
         if array is not None and result.cols % 2:
             raise _wrong(f"with a {name} the result has an even number of columns, not {result.cols}")
     if bias is not None:
@@ -235,6 +242,8 @@ def _groups(groups: Any, left: _Matrices) -> tuple[str, tuple[Any, ...]]:
     """Which matrix of B belongs to some rows: the type that says it, and its fields."""
     if groups is None:
         return "SameMatrix", ()
+    if not hasattr(groups, "dtype"):
+        raise _wrong(f"groups is no array but a {type(groups).__name__}")
     wanted = -(-left.rows // _GROUP_ROWS)
     if tuple(groups.shape) != (wanted,) or left.batch != 1 or _type_of(groups) != "int32":
         raise _wrong(

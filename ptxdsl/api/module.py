@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -115,10 +115,10 @@ def build(
         source, kernel, given = chosen.module, chosen.name, chosen._constants
     module = source if isinstance(source, Module) else load(source)
     program = module._program
-    archs = (arch,) if isinstance(arch, str) else tuple(arch)
-    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
-    place = os.fsdecode(folder)
-    return build_files(program.source, place, kernel, given, program.options, archs, wanted).paths
+    archs, wanted = _names(arch, "arch"), _names(formats, "formats")
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"the folder is a str or a path, not {type(folder).__name__}")
+    return build_files(program.source, os.fsdecode(folder), kernel, given, program.options, archs, wanted).paths
 
 
 class Module:
@@ -206,6 +206,14 @@ class Module:
             if name not in self._kernels:
                 self._kernels[name] = Kernel(self, self._program, name, ())
             return self._kernels[name]
+
+
+def _names(value: Any, what: str) -> tuple[str, ...]:
+    """One name or several. Raises TypeError for what is neither."""
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
+    if not all(isinstance(name, str) for name in names) or not isinstance(value, Iterable):
+        raise TypeError(f"{what} is a name or several, not {value!r}")
+    return names
 
 
 def _text(value: Any) -> str:

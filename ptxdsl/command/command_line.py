@@ -6,6 +6,7 @@ argparse with its formatting and translation costs 10 ms of start-up, as long as
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
@@ -291,6 +292,9 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> Any:
             self.exit(2, f"{self.prog}: {message}\n{self.format_usage()}")
+
+        def print_help(self, file: Any = None) -> None:  # argparse's own says nothing of a stream that takes nothing
+            (file or sys.stdout or sys.stderr).write(self.format_help())
 
     parser = Parser(prog="ptxdsl", description="Compiles warp-specialised GPU kernels to PTX.", allow_abbrev=False)
     suppressed = argparse.SUPPRESS  # no attribute of it: where it stands alone it is read as `version`

@@ -6,6 +6,7 @@ Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -49,7 +50,7 @@ def _location(span: Span, label: str | None = None) -> dict[str, Any]:
     end_line, end_column = span.source.position(span.end)
     region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
     place: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": {"uri": quote(span.source.name)}, "region": region}
+        "physicalLocation": {"artifactLocation": {"uri": quote(os.fsencode(span.source.name))}, "region": region}
     }
     if label is not None:
         place["message"] = {"text": label}

@@ -76,6 +76,8 @@ def _bytes(smem: Any) -> int:
         size = operator.index(smem)
     except TypeError:
         raise launch_error("E0909", f"smem must be a number of bytes, got {type(smem).__name__} {smem!r}") from None
+    if size.bit_length() > 64:
+        raise launch_error("E0909", f"smem has {size.bit_length()} bits; no device has so much memory")
     if size < 0:
         raise launch_error("E0909", f"smem is {size}; it must not be negative")
     return size

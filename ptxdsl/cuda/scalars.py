@@ -53,7 +53,8 @@ def encode_integer(value: int, dtype: str) -> bytes:
     form = SCALARS[dtype]
     low, high = form.range
     if not low <= value <= high:
-        raise OverflowError(f"{value} is outside of {dtype}'s range {low} … {high}")
+        shown = f"{value}" if value.bit_length() <= 128 else f"a number of {value.bit_length()} bits"
+        raise OverflowError(f"{shown} is outside of {dtype}'s range {low} … {high}")
     return value.to_bytes(form.size, "little", signed=form.kind == "int")
 
 

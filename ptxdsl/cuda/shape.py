@@ -15,6 +15,7 @@ AXES = ("x", "y", "z")
 FIRST_WITH_CLUSTERS = (9, 0)
 PORTABLE_CLUSTER = 8  # blocks; more are possible where a kernel is allowed them
 MOST_IN_CLUSTER = 16
+_MOST_BITS = 64  # of a number that is worth showing
 
 
 def dimensions(value: Any, what: str) -> Dim3:
@@ -32,6 +33,8 @@ def dimensions(value: Any, what: str) -> Dim3:
             finite = isinstance(item, float) and isfinite(item)
             hint = f"write {what}=({int(item)}, …) or use //" if finite else None
             raise _shape(f"{what}.{axis} must be an integer, got {type(item).__name__} {item!r}", hint) from None
+        if number.bit_length() > _MOST_BITS:
+            raise _shape(f"{what}.{axis} has {number.bit_length()} bits; no launch is so large")
         if number < 1:
             raise _shape(f"{what}.{axis} is {number}; it must be at least 1", _empty(what, number))
         found.append(number)

@@ -116,6 +116,12 @@ def store(name: str, entry_key: bytes, payload: bytes) -> None:
     _evict()
 
 
+def is_distrusted() -> bool:
+    """Whether there is something in the cache directory's place that is not used: others can write to it."""
+    where = directory()
+    return where is not None and os.path.lexists(where) and _trusted(create=False) is None
+
+
 def entries() -> list[tuple[str, int]]:
     """The files in the cache directory with their sizes in bytes; empty where the directory is not ours."""
     return [(path, status.st_size) for path, status in _files()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from ptxdsl.sim.limits import Progress
@@ -26,21 +26,24 @@ def status_line(stream: IO[str] | None) -> Iterator[Show | None]:
     start = time.monotonic()
     shown = False
 
+    def write(text: str) -> None:
+        with suppress(OSError, ValueError):  # the terminal has gone, the run goes on
+            stream.write(f"\r\x1b[K{text}")
+            stream.flush()
+
     def show(line: Callable[[float], str]) -> None:
         nonlocal shown
         seconds = time.monotonic() - start
         if seconds < _QUIET_SECONDS:
             return
         shown = True
-        stream.write(f"\r\x1b[K{line(seconds)}")
-        stream.flush()
+        write(line(seconds))
 
     try:
         yield show
     finally:
         if shown:
-            stream.write("\r\x1b[K")
-            stream.flush()
+            write("")
 
 
 @contextmanager

@@ -101,6 +101,12 @@ def autotune(
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"a kernel is tuned, not {type(kernel).__name__}")
+    if not callable(arguments) and not isinstance(arguments, Sequence):
+        raise TypeError(f"arguments are a sequence, or a function that makes one; not {type(arguments).__name__}")
+    if check is not None and not callable(check):
+        raise TypeError(f"check is a function of the arguments, not {type(check).__name__}")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor is one of concurrent.futures, not {type(executor).__name__}")
     limit, count = seconds(timeout), _count(repetitions)
     launch = {"grid": grid, "block": block, "smem": smem, "cluster": cluster, "cooperative": cooperative, "pdl": pdl}
     candidates = [candidate(kernel, chosen, launch) for chosen in configurations(space, keep)]

@@ -233,3 +233,18 @@ def test_what_fatbinary_says(file, tmp_path, monkeypatch, ptxas):
     assert codes(lambda: ptxdsl.build(file, tmp_path, kernel="words", formats="fatbin")) == (
         ["E1024"], "fatbinary: fatbinary fatal   : no such sm",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"arch": 90}, "arch is a name or several, not 90"),
+        ({"formats": ["c", 3]}, r"formats is a name or several, not \['c', 3\]"),
+        ({"formats": None}, "formats is a name or several, not None"),
+        ({"folder": 3}, "the folder is a str or a path, not int"),
+    ],
+)
+def test_arguments_of_other_types(given, words, tmp_path):
+    module = ptxdsl.loads("@kernel\ndef k():\n    pass\n")
+    with pytest.raises(TypeError, match=words):
+        ptxdsl.build(module, **{"folder": tmp_path, **given})

@@ -87,6 +87,11 @@ def test_groups_of_rows_have_their_own_b(half):
         ((8, 16), (16, 8), (8, 8), {"groups": np.zeros(2, np.int32)}, "groups of int32 of the shape"),
         ((8, 16), (16, 8), (8, 8), {"config": Config(columns=192, cluster=2)}, "is not for these matrices"),
         ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(4, np.float32)}, "a bias of the shape"),
+        ((8, 16), (16, 8), (8, 8), {"bias": 3}, "bias is no array but a int"),
+        ((8, 16), (16, 8), (8, 8), {"residual": [3]}, "residual is no array but a list"),
+        ((8, 16), (16, 8), (8, 8), {"groups": 3}, "groups is no array but a int"),
+        ((8, 16), (16, 8), (8, 8), {"scale": "x"}, "scale is a number, not 'x'"),
+        ((8, 16), (16, 8), (8, 8), {"config": "x"}, "config is a Config or a BlackwellConfig, not 'x'"),
     ],
 )
 def test_what_has_no_product_is_refused(a, b, out, given, said):

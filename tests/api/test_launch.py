@@ -110,6 +110,7 @@ def test_dimensions(value, expected):
         (float("nan"), "grid.x must be an integer, got float nan"),
         (float("inf"), "grid.x must be an integer, got float inf"),
         (True, "grid.x must be an integer, got bool True"),
+        pytest.param(1 << 20000, "grid.x has 20001 bits; no launch is so large", id="huge"),
         ("4", "grid.x must be an integer, got str '4'"),
     ],
 )

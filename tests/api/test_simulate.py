@@ -5,8 +5,11 @@ import pytest
 
 import ptxdsl
 from ptxdsl.cuda import driver
-from ptxdsl.cuda.simulated import runs_in_simulator
+from ptxdsl.cuda.simulated import raise_unless_finished, runs_in_simulator
 from ptxdsl.diagnostics import launch_error
+from ptxdsl.sim.launch import Report
+from ptxdsl.sim.limits import Statistics
+from ptxdsl.sim.machine.schedule import Schedule
 
 TEXT = """
 @kernel(threads=64)
@@ -172,3 +175,15 @@ def test_what_cannot_be_launched_is_said_before(module):
         with pytest.raises(ptxdsl.LaunchError, match=words):
             call()
     assert (x == 1).all()
+
+
+def test_an_interrupted_launch_is_an_interrupt():
+    """Whoever handles errors of launches does not go on."""
+    report = Report("k", "interrupted", (), Statistics(), Schedule())
+    with pytest.raises(KeyboardInterrupt, match="kernel 'k': interrupted"):
+        raise_unless_finished(report)
+
+
+def test_limits_are_numbers(module):
+    with pytest.raises(TypeError, match=r"the limit steps is a whole number, not '9'"):
+        module.double.simulate(np.zeros(4, np.float32), 4, limits=ptxdsl.Limits(steps="9"))

@@ -144,6 +144,12 @@ def test_sarif(check, tmp_path):
     assert all("message" in place for place in result["relatedLocations"]) and result["relatedLocations"]
 
 
+def test_sarif_of_a_file_whose_name_is_no_utf8(check):
+    _, out, _ = check(FAULTY, "--sarif", "-", name="k\udcff.pdsl")
+    (result, *_) = json.loads(out)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "k%FF.pdsl"
+
+
 def test_sarif_of_what_is_proved(check):
     code, out, err = check(CLEAN, "--sarif", "-")
     assert (code, err, json.loads(out)["runs"][0]["results"]) == (0, "", [])

@@ -460,3 +460,17 @@ def test_cache_commands(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "entries 1\n" in run("cache", "info").out
     assert run("cache", "clear").out == "removed 1 entry\n"
     assert run("cache", "clear").out == "removed 0 entries\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permission bits")
+def test_a_cache_that_cannot_be_cleared_is_told(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ptxdsl.files import cache
+
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path / "c"))
+    cache.store("x", cache.key("x"), b"payload")
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "_quietly", lambda *_: False)
+        assert "error[E1026]: the cache is not empty: 1 cannot be removed\n" in run("cache", "clear").err
+    (tmp_path / "c").chmod(0o777)
+    assert "/c, which is not used: others can write to it" in run("cache", "info").out
+    assert "error[E1026]" in run("cache", "clear").err

@@ -1,5 +1,6 @@
 """``autotune`` in the simulator: which configurations there are, what becomes of each, and what is known afterwards."""
 
+import errno
 import io
 import json
 import sys
@@ -125,6 +126,9 @@ def test_spaces_that_are_none(kernel, space, words):
 
 
 def test_what_is_tuned_and_how_long_is_looked_at_first(kernel):
+    for wrong in ({"arguments": 3}, {"check": 3}, {"executor": 3}):
+        with pytest.raises(TypeError, match=rf"^{next(iter(wrong))} .* not int$"):
+            ptxdsl.autotune(kernel, {"width": [1]}, **{"arguments": (), **wrong})
     with pytest.raises(TypeError, match="a kernel is tuned, not Module"):
         tune(kernel.module, {})
     with pytest.raises(ptxdsl.LaunchError, match="E0915"):
@@ -139,6 +143,16 @@ def test_nothing_kept(kernel):
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+def test_a_terminal_that_goes_away_ends_no_run(kernel, monkeypatch):
+    class Gone(Terminal):
+        def write(self, text):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(sys, "stderr", Gone())
+    assert tune(kernel, {"width": [1]}).best.time is not None
 
 
 def test_progress_on_a_terminal_only(kernel, monkeypatch, capsys):
