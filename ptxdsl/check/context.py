@@ -49,7 +49,7 @@ class Context:
         self._bases = [array.base for array in kernel.arrays]
         self._excluded: dict[tuple[int, int, Mask], int] = {}
         self._meetings: dict[Any, Meeting] = {}
-        self._uses: dict[tuple[int, int, bool], int] = {}
+        self._uses: dict[int, dict[tuple[int, bool], int]] = {}  # by barrier, agent, and whether later
         # Arrivals that a CTA's own threads do not see to: of other CTAs, of asynchronous work; by bit.
         self.incoming: dict[int, tuple[Barrier, Step]] = {}
         self.shared: set[tuple[int, int]] = set()  # barriers that are known to have arrivals of several
@@ -181,10 +181,11 @@ class Context:
 
     def use_bit(self, barrier: Barrier, agent: Agent, step: Step | None, *, later: bool = False) -> int:
         """later: of an arrival that comes when asynchronous work is done."""
-        key = barrier.number, agent.number, later
-        found = self._uses.get(key)
+        uses = self._uses.setdefault(barrier.number, {})
+        key = agent.number, later
+        found = uses.get(key)
         if found is None:
-            found = self._uses[key] = self.bit()
+            found = uses[key] = self.bit()
             barrier.uses |= found
             if step is not None and (later or barrier.cta != agent.cta):
                 self.incoming[found] = barrier, step
@@ -193,10 +194,9 @@ class Context:
     def use_bits(self, barrier: Barrier, other: Barrier) -> list[tuple[int, int]]:
         """The events of uses of a barrier, and those of the same uses of another one."""
         found = []
-        for (number, agent, later), bit in list(self._uses.items()):
-            if number == barrier.number:
-                _, step = self.incoming.get(bit, (None, None))
-                found.append((bit, self.use_bit(other, self.agents[agent], step, later=later)))
+        for (agent, later), bit in list(self._uses.get(barrier.number, {}).items()):
+            _, step = self.incoming.get(bit, (None, None))
+            found.append((bit, self.use_bit(other, self.agents[agent], step, later=later)))
         return found
 
     def each_bits(self, barrier: Barrier, agent: int) -> tuple[int, int, int]:

@@ -26,7 +26,6 @@ class Ring:
         self.flips: dict[Barrier, int] = {}
         self.bits: dict[int, int] = {}
         self.bytes: dict[int, int] = {}
-        self.turns: dict[int, Turn] = {}
 
     def becomes(self, barrier: Barrier, other: Barrier) -> None:
         if self.barriers.setdefault(barrier, other) is not other:
@@ -41,34 +40,33 @@ class Ring:
             raise Different
 
 
-class Names:
-    """A renaming of bits. moved: those that get another name."""
+class Names(dict[int, int]):
+    """Renamed events, by events. moved: those that get another name."""
 
     def __init__(self, bits: dict[int, int]) -> None:
+        super().__init__()
         self.bits = bits
         self.moved = 0
+        self._shifts: dict[int, int] = {}  # by how far bits move, as bits
         for bit, other in bits.items():
             if bit != other:
                 self.moved |= bit
-        self._known: dict[int, int] = {}
+                by = other.bit_length() - bit.bit_length()
+                self._shifts[by] = self._shifts.get(by, 0) | bit
 
-    def renamed(self, events: int) -> int:
-        rest = events & self.moved
-        if not rest:
-            return events
-        found = self._known.get(rest)
-        if found is None:
-            found, left, bits = 0, rest, self.bits
-            while left:
-                bit = left & -left
-                left ^= bit
-                found |= bits[bit]
-            self._known[rest] = found
-        return events & ~self.moved | found
+    def __missing__(self, events: int) -> int:
+        found = events & ~self.moved
+        if found != events:
+            for by, bits in self._shifts.items():
+                some = events & bits
+                if some:
+                    found |= some << by if by > 0 else some >> -by
+        self[events] = found
+        return found
 
 
 class Turn:
-    """A ring's renaming for some stages at once: of barriers, their numbers, events, and ``Touch.bytes``."""
+    """What turning rings by some stages renames: barriers, their numbers, events, and ``Touch.bytes``."""
 
     def __init__(
         self, barriers: dict[Barrier, Barrier], flips: dict[Barrier, int], bits: dict[int, int], bytes: dict[int, int]
@@ -77,6 +75,21 @@ class Turn:
         self.numbers = {barrier.number: other.number for barrier, other in barriers.items()}
         self.events = Names(bits)
         self.bytes = Names(bytes)
+
+    def followed_by(self, ring: Ring) -> Turn:
+        """This one, and a ring's turn by one stage after it."""
+        barriers = {b: b for b in ring.barriers} | self.barriers
+        flips = {b: self.flips.get(b, 0) ^ ring.flips.get(other, 0) for b, other in barriers.items()}
+        return Turn(
+            {b: ring.barriers.get(other, other) for b, other in barriers.items()},
+            flips,
+            _followed(self.events.bits, ring.bits),
+            _followed(self.bytes.bits, ring.bytes),
+        )
+
+
+def _followed(first: dict[int, int], then: dict[int, int]) -> dict[int, int]:
+    return {b: then.get(other, other) for b, other in ({b: b for b in then} | first).items()}
 
 
 def orbits(barriers: dict[Barrier, Barrier]) -> Iterator[list[Barrier]]:

@@ -11,7 +11,7 @@ arrives there writes turn by turn: a table that is filled once may be read as of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import arrival_notes, fault
@@ -21,9 +21,12 @@ from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, members, range_text
-from ptxdsl.hints import Any
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.check.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +84,17 @@ class Fill:
                 turns[table] = _Turn(own.barrier, several, fresh, own.stale or turn.stale)
         return before != self.known()
 
-    def turned(
-        self,
-        bytes: Callable[[int], int],
-        events: Callable[[int], int],
-        numbers: Mapping[int, int],
-        touches: Callable[[Touch], Touch],
-    ) -> None:
+    def turned(self, turn: Turn, touches: Mapping[int, Touch]) -> None:
         """Gives another name to bytes, to events, to barriers by their numbers, and to touches."""
-        self.written = events(self.written)
-        self.old = list(map(bytes, self.old))
-        self.done = list(map(bytes, self.done))
-        self.returned = [sum(1 << numbers.get(number, number) for number in _numbers(r)) for r in self.returned]
+        bytes, numbers, bits = turn.bytes, turn.numbers, turn.events.bits
+        self.written = turn.events[self.written]
+        self.old = [bytes[b] for b in self.old]
+        self.done = [bytes[b] for b in self.done]
+        self.returned = [sum(1 << numbers.get(n, n) for n in _numbers(r)) if r else 0 for r in self.returned]
         for turns in self.turns:
-            for table, turn in turns.items():
-                stale = None if turn.stale is None else touches(turn.stale)
-                turns[table] = replace(turn, barrier=numbers.get(turn.barrier, turn.barrier), stale=stale)
+            for table, old in turns.items():
+                stale = None if old.stale is None else touches[bits.get(old.stale.bit, old.stale.bit)]
+                turns[table] = _Turn(numbers.get(old.barrier, old.barrier), old.several, old.fresh, stale)
 
     def write(self, touch: Touch) -> None:
         self.written |= touch.bit
