@@ -28,6 +28,7 @@ FOLDERS = {
 INTEGERS = {
     "07_bulk_copy_ring": {"n": tuple(range(0, 2048 * 28, 3 * 1024))},
     "08_gemm_hopper": {"m": (0, 300), "n": (0, 300), "k": (64, 500), "batches": (1, 2)},
+    "11_gemm_stream_k": {"m": (130,), "n": (130,), "k": (64, 200, 500)},  # four tiles of three blocks
     "big_gemm_two_rings_clean": {"k": (0, 8, 16, 24, 32, 40, 56, 64)},
 }
 

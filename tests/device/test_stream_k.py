@@ -72,7 +72,7 @@ def test_products(m, n, k, blocks, place, launch, rng):
     (left, a), (right, b) = stored((m, k)), stored((n, k))
     c = place.array(np.full((m, n), 0x7FC0, np.uint16))
     sums = place.array(np.full(blocks * 2 * 64 * 128, np.nan, np.float32))
-    given = place.array(np.zeros(blocks * 2, np.uint32))
+    given = place.array(np.zeros(blocks * 8, np.uint32))
     maps = [ptxdsl.TensorMap(place.array(x), (128, 64), swizzle="128B", data_type="bf16") for x in (a, b)]
     kernel = ptxdsl.load(SAMPLE).gemm
     for _ in range(2):  # the second launch finds what the first one left
