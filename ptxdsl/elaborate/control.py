@@ -6,6 +6,7 @@ terminator and the state at that point. When the region is complete, the variabl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -287,10 +288,12 @@ def nodes_in(node: ast.Node) -> Iterator[ast.Node]:
 _parts: dict[type, tuple[str, ...]] = {}  # of a kind of node, the fields in which others may be
 
 
-def names_in(node: ast.Node) -> Iterator[str]:
-    """Every identifier used as a name in and below a node."""
-    return (item.id for item in nodes_in(node) if isinstance(item, ast.Name))
+@functools.lru_cache(maxsize=4096)  # a tree is elaborated again for other constants
+def names_in(node: ast.Node) -> tuple[str, ...]:
+    """Every identifier used as a name in and below a node, once."""
+    return tuple(dict.fromkeys([item.id for item in nodes_in(node) if isinstance(item, ast.Name)]))
 
 
+@functools.lru_cache(maxsize=4096)
 def contains_call(node: ast.Node) -> bool:
     return any(isinstance(item, ast.Call) for item in nodes_in(node))
