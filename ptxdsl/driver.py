@@ -8,7 +8,7 @@ when it runs: stopping early costs nothing for what comes later.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ptxdsl.artifact import Compiled
@@ -115,29 +115,31 @@ def _check(job: Job) -> None:
     module, job.unchecked = job.unchecked, None
     if module is None:
         return
-    from ptxdsl.check.report import as_warnings, verdicts
+    fatal, inputs = job.options.check == "error", inputs_digest(job)
+    found = _findings.get(inputs)
+    if found is None:
+        from ptxdsl.check.report import as_warnings, verdicts
 
-    fatal = job.options.check == "error"
-    found = as_warnings(verdicts(module, quick=not fatal))
-    if len(_checked) >= _MOST_CHECKED:
-        _checked.clear()
-    _checked.add(hash(job.source.text))
+        found = as_warnings(verdicts(module, quick=not fatal))
+        if len(_findings) >= _MOST_CHECKED:
+            _findings.clear()
+        _findings[inputs] = found
     for diagnostic in found:
         job.sink.add(replace(diagnostic, severity="error") if fatal else diagnostic)
     job.sink.raise_errors()
 
 
-# Texts that were checked in this process, by their hashes. What was proved is remembered: to look at it again takes
-# less time than a thread for it.
-_checked: set[int] = set()
+# What was found of inputs that were compiled before in this process, by their digests.
+_findings: dict[str, Sequence[Diagnostic]] = {}
 _MOST_CHECKED = 4096
 
 
 def _rings(job: Job, module: tir.Module) -> tir.Module:
     if job.options.check != "off":
         job.unchecked = module
-    # A fault that is an error ends the run here. A warning can wait for LLVM, which leaves time for it.
-    if job.options.check == "error" or hash(job.source.text) in _checked:
+    # A fault that is an error ends the run here. A warning can wait for LLVM, which leaves time for it; what is known
+    # needs none.
+    if job.options.check == "error" or (job.unchecked and inputs_digest(job) in _findings):
         _check(job)
     from ptxdsl.rings.unroll import unroll_rings
     from ptxdsl.tir.verify import verify

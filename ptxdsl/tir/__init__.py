@@ -187,7 +187,9 @@ def walk(block: Block) -> list[Op]:
 
 
 def _collect(block: Block, found: list[Op]) -> None:
+    add = found.append
     for op in block.ops:
-        found.append(op)
-        for inner in op.blocks:
-            _collect(inner, found)
+        add(op)
+        if op.blocks:
+            for inner in op.blocks:
+                _collect(inner, found)

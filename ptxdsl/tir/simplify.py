@@ -240,7 +240,7 @@ def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
             values.extend(op.operands)
         while values:
             value = values.pop()
-            if value in seen:
+            if value in seen or value.__class__ is Const:
                 continue
             seen.add(value)
             join = join_of(value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ptxdsl import loads
+from ptxdsl import driver, loads
 from ptxdsl.check import proof, report
 from ptxdsl.driver import Job, show
 from ptxdsl.source import Source
@@ -21,6 +21,7 @@ def broken(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(proof, "prove", fail)
+    monkeypatch.setattr(driver, "_findings", {})  # nothing was found before
 
 
 def test_it_compiles(broken):
