@@ -11,7 +11,8 @@ import pytest
 from sim_kernels import INDEX, kernel, run
 
 from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.sim.launch import Limits, Progress, Report
+from ptxdsl.sim.launch import Limits, Report
+from ptxdsl.sim.limits import Progress
 
 
 def only(report: Report) -> Diagnostic:

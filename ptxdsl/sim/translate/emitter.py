@@ -1,7 +1,7 @@
 """What the translation of one lane-wise instruction sees: operands in, LLVM IR text and results out.
 
 A value is the text of an LLVM IR operand (``%v12``, ``splat (i32 3)``, ``zeroinitializer``) whose type follows from the
-PTX type that it was read with (``vector``). One vector holds ``WIDTH`` lanes of the warp; the frame runs the same code
+PTX type that it was read with (``vector``). One vector holds ``WIDTH`` lanes of the warp; a part runs the same code
 for all chunks of the warp.
 
 What an ``Emit`` must keep to:
@@ -17,8 +17,8 @@ What an ``Emit`` must keep to:
   before execution.
 
 The table is ``ops_table.LANE_OPS: dict[str, Emit]``, by the first part of an opcode (``add``). ``mov`` (its packing
-and unpacking is what ``read`` and ``write`` of a Vector do), memory, control flow and cross-lane instructions are the
-frame's own.
+and unpacking is what ``read`` and ``write`` of a Vector do), memory, control flow and cross-lane instructions are
+``part``'s own.
 """
 
 from __future__ import annotations

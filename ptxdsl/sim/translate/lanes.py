@@ -20,7 +20,7 @@ MAX_LOADS = 64
 class LaneEmitter:
     """Appends the IR of lane-wise instructions to ``text``; ``start`` begins a chunk, ``finish`` stores slots."""
 
-    def __init__(self, registers: Mapping[str, str], slots: Mapping[str, Slot], symbols: Symbols) -> None:
+    def __init__(self, registers: Mapping[str, str], slots: Mapping[str, Slot], symbols: Symbols, traced: bool) -> None:
         self.registers = registers
         self.slots = slots
         self.symbols = symbols
@@ -31,7 +31,7 @@ class LaneEmitter:
         self.guard: str | None = None  # of the current instruction: <8 x i1>, or None for all lanes of the mask
         self.site = 0  # the current instruction's number
         self.ahead = 0  # by how many instructions `issued` is ahead of it
-        self.traced = False
+        self.traced = traced  # whether memory accesses go to the access log
         self.accesses = False  # whether the block has instructions that may fault
 
     # ------------------------------------------------------------------ one block

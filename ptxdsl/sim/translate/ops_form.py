@@ -113,7 +113,7 @@ Operation = Callable[[Form], None]
 
 
 def emits(operation: Operation) -> Emit:
-    """An operation as the frame's table wants it."""
+    """An operation as ``LANE_OPS`` wants it."""
 
     def emit(e: Emitter, instruction: Instruction) -> None:
         form = Form(e, instruction)

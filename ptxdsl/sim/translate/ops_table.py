@@ -1,4 +1,4 @@
-"""All lane-wise operations: what the frame looks an opcode's first part up in."""
+"""All lane-wise operations: what ``part`` looks an opcode's first part up in."""
 
 from __future__ import annotations
 

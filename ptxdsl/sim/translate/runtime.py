@@ -21,7 +21,6 @@ from ptxdsl.sim.translate import (
 from ptxdsl.sim.translate.host_code import HostCode, add_symbol, compile_ir
 
 _NAME = re.compile(r"@rt\.(\w+)")
-_PLACE = re.compile(r"%to\d+")
 # A table's maker is asked for the text of one function by its name; None if the name is not its own.
 _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_control.text,
@@ -61,7 +60,7 @@ def _compile(names: set[str]) -> None:
         found = next((text for make in _TABLES if (text := make(name)) is not None), None)
         if found is None:
             raise KeyError(f"no runtime function {name}")
-        texts[name] = found = _renumbered(found)
+        texts[name] = found
         work.extend(used for used in _NAME.findall(found) if used not in _known)
     if not texts:
         return
@@ -73,12 +72,6 @@ def _compile(names: set[str]) -> None:
     for name in texts:
         add_symbol(f"rt.{name}", code.address(f"rt.{name}"))
     _known.update(texts)
-
-
-def _renumbered(text: str) -> str:
-    """Names of places to store to are counted over all functions; a text gets its own, whatever was made before."""
-    places: dict[str, str] = {}
-    return _PLACE.sub(lambda match: places.setdefault(match[0], f"%to{len(places)}"), text)
 
 
 def declarations(body: str, known: Container[str] = ()) -> str:

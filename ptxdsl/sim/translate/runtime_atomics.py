@@ -14,7 +14,7 @@ from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.ops_float_common import canonical, encode, flush, widen_half
 from ptxdsl.sim.translate.ops_half import extreme_of_two
 from ptxdsl.sim.translate.ops_value import Build, Lanes, definition
-from ptxdsl.sim.translate.runtime_fields import load, store
+from ptxdsl.sim.translate.runtime_fields import count_writes, load, next_lane
 
 V = f"<{WIDTH} x i64>"
 
@@ -112,15 +112,10 @@ each:
   %changed = icmp ne {t} %old, %new
   %changed.wide = zext i1 %changed to i64
   %changes.next = add i64 %changes, %changed.wide
-  %less = sub i64 %left, 1
-  %left.next = and i64 %left, %less
-  %more = icmp ne i64 %left.next, 0
-  br i1 %more, label %each, label %done
+  {next_lane()}
 done:
   %total = phi i64 [ 0, %entry ], [ %changes.next, %each ]
-  {load("launch_writes", "i64")}
-  %writes.new = add i64 %launch_writes, %total
-  {store("launch_writes", "%writes.new", "i64")}
+  {count_writes("%total")}
   %result = load {vec}, ptr %old.all
   ret {vec} %result
 }}"""
@@ -175,13 +170,8 @@ each:
   %d = or i64 %d.lo, %d.hi
   %changed = icmp ne i64 %d, 0
   %changed.wide = zext i1 %changed to i64
-  {load("launch_writes", "i64")}
-  %writes.new = add i64 %launch_writes, %changed.wide
-  {store("launch_writes", "%writes.new", "i64")}
-  %less = sub i64 %left, 1
-  %left.next = and i64 %left, %less
-  %more = icmp ne i64 %left.next, 0
-  br i1 %more, label %each, label %done
+  {count_writes("%changed.wide")}
+  {next_lane()}
 done:
   ret void
 }}"""

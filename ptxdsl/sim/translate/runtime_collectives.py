@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.sim.translate.runtime_fields import splat32
+from ptxdsl.sim.translate.runtime_fields import next_lane, splat
 
 _IOTA = "<" + ", ".join(f"i32 {i}" for i in range(32)) + ">"
 V = "<32 x i32>"
@@ -93,7 +93,7 @@ define void @rt.vote_{mode}(i32 %exec, ptr %d, ptr %a) {{
   %said.bits = bitcast <32 x i1> %said.v to i32
   %yes = and i32 %said.bits, %exec
   {_VOTES[mode]}
-  {splat32("result", "%value")}
+  {splat("result", "%value")}
   {_blend("%d", "%result", "r")}
   ret void
 }}"""
@@ -103,8 +103,7 @@ def _match(mode: str, bits: int) -> str:
     type = f"<32 x i{bits}>"
     same = f"""%at = getelementptr i{bits}, ptr %a, i64 %i
   %value = load i{bits}, ptr %at
-  %value.in = insertelement {type} poison, i{bits} %value, i64 0
-  %value.v = shufflevector {type} %value.in, {type} poison, {V} zeroinitializer
+  {splat("value.v", "%value", type)}
   %equal.v = icmp eq {type} %all, %value.v
   %equal.bits = bitcast <32 x i1> %equal.v to i32
   %equal = and i32 %equal.bits, %exec"""
@@ -139,8 +138,8 @@ define void @rt.match_all_{bits}(i32 %exec, ptr %d, ptr %p, ptr %a) {{
   %is = icmp eq i32 %equal, %exec
   %members = select i1 %is, i32 %exec, i32 0
   %truth = sext i1 %is to i32
-  {splat32("result", "%members")}
-  {splat32("said", "%truth")}
+  {splat("result", "%members")}
+  {splat("said", "%truth")}
   {_blend("%d", "%result", "r")}
   {_blend("%p", "%said", "q")}
   ret void
@@ -195,12 +194,9 @@ each:
   %at = getelementptr i32, ptr %a, i32 %i
   %x = load i32, ptr %at
   {step}
-  %less = sub i32 %left, 1
-  %left.next = and i32 %left, %less
-  %more = icmp ne i32 %left.next, 0
-  br i1 %more, label %each, label %done
+  {next_lane("i32")}
 done:
-  {splat32("result", "%next")}
+  {splat("result", "%next")}
   {_blend("%d", "%result", "r")}
   ret void
 }}"""
@@ -211,7 +207,7 @@ def _elect() -> str:
 define void @rt.elect(i32 %exec, ptr %d, ptr %p) {{
   %exec.v = bitcast i32 %exec to <32 x i1>
   %leader = call i32 @llvm.cttz.i32(i32 %exec, i1 false)
-  {splat32("result", "%leader")}
+  {splat("result", "%leader")}
   %is = icmp eq {V} %result, {_IOTA}
   %said = sext <32 x i1> %is to {V}
   {_blend("%d", "%result", "r")}
@@ -225,7 +221,7 @@ def _set() -> str:
     return f"""
 define void @rt.set(i32 %exec, ptr %d, i32 %value) {{
   %exec.v = bitcast i32 %exec to <32 x i1>
-  {splat32("result", "%value")}
+  {splat("result", "%value")}
   {_blend("%d", "%result", "r")}
   ret void
 }}"""

@@ -23,7 +23,7 @@ from ptxdsl.sim.layout import (
     offset,
 )
 from ptxdsl.sim.translate.emitter import WIDTH
-from ptxdsl.sim.translate.runtime_fields import load, own, set_lanes, splat32, store
+from ptxdsl.sim.translate.runtime_fields import load, next_lane, own, set_lanes, splat, store
 
 TURN = 2048  # of a loop
 NOBODY = 0x7FFFFFFF  # `others` where there are none
@@ -115,8 +115,8 @@ gather:
   %s = load i32, ptr %s.at
   {load("wait_site", "<32 x i32>")}
   {load("wait_members", "<32 x i32>")}
-  {splat32("m.v", "%m")}
-  {splat32("s.v", "%s")}
+  {splat("m.v", "%m")}
+  {splat("s.v", "%s")}
   %eq.m = icmp eq <32 x i32> %wait_members, %m.v
   %eq.s = icmp eq <32 x i32> %wait_site, %s.v
   %eq = and <32 x i1> %eq.m, %eq.s
@@ -132,13 +132,13 @@ choose:
   %least = call i32 @llvm.vector.reduce.smin.v32i32(<32 x i32> %cand)
   {load("favoured")}
   %from = sub i32 %favoured, 1
-  {splat32("from.v", "%from")}
+  {splat("from.v", "%from")}
   %late.v = icmp sge <32 x i32> %cand, %from.v
   %late = select <32 x i1> %late.v, <32 x i32> %cand, <32 x i32> splat (i32 {NOBODY})
   %least.late = call i32 @llvm.vector.reduce.smin.v32i32(<32 x i32> %late)
   %has = icmp ne i32 %least.late, {NOBODY}
   %pc = select i1 %has, i32 %least.late, i32 %least
-  {splat32("pc.v", "%pc")}
+  {splat("pc.v", "%pc")}
   %same.v = icmp eq <32 x i32> %warp_pc, %pc.v
   %same = bitcast <32 x i1> %same.v to i32
   %group = and i32 %same, %runnable
@@ -303,10 +303,7 @@ go:
   store i32 %target, ptr %pc.at
   br label %next
 next:
-  %less = sub i64 %left, 1
-  %left.next = and i64 %left, %less
-  %more = icmp ne i64 %left.next, 0
-  br i1 %more, label %each, label %done
+  {next_lane()}
 done:
   ret void
 }}""",

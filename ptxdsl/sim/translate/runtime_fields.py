@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from ptxdsl.sim.layout import ACCESS, CTA, LAUNCH, LOG, REGION, WARP, offset
 
 # The words of WARP's `own`, by name.
@@ -46,35 +44,51 @@ def load(name: str, type: str = "i32", result: str = "") -> str:
     return f"{at} = getelementptr i8, ptr %{record}, i64 {byte}\n  %{result} = load {type}, ptr {at}, align 4"
 
 
-_fresh = 0
-
-
 def store(name: str, value: str, type: str = "i32") -> str:
-    """IR that stores a value into a field."""
-    global _fresh
-    _fresh += 1
+    """IR that stores a value into a field; once a function for each pair of them."""
     record, byte = place(name)
-    return (
-        f"%to{_fresh} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr %to{_fresh}, align 1"
-    )
+    to = f"%{name}.to.{value.removeprefix('%')}"
+    return f"{to} = getelementptr i8, ptr %{record}, i64 {byte}\n  store {type} {value}, ptr {to}, align 1"
 
 
 def set_lanes(name: str, lanes: str, value: str, key: str) -> str:
     """IR that sets a per-lane field to an i32 in the given lanes. key: makes the names."""
     record, byte = place(name)
-    return textwrap.dedent(f"""\
-        %{key}.at = getelementptr i8, ptr %{record}, i64 {byte}
-          %{key}.old = load <32 x i32>, ptr %{key}.at, align 4
-          %{key}.in = insertelement <32 x i32> poison, i32 {value}, i64 0
-          %{key}.all = shufflevector <32 x i32> %{key}.in, <32 x i32> poison, <32 x i32> zeroinitializer
-          %{key}.lanes = bitcast i32 {lanes} to <32 x i1>
-          %{key}.new = select <32 x i1> %{key}.lanes, <32 x i32> %{key}.all, <32 x i32> %{key}.old
-          store <32 x i32> %{key}.new, ptr %{key}.at, align 4""")
+    return "\n  ".join(
+        (
+            f"%{key}.at = getelementptr i8, ptr %{record}, i64 {byte}",
+            f"%{key}.old = load <32 x i32>, ptr %{key}.at, align 4",
+            splat(f"{key}.all", value),
+            f"%{key}.lanes = bitcast i32 {lanes} to <32 x i1>",
+            f"%{key}.new = select <32 x i1> %{key}.lanes, <32 x i32> %{key}.all, <32 x i32> %{key}.old",
+            f"store <32 x i32> %{key}.new, ptr %{key}.at, align 4",
+        )
+    )
 
 
-def splat32(result: str, value: str) -> str:
-    """IR for an i32 in all lanes of a warp."""
+def splat(result: str, value: str, type: str = "<32 x i32>") -> str:
+    """IR for a value in all lanes of a vector, by default an i32 in all lanes of a warp."""
+    lanes, _, element = type[1:-1].partition(" x ")
     return (
-        f"%{result}.in = insertelement <32 x i32> poison, i32 {value}, i64 0\n"
-        f"  %{result} = shufflevector <32 x i32> %{result}.in, <32 x i32> poison, <32 x i32> zeroinitializer"
+        f"%{result}.in = insertelement {type} poison, {element} {value}, i64 0\n"
+        f"  %{result} = shufflevector {type} %{result}.in, {type} poison, <{lanes} x i32> zeroinitializer"
+    )
+
+
+def next_lane(type: str = "i64") -> str:
+    """IR at the end of a loop over the lanes of a mask: takes the lowest out of it and goes to ``each`` or ``done``.
+
+    The loop begins with ``%left = phi``, which has ``%left.next`` from here.
+    """
+    return (
+        f"%less = sub {type} %left, 1\n  %left.next = and {type} %left, %less\n"
+        f"  %more = icmp ne {type} %left.next, 0\n  br i1 %more, label %each, label %done"
+    )
+
+
+def count_writes(more: str) -> str:
+    """IR that adds an i64 to the count of the launch's writes (``Machine.version``)."""
+    return (
+        f"{load('launch_writes', 'i64')}\n  %writes.new = add i64 %launch_writes, {more}\n"
+        f"  {store('launch_writes', '%writes.new', 'i64')}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from ptxdsl.sim.layout import BAD_MEMBERS, EXITED
-from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat32, store
+from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat, store
 
 
 @cache
@@ -43,7 +43,7 @@ each:
   %lane = call i32 @llvm.cttz.i32(i32 %left, i1 false)
   %m.at = getelementptr i32, ptr %members, i32 %lane
   %m = load i32, ptr %m.at, align 4
-  {splat32("m.v", "%m")}
+  {splat("m.v", "%m")}
   %same.v = icmp eq <32 x i32> %all, %m.v
   %same.bits = bitcast <32 x i1> %same.v to i32
   %same = and i32 %same.bits, %group

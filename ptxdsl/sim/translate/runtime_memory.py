@@ -9,8 +9,8 @@ import re
 
 from ptxdsl.sim.layout import ACCESS, WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH
-from ptxdsl.sim.translate.runtime_fields import load, store
-from ptxdsl.sim.translate.runtime_pointers import JOIN, V, splat
+from ptxdsl.sim.translate.runtime_fields import load, splat, store
+from ptxdsl.sim.translate.runtime_pointers import JOIN, V
 
 
 def _trace_join() -> str:
@@ -80,7 +80,7 @@ def _in_order(bytes: int) -> str:
     steps = ", ".join(f"i64 {bytes * i}" for i in range(WIDTH))
     return f"""
   %p0 = extractelement {V} %p, i64 0
-  {splat("p0.v", "%p0")}
+  {splat("p0.v", "%p0", V)}
   %wanted = add {V} %p0.v, <{steps}>
   %differ = icmp ne {V} %p, %wanted
   %differ.bits = bitcast <{WIDTH} x i1> %differ to i8

@@ -24,7 +24,7 @@ from ptxdsl.sim.layout import (
     offset,
 )
 from ptxdsl.sim.translate.emitter import WIDTH
-from ptxdsl.sim.translate.runtime_fields import load, store
+from ptxdsl.sim.translate.runtime_fields import count_writes, load, next_lane, splat
 
 # In `how`, above the bytes of one lane's access. An atomic operation counts as a write when it has changed something.
 WRITE = 1 << 16
@@ -34,14 +34,6 @@ FENCE, JOIN = 1 << 18, 1 << 19  # in the access log alone
 _LANES = ", ".join(f"i64 {i}" for i in range(WIDTH))
 DUMMY = offset(WARP, "wide") + 768  # 256 bytes
 V = f"<{WIDTH} x i64>"
-
-
-def splat(result: str, value: str) -> str:
-    """IR for an i64 in all lanes."""
-    return (
-        f"%{result}.in = insertelement {V} poison, i64 {value}, i64 0\n"
-        f"  %{result} = shufflevector {V} %{result}.in, {V} poison, <{WIDTH} x i32> zeroinitializer"
-    )
 
 
 _REGION_OF = f"""
@@ -73,7 +65,7 @@ define {V} @rt.pointers_{space}(ptr %warp, i64 %first, i8 %mask, {V} %a, i32 %ho
 entry:
   %dummy = getelementptr i8, ptr %warp, i64 {DUMMY}
   %dummy.i = ptrtoint ptr %dummy to i64
-  {splat("dummies", "%dummy.i")}
+  {splat("dummies", "%dummy.i", V)}
   %nobody = icmp eq i8 %mask, 0
   br i1 %nobody, label %idle, label %work
 idle:
@@ -85,7 +77,7 @@ work:
   %bytes = zext i32 %size to i64
   %write = icmp uge i32 %how, {WRITE}
   %size.less = sub i64 %bytes, 1
-  {splat("low", "%size.less")}
+  {splat("low", "%size.less", V)}
   %misaligned = and {V} %a, %low
   %aligned = icmp eq {V} %misaligned, zeroinitializer
   %lane0 = call i8 @llvm.cttz.i8(i8 %mask, i1 false)
@@ -100,14 +92,14 @@ def _tail(frames: str = "") -> str:
     if frames:
         pointers = f"%p.frame = add {V} %d, %host.v\n  %p = add {V} %p.frame, {frames}"
     return f"""
-  {splat("start.v", "%start")}
+  {splat("start.v", "%start", V)}
   %d = sub {V} %a, %start.v
   %length = sub i64 %end, %start
   %room = sub i64 %length, %bytes
   %fits = icmp sge i64 %room, 0
   br i1 %fits, label %check, label %slow
 check:
-  {splat("room.v", "%room")}
+  {splat("room.v", "%room", V)}
   %inside = icmp ule {V} %d, %room.v
   %good = and <{WIDTH} x i1> %inside, %aligned
   %good.bits = bitcast <{WIDTH} x i1> %good to i8
@@ -116,19 +108,17 @@ check:
   %all.good = icmp eq i8 %bad, 0
   br i1 %all.good, label %fast, label %slow
 fast:
-  {splat("host.v", "%host")}
+  {splat("host.v", "%host", V)}
   {pointers}
   %mask.v = bitcast i8 %mask to <{WIDTH} x i1>
   %result = select <{WIDTH} x i1> %mask.v, {V} %p, {V} %dummies"""
 
 
 _COUNT_WRITE = f"""
-  {load("launch_writes", "i64")}
   %kind = lshr i32 %how, 16
   %counted = icmp eq i32 %kind, 1
   %one.write = zext i1 %counted to i64
-  %writes.new = add i64 %launch_writes, %one.write
-  {store("launch_writes", "%writes.new", "i64")}"""
+  {count_writes("%one.write")}"""
 
 
 def _slow(space: str) -> str:
@@ -201,9 +191,9 @@ bounds:
   %index.wide = zext i32 %warp_index to i64
   %warp.first = shl i64 %index.wide, 5
   %thread = add i64 %warp.first, %first
-  {splat("thread.v", "%thread")}
+  {splat("thread.v", "%thread", V)}
   %threads = add {V} %thread.v, <{_LANES}>
-  {splat("length.v", "%length.wide")}
+  {splat("length.v", "%length.wide", V)}
   %frames = mul {V} %threads, %length.v
   %start = add i64 0, 0
   %end = add i64 %length.wide, 0
@@ -332,7 +322,7 @@ entry:
   store {V} %a, ptr %addresses
   %dummy = getelementptr i8, ptr %warp, i64 {DUMMY}
   %dummy.i = ptrtoint ptr %dummy to i64
-  {splat("dummies", "%dummy.i")}
+  {splat("dummies", "%dummy.i", V)}
   store {V} %dummies, ptr %results
   {load("warp_cta", "ptr", "cta")}
   {load("cta_launch", "ptr", "launch")}
@@ -348,10 +338,7 @@ each:
   %p = call i64 @rt.resolve(ptr %warp, i64 %lane, i64 %address, i32 %how, i32 %site, i32 %space, i64 %dummy.i)
   %to = getelementptr i64, ptr %results, i64 %i
   store i64 %p, ptr %to
-  %less = sub i64 %left, 1
-  %left.next = and i64 %left, %less
-  %again = icmp ne i64 %left.next, 0
-  br i1 %again, label %each, label %done
+  {next_lane()}
 done:
   %result = load {V}, ptr %results
   ret {V} %result

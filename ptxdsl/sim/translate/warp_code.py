@@ -11,10 +11,11 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim.program.program import Program
 from ptxdsl.sim.translate import access, atomics
 from ptxdsl.sim.translate.emitter import Unsupported
-from ptxdsl.sim.translate.frame import Frame
 from ptxdsl.sim.translate.host_code import HostCode, compile_ir
+from ptxdsl.sim.translate.kernel_ir import kernel_ir
 from ptxdsl.sim.translate.lanes import LaneEmitter
 from ptxdsl.sim.translate.meetings import SCRATCH
+from ptxdsl.sim.translate.part import Kernel
 from ptxdsl.sim.translate.runtime import declarations, link
 from ptxdsl.sim.translate.slots import Slot, lay_out_slots
 
@@ -105,12 +106,12 @@ def translate(program: Program, *, trace: bool = False, optimise: int = 0) -> Wa
         slots, scratch = lay_out_slots(program.registers, program.liveness.slots)
     except Unsupported as refused:
         raise CompileError(program.flat.problem("E1110", str(refused), program.kernel.line)) from None
-    frame = Frame(program, slots, scratch, operations(), trace)
-    text = frame.text()
-    if frame.problems:
-        raise CompileError(frame.problems)
-    helpers = "".join(frame.e.definitions.values())
-    text += link(text) + declarations(helpers, frame.e.declared)
+    emitter = LaneEmitter(program.registers, slots, program.symbols, trace)
+    kernel = Kernel(program, slots, scratch, operations(), emitter)
+    text = kernel_ir(kernel)
+    if kernel.problems:
+        raise CompileError(kernel.problems)
+    text += link(text) + declarations("".join(emitter.definitions.values()), emitter.declared)
     code = compile_ir(text, optimise, KEPT)
     sites = [
         Site(instruction, k, k + 1) for k, block in enumerate(program.blocks) for instruction in block.instructions

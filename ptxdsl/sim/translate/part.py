@@ -1,8 +1,7 @@
-"""The control flow of a kernel as LLVM IR: blocks, jumps between them, and the ways out to the machine.
+"""A part of a kernel as one LLVM function: blocks, jumps between them, and the ways out to the machine.
 
-A kernel's blocks are divided into parts, one LLVM function each, so that the code generator's work stays linear in the
-kernel's size. Within a part a jump of the whole group is a jump of the host; all else goes through ``rt.dispatch``.
-A block's lane-wise code is a loop over the chunks of the warp that have active lanes.
+A jump of the whole group is a jump of the host; all else goes through ``rt.dispatch``. A block's lane-wise code is a
+loop over the chunks of the warp that have active lanes.
 
 Labels of block k: ``b<k>`` its code, where the dispatcher goes; ``a<k>`` where the group arrives by itself, and stops
 if lanes that are behind it have to come first.
@@ -10,10 +9,11 @@ if lanes that are behind it have to come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
+from ptxdsl.record import dataclass, field
 from ptxdsl.sim.layout import CTA, RANK_SHIFT, WARP, offset
 from ptxdsl.sim.program.program import COLLECTIVE, HOST, NO_EFFECT, Block, Program
 from ptxdsl.sim.translate.access import trace_fence
@@ -25,75 +25,58 @@ from ptxdsl.sim.translate.runtime_control import DISPATCH
 from ptxdsl.sim.translate.runtime_fields import own
 from ptxdsl.sim.translate.slots import Slot
 
-MAX_PART = 2000  # instructions
 FENCES = frozenset(("fence", "membar"))
 
 Operation = Callable[[LaneEmitter, Instruction], None]
 
 
-class Frame:
-    """Makes the IR of one program. problems: what is not supported, one diagnostic an instruction.
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """What the parts of a kernel share. problems: what is not supported, one diagnostic an instruction.
 
-    scratch: byte offset in the register file of rows of 256 bytes that belong to nobody.
+    emitter: appends to the part being written; it has what all of them declare. scratch: byte offset in the register
+    file of rows of 256 bytes that belong to nobody. constants: definitions by name.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        slots: Mapping[str, Slot],
-        scratch: int,
-        operations: Mapping[str, Operation],
-        traced: bool,
-    ) -> None:
-        self.program = program
-        self.slots = slots
-        self.scratch = scratch
-        self.operations = operations
-        self.problems: list[Diagnostic] = []
-        self.e = LaneEmitter(program.registers, slots, program.symbols)
-        self.e.traced = traced
-        self.constants: dict[str, str] = {}
-
-    def text(self) -> str:
-        """The whole module; without meaning if there are problems."""
-        parts = list(_parts(self.program.blocks))
-        functions = [self.part(number, blocks) for number, blocks in enumerate(parts)]
-        cases = "".join(f" i32 {k}, label %p{number}" for number, part in enumerate(parts) for k in self.entries(part))
-        calls = "".join(
-            f"p{number}:\n %r{number} = call i32 @part{number}(ptr %warp, i32 %pc)\n br label %came\n"
-            for number in range(len(parts))
-        )
-        came = ", ".join(f"[ %r{number}, %p{number} ]" for number in range(len(parts)))
-        run = (
-            "@current = global ptr @kernel\n"
-            "define i32 @run(ptr %warp) {\n %code = load ptr, ptr @current\n"
-            " %r = tail call i32 %code(ptr %warp)\n ret i32 %r\n}\n"
-            "define i32 @kernel(ptr %warp) {\n call void @rt.enter(ptr %warp)\n br label %loop\n"
-            "loop:\n %pc = call i32 @rt.dispatch(ptr %warp)\n %stop = icmp slt i32 %pc, 0\n"
-            " br i1 %stop, label %out, label %go\n"
-            "out:\n %code = sub i32 -1, %pc\n ret i32 %code\n"
-            f"go:\n switch i32 %pc, label %loop [{cases} ]\n{calls}"
-            f"came:\n %r = phi i32 {came}\n %again = icmp eq i32 %r, {DISPATCH}\n"
-            " br i1 %again, label %loop, label %back\nback:\n ret i32 %r\n}\n"
-        )
-        definitions = (*self.constants.values(), *self.e.definitions.values(), *self.e.declared.values())
-        return "".join((*definitions, *functions, run))
+    program: Program
+    slots: Mapping[str, Slot]
+    scratch: int
+    operations: Mapping[str, Operation]
+    emitter: LaneEmitter
+    constants: dict[str, str] = field(default_factory=dict)
+    problems: list[Diagnostic] = field(default_factory=list)
 
     def entries(self, part: range) -> Iterator[int]:
         """The blocks of a part at which lanes may stand."""
         return (k for k in part if self.program.blocks[k].entered or k == part.start)
 
-    # ------------------------------------------------------------------ parts
 
-    def part(self, number: int, blocks: range) -> str:
-        e = self.e
-        e.text = lines = []
+class Part:
+    """Writes the function of some blocks of a kernel.
+
+    here: the label of the code being written. open: whether the block before runs on into this one. group: the lanes
+    that run together. counted: the number of the first instruction that ``issued`` has not counted yet.
+    """
+
+    def __init__(self, kernel: Kernel, blocks: range) -> None:
+        self.kernel = kernel
+        self.program = kernel.program
+        self.slots = kernel.slots
+        self.e = kernel.emitter
         self.inside = blocks
         self.arrivals: dict[int, None] = {}  # blocks whose label a<k> is used
         self.renewing: list[tuple[int, str]] = []  # (block, label we come from)
         self.faulting: list[tuple[int, str]] = []
         self.leaving: list[int] = []  # host instructions without a guard
-        cases = "".join(f" i32 {k}, label %b{k}" for k in self.entries(blocks))
+        self.here = "lost"
+        self.open = False
+        self.group = ""
+        self.counted = 0
+
+    def text(self, number: int) -> str:
+        """The function ``@part<number>``; without meaning if there are problems."""
+        self.e.text = lines = []
+        cases = "".join(f" i32 {k}, label %b{k}" for k in self.kernel.entries(self.inside))
         lines.append(
             f"define internal i32 @part{number}(ptr %warp, i32 %pc) {{\nentry:\n"
             f" %regs.at = getelementptr i8, ptr %warp, i64 {offset(WARP, 'registers')}\n"
@@ -109,9 +92,7 @@ class Frame:
         for name in ("issued", "fault_kind"):
             lines.append(f" %{name} = getelementptr i8, ptr %warp, i64 {offset(WARP, name)}\n")
         lines.append(f" switch i32 %pc, label %lost [{cases} ]\nlost:\n ret i32 {DISPATCH}\n")
-        self.here = "lost"  # the label of the code being written
-        self.open = False  # whether the block before runs on into this one
-        for k in blocks:
+        for k in self.inside:
             self.block(k, self.program.blocks[k])
         self.arrive()
         self.tails()
@@ -139,11 +120,11 @@ class Frame:
             run("%all = load i32, ptr %group")
             run("call void @rt.split(ptr %warp, i32 %all, i32 %there, i32 %there)")
             run(f"ret i32 {DISPATCH}")
-        for name, function, places in (("renew", "renew", self.renewing), ("faulted", "faulted", self.faulting)):
+        for name, places in (("renew", self.renewing), ("faulted", self.faulting)):
             if places:
                 self.label(name)
                 run(f"%{name}.k = phi i32 " + ", ".join(f"[ {k}, %{label} ]" for k, label in places))
-                run(f"%{name}.r = call i32 @rt.{function}(ptr %warp, i32 %{name}.k)")
+                run(f"%{name}.r = call i32 @rt.{name}(ptr %warp, i32 %{name}.k)")
                 run(f"ret i32 %{name}.r")
         if self.leaving:
             self.label("hosts")
@@ -178,7 +159,7 @@ class Frame:
             run(f"%g{k} = load i32, ptr %group")
             self.group = f"%g{k}"
             weight = self.weight(k)
-            self.counted = block.first + weight  # instructions before this one are in `issued` already
+            self.counted = block.first + weight
             self.count(str(k), weight)
         elif not self.open:
             return  # nothing leads here
@@ -366,7 +347,7 @@ class Frame:
         e = self.e
         first = instruction.opcode.partition(".")[0]
         with self.reporting(instruction):
-            emit = self.operations.get(first)
+            emit = self.kernel.operations.get(first)
             if emit is None:
                 if first in NO_EFFECT:
                     if e.traced and first in FENCES:
@@ -379,13 +360,13 @@ class Frame:
             emit(e, instruction)
 
     def reporting(self, instruction: Instruction) -> Reporting:
-        return Reporting(self.program, self.problems, instruction)
+        return Reporting(self.program, self.kernel.problems, instruction)
 
     def table_jump(self, end: Instruction, block: Block, k: int, site: int) -> None:
         e = self.e
         name = f"@table{k}"
         entries = ", ".join(f"i32 {target}" for target in block.targets)
-        self.constants[name] = f"{name} = private constant [{len(block.targets)} x i32] [{entries}]\n"
+        self.kernel.constants[name] = f"{name} = private constant [{len(block.targets)} x i32] [{entries}]\n"
         index = e.read(end.operands[0], "u32")
         e.accesses = True
         e.run(
@@ -400,15 +381,3 @@ class Frame:
         self.e.run(f"%host{k} = call i32 @rt.host(ptr %warp, i32 {lanes}, i32 {k}, i32 {k + 1}, i32 {site})")
         self.e.run(f"ret i32 %host{k}")
         self.open = False
-
-
-def _parts(blocks: Sequence[Block]) -> Iterator[range]:
-    """Ranges of blocks with at most MAX_PART instructions together (a single block is never divided)."""
-    start, size = 0, 0
-    for k, block in enumerate(blocks):
-        weight = len(block.instructions) + 4  # a block's frame is work too
-        if size and size + weight > MAX_PART:
-            yield range(start, k)
-            start, size = k, 0
-        size += weight
-    yield range(start, len(blocks))
