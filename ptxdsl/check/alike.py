@@ -13,6 +13,7 @@ from itertools import product
 from ptxdsl.check.barriers import Arrive, Commit, Copy, Initialise, Invalidate, OnBarrier, Wait
 from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
+from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.groups import CommitGroup, Fence, Start, WaitGroup
 from ptxdsl.check.parts import Agent, Barrier
@@ -174,7 +175,7 @@ class Trial:
             barriers = [barrier for barrier, _ in targets]
             same = [mask for _, mask in targets]
             for barrier in barriers:
-                self._prepare(step, agent, barrier)
+                self._prepare(step, agent, barrier, env)
         if isinstance(step, Wait):
             parity = step.number_of(step.parity(env), "the parity") & 1
         elif not whole:
@@ -191,7 +192,7 @@ class Trial:
                 raise Different
         return Answer(tuple(barriers), parity, tuple([touch.bit for touch in touches]), same)
 
-    def _prepare(self, step: Step, agent: Agent, barrier: Barrier) -> None:
+    def _prepare(self, step: Step, agent: Agent, barrier: Barrier, env: Environment) -> None:
         """Makes the events that a step has at a barrier, so that they have names."""
         context = self.context
         if isinstance(step, Wait):
@@ -200,6 +201,10 @@ class Trial:
             context.use_bit(barrier, agent, step, later=True)
         if not isinstance(step, Wait) and (context.tracks_uses or barrier.cta != agent.cta):
             context.use_bit(barrier, agent, step)
+        if barrier.detailed and (
+            step.each(env) if isinstance(step, Arrive) else isinstance(step, Commit) and step.counts
+        ):
+            context.each_bits(barrier, agent.number)
 
     def _try_assignment(self, agent: Agent, step: Assignment, own: set[int]) -> None:
         variables = self.variables[agent.number]

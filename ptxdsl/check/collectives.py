@@ -39,6 +39,8 @@ def collective_step(op: Op, mask: Mask, expressions: Expressions, context: Conte
 class Meet(Step):
     """bar.sync or bar.arrive."""
 
+    led_on = True
+
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op.span)
         self.op = op
@@ -156,6 +158,8 @@ class WarpSync(Step):
 
     groups: lanes that meet, as threads, with those of them that the agent has.
     """
+
+    led_on = True
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op.span)

@@ -107,10 +107,9 @@ class Context:
 
     def under(self, touch: Touch) -> list[Barrier]:
         """The barriers, known by now, whose bytes a touch has."""
-        found = self._under.get((touch.array, touch.cta))
-        if not found:
+        if not touch.under:
             return []
-        return [b for b in found if overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
+        return [b for b in touch.under if overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
@@ -290,6 +289,7 @@ class Context:
             self.plain |= bit
         self.masks[bit] = mask
         self.touches[bit] = made
+        made.under = self._under.setdefault((array, cta), [])
         if not writes:
             made.bytes = self._read.setdefault((agent.number, array, cta, intervals), 1 << len(self._read))
         others = self._of_array.setdefault((array, cta), [])

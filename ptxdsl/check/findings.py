@@ -44,12 +44,17 @@ class Unproved(Exception):
 
 
 class Again(Exception):
-    """Begins a proof again, with what has been learned of a barrier (by its CTA and address).
+    """Begins a proof again, with what has been learned of barriers (by their CTA and address).
 
-    shared: several arrive at it. Else: who knows of all its arrivals is to be followed one by one.
+    shared: several arrive at it. Else: who knows of all its arrivals is to be followed one by one, and so with the
+    other stages of its ring.
     """
 
     def __init__(self, barrier: Barrier, *, shared: bool) -> None:
         super().__init__()
-        self.barrier = barrier.cta, barrier.address
+        self.barriers = {(barrier.cta, barrier.address)}
         self.shared = shared
+        if not shared and barrier.place is not None:
+            pipeline, _, stage, _, subs = barrier.place
+            for other in range(pipeline.stages):
+                self.barriers.add((barrier.cta, barrier.address + 8 * subs * (other - stage)))

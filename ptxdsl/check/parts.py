@@ -94,7 +94,8 @@ class Touch:
     writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
     of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
     with, needers: of their agents. within, across: of such of the same agent, made by other threads of the same warp,
-    of another warp. stale, given, free: ``brackets.describe``.
+    of another warp. stale, given, free: ``brackets.describe``. under:
+    the barriers of its array, as far as they are known.
     """
 
     bit: int
@@ -127,3 +128,4 @@ class Touch:
     stale: int | None = None
     given: bool = False
     free: tuple[int, ...] = ()
+    under: list[Barrier] = field(default_factory=list)

@@ -150,13 +150,21 @@ def _arrived(context: Context, state: State, barrier: Barrier, number: int) -> i
     bits = context.each_bits(barrier, number)
     state.forget(bits[0])
     state.known[number] |= bits[0]
-    state.live |= bits[0] | bits[1] | bits[2]
+    state.live |= bits[0]
     return bits[0]
 
 
 def _implied(barrier: Barrier, known: int, generation: int) -> bool:
     """Whether a completion is known because all its arrivals are. generation: 1 of the last phase, 2 of that before."""
     return bool(barrier.each) and all(known & bits[generation] for bits in barrier.each.values())
+
+
+def conclude(context: Context, state: State) -> None:
+    """Who knows of all arrivals of a completed phase knows of its completion."""
+    for barrier in context.barriers:
+        if barrier.each:
+            for generation, completion in ((1, barrier.last), (2, barrier.before)):
+                state.known = [k | completion if _implied(barrier, k, generation) else k for k in state.known]
 
 
 def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
@@ -187,6 +195,8 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
             k & keep | (then if k & now else 0) | (earlier if k & then else 0) if k & ~keep else k for k in state.known
         ]
         brought = brought & keep | (then if brought & now else 0) | (earlier if brought & then else 0)
+        happened = state.live
+        state.live = happened & keep | (then if happened & now else 0) | (earlier if happened & then else 0)
     state.known[holder] = (brought & drop & barrier.carries) | last | before
     state.proxied[holder] = seen & barrier.carries
     state.known[holder + 1] = state.proxied[holder + 1] = 0

@@ -33,10 +33,12 @@ Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counte
 class Step:
     """number: its place in the agent's list. span: the source's. nesting: the loops around it.
 
-    uses, assigns: variables that it looks at, and that it assigns in any case.
+    uses, assigns: variables that it looks at, and that it assigns in any case. led_on: whether who waits here is led on
+    by the last one to come.
     """
 
     mask: Mask = 0
+    led_on = False
 
     def __init__(self, span: Span | None) -> None:
         self.span = span

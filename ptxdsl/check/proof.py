@@ -89,7 +89,7 @@ def searched(search: Search) -> Proof:
                 search.run()
                 break
             except Again as found:
-                (search.shared if found.shared else search.detailed).add(found.barrier)
+                (search.shared if found.shared else search.detailed).update(found.barriers)
                 search.doubtful = None
     except Unproved as reason:
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)

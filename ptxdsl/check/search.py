@@ -16,7 +16,8 @@ from ptxdsl.check.flatten import flatten
 from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
-from ptxdsl.check.program import ASK, END
+from ptxdsl.check.phases import conclude
+from ptxdsl.check.program import ASK, END, WAIT
 from ptxdsl.check.ranks import any_rank, is_clusters, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
@@ -178,6 +179,8 @@ class Search:
             if self.symmetry is None:
                 self.symmetry = Symmetry(context, state)
             self.symmetry.turn(state)
+            if self.detailed:
+                conclude(context, state)
             self.relevance.forget(state)
         try:
             key = self.normal.place(state) if self.coarse else self.normal.key(state)
@@ -222,11 +225,13 @@ class Search:
         places = state.places
         moved = True
         asked: dict[int, Any] = {}
+        met: dict[int, int] = {}  # where agents wait until others lead them on
         while moved:
             moved = False
             for agent in context.agents:
                 number = agent.number
-                if places[number] == END or number in asked:
+                at = places[number]
+                if at == END or number in asked or at == met.get(number):
                     continue
                 before = self.steps
                 after = self.go(state, agent)
@@ -234,6 +239,8 @@ class Search:
                     raise Unproved(self.kernel.span, f"more than {MAX_STEPS} steps between two decisions")
                 if after == ASK:
                     asked[number] = context.asked
+                elif after == WAIT and agent.steps[places[number]].led_on:
+                    met[number] = places[number]
                 if after == END or self.steps - before > 1:  # it may be back where it was
                     moved = True
         if asked:
