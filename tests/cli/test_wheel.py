@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,12 @@ def test_an_installed_wheel_compiles_and_makes_nothing_again(installed: Path, tm
     assert python(installed, tmp_path, "-c", "import ptxdsl; print(ptxdsl.__file__)").startswith(str(installed))
     assert ".visible .entry first(" in python(installed, tmp_path, "-m", "ptxdsl", "compile", "k.pdsl")
     assert not (tmp_path / "cache").exists()
+
+
+def test_an_installed_wheel_has_the_samples_that_it_launches(installed: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (installed / "ptxdsl").rglob("*.py")]
+    launched = {name for text in texts for name in re.findall(r'"(\d\d_\w+\.pdsl)"', text)}
+    assert launched == {path.name for path in (installed / "ptxdsl" / "samples").iterdir()} != set()
 
 
 def test_what_a_wheel_does_not_bring_is_made_once(installed: Path, tmp_path: Path) -> None:
