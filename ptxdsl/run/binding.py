@@ -65,6 +65,9 @@ def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
 
 def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
     if isinstance(param, StructParam):
+        if left.pop(path, None) is not None:
+            help = f"give its fields: --arg {path}.{param.fields[0].name}=…" if param.fields else "leave it out"
+            raise error("E1018", f"parameter '{path}: {type_text(param)}' is a struct", None, help=help)
         return tuple(_value(f, f"{path}.{f.name}", left, bound) for f in param.fields)
     spec = left.pop(path, None)
     if spec is None:

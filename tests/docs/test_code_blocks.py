@@ -24,7 +24,16 @@ from ptxdsl.source import Source
 
 NAME = "example.pdsl"
 ANYTHING = "…"  # in shown output: any number of lines, or the rest of one
-FOREIGN_COMMANDS = ("python3 -m venv", "pip install", "python -m pytest", "python benchmarks/", "git ", "cd ")
+FOREIGN_COMMANDS = (
+    "python3 -m venv",
+    "pip install",
+    "python -m pytest",
+    "python benchmarks/",
+    "git ",
+    "cd ",
+    "cc ",
+    "./program",
+)
 
 
 def by_name(*languages: str) -> Any:
@@ -34,7 +43,7 @@ def by_name(*languages: str) -> Any:
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
     for found in BLOCKS.values():
         for block in found:
-            known = block.language in ("mojo", "sh", "console", "python", "ipython")
+            known = block.language in ("mojo", "sh", "console", "python", "ipython", "c")
             shown = block.language == "text" and ({"says", "picture", "in"} & set(block.marks))
             assert known or shown, f"{block.name}: '{block.language}' without a mark"
 

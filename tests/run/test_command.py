@@ -242,6 +242,7 @@ def test_a_struct_of_another_compiler_is_given_as_its_bytes(run, tmp_path):
         ((*SCALE, "--arg", "n=1", "--schedule", "fast"), "E1103", "schedule 'fast' is not valid"),
         ((*SCALE, "--arg", "n=1", "--schedule", "k.pdsl"), "E1103", "the file 'k.pdsl' is no recorded schedule"),
         (("--kernel", "line", "--arg", "x=zeros:bf16:4"), "E1018", "parameter 'p.slope: Float32' is given no value"),
+        (("--kernel", "line", "--arg", "x=zeros:bf16:4", "--arg", "p=1"), "E1018", "parameter 'p: Line' is a struct"),
         (("--kernel", "beyond", "--arg", "x=zeros:i32:4"), "E1020", "says nothing of its block's size"),
         (("--kernel", "dynamic", "--block", "32", "--arg", "x=zeros:i32:32"), "E1020", "uses dynamic shared memory"),
     ],
