@@ -25,6 +25,8 @@ from ptxdsl.source import Source
 NAME = "example.pdsl"
 ANYTHING = "…"  # in shown output: any number of lines, or the rest of one
 FOREIGN_COMMANDS = (
+    "python3 -m venv", "pip install", "python -m pytest", "python benchmarks/", "git ", "cd ", "cc ", "./program",
+)  # fmt: skip
     "python3 -m venv",
     "pip install",
     "python -m pytest",
