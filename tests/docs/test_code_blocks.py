@@ -27,15 +27,6 @@ ANYTHING = "…"  # in shown output: any number of lines, or the rest of one
 FOREIGN_COMMANDS = (
     "python3 -m venv", "pip install", "python -m pytest", "python benchmarks/", "git ", "cd ", "cc ", "./program",
 )  # fmt: skip
-    "python3 -m venv",
-    "pip install",
-    "python -m pytest",
-    "python benchmarks/",
-    "git ",
-    "cd ",
-    "cc ",
-    "./program",
-)
 
 
 def by_name(*languages: str) -> Any:
