@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ptxdsl import driver
 from ptxdsl.check import proof
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
@@ -46,6 +47,7 @@ def proofs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return prove(kernel, threads, **limits)
 
     monkeypatch.setattr(proof, "prove", counted)
+    monkeypatch.setattr(driver, "_findings", {})  # nothing was found before
     return made
 
 
@@ -58,6 +60,11 @@ def test_a_protocol_is_proved_once(proofs):
     assert warnings(KERNEL) == []
     # Other lines, other values: the same protocol.
     assert warnings("\n\n" + KERNEL.replace("= p[unsafe_offset=lane]", "= p[unsafe_offset=lane] * 3 + n")) == []
+    assert proofs == ["ring"]
+
+
+def test_what_was_found_of_a_text_is_told_again_without_a_proof(proofs):
+    assert warnings(FAULTY) == warnings(FAULTY) != []
     assert proofs == ["ring"]
 
 
