@@ -108,15 +108,15 @@ def sass_loops(listing: str) -> list[LoopCount]:
     return _in_role_order(loop for loop in loops if loop.arrives)
 
 
-def loop_of_products(listing: str, products: int | None = None) -> int | None:
-    """Instructions of the shortest loop that has tensor-core products (so many), NOPs and slow paths excluded."""
+def loop_of(listing: str, opcode: str = "MMA", count: int | None = None) -> int | None:
+    """Instructions of the shortest loop that has such an opcode (so often), NOPs and slow paths excluded."""
     code, back = sass_lines(listing)
     lengths = []
     for first, end in back:
         part = code[first:end]
-        found = sum("MMA" in instruction for instruction in part)
+        found = sum(opcode in instruction for instruction in part)
         whole = not any(instruction.startswith(("EXIT", "BRA ")) for instruction in part[:-1])
-        if whole and found and products in (None, found):
+        if whole and found and count in (None, found):
             lengths.append(sum("NOP" not in instruction for instruction in part))
     return min(lengths, default=None)
 

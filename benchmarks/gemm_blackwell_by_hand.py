@@ -2,11 +2,12 @@
 
     python benchmarks/gemm_blackwell_by_hand.py
 
-A stage has what samples/10_gemm_blackwell.pdsl has in one, with tiles of 256 columns: a wait, a ``tcgen05.cp`` for each
-128 rows and four factors, four ``tcgen05.mma``, a commit. Each copy and product has descriptors of its own, each in two
-uniform registers. Those that are kept in registers cost nothing in the loop, the others an addition each; more than
-there are registers for cost more again. Printed: instructions of SASS for a stage where each is added, where those of a
-stage's first places are kept (as the sample has it), and the least of all numbers that may be kept.
+With tiles of 256 columns, a stage has a wait, a ``tcgen05.cp`` for each 128 rows and four factors unless another warp
+does the copies (as in samples/10_gemm_blackwell.pdsl), four ``tcgen05.mma``, a commit. Each copy and product has
+descriptors of its own, each in two uniform registers. Those that are kept in registers cost nothing in the loop, the
+others an addition each; more than there are registers for cost more again. Printed: instructions of SASS for a stage,
+without and with the copies, where each is added, where those of a stage's first places are kept (as the sample has it),
+and the least of all numbers that may be kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from count import loop_of_products  # noqa: E402
+from count import loop_of  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
 from ptxdsl.backend.assemble import assemble, disassemble  # noqa: E402
@@ -47,14 +48,18 @@ ret;
 """
 
 
-def loop(form: str, ctas: int, stages: int, kept: int, firsts: bool) -> str:
-    """kept: descriptors that stay in registers. firsts: those of each stage's first places, before others."""
+def loop(form: str, ctas: int, stages: int, kept: int, firsts: bool, copies: bool) -> str:
+    """kept: descriptors that stay in registers. firsts: those of each stage's first places, before others.
+
+    copies: in the same loop. Without, each stage has factors of its own in tensor memory.
+    """
     kind, block, words = FORMS[form]
     group = f"cta_group::{ctas}"
     before, body, places = [], [], []
     for stage in range(stages):
-        places += [(FACTORS_A, stage, i, (stage * words + i) * 32) for i in range(words)]
-        places += [(FACTORS_B, stage, i, (stage * 2 * words + i) * 32) for i in range(2 * words)]
+        if copies:
+            places += [(FACTORS_A, stage, i, (stage * words + i) * 32) for i in range(words)]
+            places += [(FACTORS_B, stage, i, (stage * 2 * words + i) * 32) for i in range(2 * words)]
         places += [(what, stage, i, stage * size + 2 * i) for what, size in ((A, 1024), (B, 2048)) for i in range(4)]
     order = sorted(places, key=lambda place: place[2] > 0) if firsts else places
     names = {place[:3]: f"%d{number}" for number, place in enumerate(order, 10)}
@@ -65,24 +70,24 @@ def loop(form: str, ctas: int, stages: int, kept: int, firsts: bool) -> str:
         (before if place in resident else body).append(f"add.u64 {names[place]}, %d{place[0]}, {offsets[place]};")
         return names[place]
 
-    for word in range(words):
-        before.append(f"add.u32 %r{40 + word}, %r5, {4 * word}; add.u32 %r{50 + word}, %r6, {8 * word};")
+    for word in range(words if copies else words * stages):
+        before.append(f"add.u32 %r{40 + word}, %r5, {4 * word}; add.u32 %r{60 + word}, %r6, {8 * word};")
     for stage in range(stages):
         body.append(
             f"{{.reg .pred q; W: mbarrier.try_wait.parity.shared::cta.b64 q, [%r1+{8 * (stages + stage)}], %r8; "
             "@!q bra W;}\ntcgen05.fence::after_thread_sync;"
         )
-        for i in range(3 * words):
+        for i in range(3 * words if copies else 0):
             what, column, nth = (FACTORS_A, f"%r{40 + i}", i) if i < words else (FACTORS_B, "", i - words)
-            column = column or f"%r{50 + nth % words}" + ("+4" if nth >= words else "")
+            column = column or f"%r{60 + nth % words}" + ("+4" if nth >= words else "")
             source = made((what, stage, nth))
             body.append(f"@%p1 tcgen05.cp.{group}.32x128b.warpx4 [{column}], {source};")
         for i in range(4):
             a, b = made((A, stage, i)), made((B, stage, i))
-            word, selects = i * words // 4, {1: i, 2: i % 2, 4: 0}[words]
+            word, selects = i * words // 4 + (0 if copies else stage * words), {1: i, 2: i % 2, 4: 0}[words]
             body.append(
                 f"@%p1 tcgen05.mma.{group}.kind::{kind}.block_scale.block{block} [%r9], {a}, {b}, %r3{selects}, "
-                f"[%r{40 + word}], [%r{50 + word}], {'%p3' if stage or i else '%p2'};"
+                f"[%r{40 + word}], [%r{60 + word}], {'%p3' if stage or i else '%p2'};"
             )
         told, mask = (".multicast::cluster", ", %h1") if ctas == 2 else ("", "")
         body.append(
@@ -93,14 +98,14 @@ def loop(form: str, ctas: int, stages: int, kept: int, firsts: bool) -> str:
     return _HEAD + "\n".join([address, *before, start, *body]) + "\n" + _TAIL
 
 
-def instructions(form: str, ctas: int, stages: int, kept: int, firsts: bool = True) -> float:
+def instructions(form: str, ctas: int, stages: int, kept: int, firsts: bool, copies: bool) -> float:
     """Of SASS, for a stage; NOPs excluded. Infinite where ptxas makes no such loop for want of uniform registers."""
     options = Options(arch="sm_100a")
     try:
-        assembled = assemble(loop(form, ctas, stages, kept, firsts), options, ())
+        assembled = assemble(loop(form, ctas, stages, kept, firsts, copies), options, ())
     except CompileError:
         return float("inf")
-    length = loop_of_products(disassemble(assembled.cubin), 4 * stages)
+    length = loop_of(disassemble(assembled.cubin), "MMA", 4 * stages)
     return float("inf") if length is None else length / stages
 
 
@@ -110,10 +115,14 @@ def main() -> None:
     for form in FORMS:
         for ctas in (1, 2):
             stages = 3 if ctas == 1 else 4
-            least = min(instructions(form, ctas, stages, kept, False) for kept in range(0, 32, 2))
-            cells = [instructions(form, ctas, stages, 0), instructions(form, ctas, stages, 4 * stages), least]
+            cells = []
+            for copies in (False, True):
+                firsts = (4 if copies else 2) * stages
+                cells += [instructions(form, ctas, stages, kept, True, copies) for kept in (0, firsts)]
+                cells.append(min(instructions(form, ctas, stages, kept, False, copies) for kept in range(0, 32, 2)))
             rows.append([form, "pair" if ctas == 2 else "block", *(f"{cell:.4g}" for cell in cells)])
-    print_table(["type", "form", "all added", "first places kept", "least"], rows)
+    columns = ["all added", "first places kept", "least"]
+    print_table(["type", "form", *columns, *(f"with copies, {column}" for column in columns)], rows)
 
 
 if __name__ == "__main__":
