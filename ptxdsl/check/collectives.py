@@ -230,7 +230,7 @@ class WarpSync(Step):
     @staticmethod
     def _come(context: Context, agent: Agent, lanes: Mask) -> bool:
         for other in context.agents:
-            if other.cta == agent.cta and other is not agent:
+            if other.cta == agent.cta and other is not agent and other.mask & lanes:
                 for step in other.steps:
                     if isinstance(step, WarpSync):
                         lanes &= ~step.acting

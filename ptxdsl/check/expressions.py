@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.counters import Counters
@@ -18,20 +18,41 @@ Function = Callable[[Environment], Value]
 _SAME = frozenset({"ext.s", "ext.u", "trunc"})
 
 
+class Common:
+    """What the expressions of all agents have in common. own: names of leaves that have another value in each CTA."""
+
+    def __init__(self, block: Block, own: Iterable[str]) -> None:
+        self.block = block
+        self.own = frozenset(own)
+        self.functions: dict[Expr, Function] = {}
+        self.variables: dict[Expr, frozenset[int]] = {}
+        self.sums: dict[Expr, tuple[int, dict[Expr, int]]] = {}
+        self._everywhere: dict[Expr, bool] = {}
+
+    def everywhere(self, expr: Expr) -> bool:
+        """Whether an expression is the same function of its variables for all threads of all CTAs."""
+        found = self._everywhere.get(expr)
+        if found is None:
+            found = not isinstance(self.block.row(expr), list) and str(expr.value) not in self.own
+            found = self._everywhere[expr] = found and all(map(self.everywhere, expr.args))
+        return found
+
+
 class Expressions:
     """For the threads of one agent. known: values of leaves by name (the CTA's rank in its cluster)."""
 
     def __init__(
-        self, block: Block, mask: Mask, counters: Counters, symbols: Symbols, known: Mapping[str, Value]
+        self, common: Common, mask: Mask, counters: Counters, symbols: Symbols, known: Mapping[str, Value]
     ) -> None:
-        self.block = block
+        self.common = common
+        self.block = common.block
         self.mask = mask
         self.members = members(mask)
         self.counters = counters
         self.symbols = symbols
         self.known = known
         self._functions: dict[Expr, Function] = {}
-        self._variables: dict[Expr, frozenset[int]] = {}
+        self._variables = common.variables
 
     # ----------------------------------------------------------------------------------------------------- threads
 
@@ -66,9 +87,10 @@ class Expressions:
         return found
 
     def function(self, expr: Expr) -> Function:
-        found = self._functions.get(expr)
+        found = self._functions.get(expr) or self.common.functions.get(expr)
         if found is None:
-            found = self._functions[expr] = self._made(expr)
+            found = self._made(expr)
+            (self.common.functions if self.common.everywhere(expr) else self._functions)[expr] = found
         return found
 
     def constant(self, expr: Expr) -> Value | None:
@@ -168,8 +190,7 @@ class Expressions:
 
         Gives the shared part, the threads' own parts in their order (None: there are none), and the variables used.
         """
-        terms: dict[Expr, int] = {}
-        constant = self._affine(expr, 1, terms)
+        constant, terms = self._sum(expr)
         own: list[int] | None = None
         shared: list[tuple[Function, int]] = []
         used: frozenset[int] = frozenset()
@@ -190,16 +211,14 @@ class Expressions:
 
     def root(self, expr: Expr) -> int:
         """The constant part of an address: in which array it is, as far as the text tells."""
-        terms: dict[Expr, int] = {}
-        return self._affine(expr, 1, terms)
+        return self._sum(expr)[0]
 
     def slot(self, expr: Expr, turning: frozenset[int]) -> Function | None:
         """What an address is made of that may be the number of a stage: its variable part with the largest factor.
 
         turning: variables that have many values at once.
         """
-        terms: dict[Expr, int] = {}
-        self._affine(expr, 1, terms)
+        _, terms = self._sum(expr)
         varying = [
             (abs(factor), leaf)
             for leaf, factor in terms.items()
@@ -208,6 +227,14 @@ class Expressions:
         if not varying:
             return None
         return self.function(max(varying, key=lambda pair: pair[0])[1])
+
+    def _sum(self, expr: Expr) -> tuple[int, dict[Expr, int]]:
+        """A constant and what else is added up, with factors."""
+        found = self.common.sums.get(expr)
+        if found is None:
+            terms: dict[Expr, int] = {}
+            found = self.common.sums[expr] = self._affine(expr, 1, terms), terms
+        return found
 
     def _affine(self, expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
         """Adds factor * expr to the terms; the constant part is given back. Sums are taken not to wrap."""

@@ -9,7 +9,7 @@ from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.boxes import affine, box_sizes
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
-from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.expressions import Common, Expressions
 from ptxdsl.check.facts import Outcome
 from ptxdsl.check.findings import Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
@@ -101,13 +101,15 @@ class Search:
         context.shared, context.detailed = self.shared, self.detailed
         masks = agents(kernel, block)
         program = Shape(kernel, block)
+        common: Common | None = None
         for cta in range(ctas):
             known = ranks(cta, shape, self.symbols) if clusters else any_rank(shape, kernel, self.symbols)
+            common = common or Common(block, known if ctas > 1 else ())
             for mask in masks:
                 agent = Agent(len(context.agents), mask, cta, mask.bit_count(), alone=ctas == 1)
                 context.agents.append(agent)
                 context.holders += 1
-                expressions = Expressions(block, mask, self.counters, self.symbols, known)
+                expressions = Expressions(common, mask, self.counters, self.symbols, known)
                 flatten(context, agent, expressions, program)
         outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
         variables = [agent.variables for agent in context.agents]
