@@ -309,7 +309,7 @@ class Context:
         if a.pipe and b.pipe and a.agent == b.agent:
             return
         if a.agent == b.agent and not a.asynchronous and not b.asynchronous:
-            within, across = threads_meet(a, b)
+            within, across = threads_meet(a.form, b.form)
             if within:
                 a.within |= b.bit
                 b.within |= a.bit

@@ -7,19 +7,10 @@ from functools import lru_cache
 from math import gcd
 
 from ptxdsl.check.threads import WARP, Mask, members
-from ptxdsl.hints import Protocol
 
 Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
 # Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
 Places = tuple[tuple[tuple[int, ...] | None, int, int], ...]
-
-
-class Touched(Protocol):
-    """What is asked of an access here."""
-
-    intervals: Intervals
-    mask: Mask
-    places: Places
 
 
 def overlap(a: Intervals, b: Intervals) -> bool:
@@ -36,34 +27,41 @@ def overlap(a: Intervals, b: Intervals) -> bool:
     return False
 
 
-def threads_meet(a: Touched, b: Touched) -> tuple[bool, bool]:
-    """Whether different threads of one warp, and of different warps, touch the same byte."""
-    base = a.intervals[0][0]
-    return _threads_meet(_Threads(a, base), _Threads(a if a is b else b, base))
+class Form:
+    """An access by how far its bytes are from its first one: stages of a ring have the same."""
 
+    __slots__ = ("first", "hashed", "intervals", "key", "mask", "places")
 
-class _Threads:
-    """An access by how far it is from a place: stages of a ring are the same."""
-
-    def __init__(self, touch: Touched, base: int) -> None:
-        self.mask = touch.mask
-        self.intervals = moved(touch.intervals, -base)
-        self.places = tuple((lanes, shift - base, width) for lanes, shift, width in touch.places)
-        self.key = self.mask, self.intervals, self.places
+    def __init__(self, mask: Mask, intervals: Intervals, places: Places) -> None:
+        self.first = first = intervals[0][0]
+        self.mask = mask
+        self.intervals = moved(intervals, -first)
+        self.places = tuple([(lanes, shift - first, width) for lanes, shift, width in places])
+        self.key = mask, self.intervals, self.places
+        self.hashed = hash(self.key)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self.hashed
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Threads) and self.key == other.key
+        return self is other or (isinstance(other, Form) and self.key == other.key)
+
+
+def threads_meet(a: Form, b: Form) -> tuple[bool, bool]:
+    """Whether different threads of one warp, and of different warps, touch the same byte."""
+    return _threads_meet(a, b, b.first - a.first)
 
 
 @lru_cache(1024)
-def _threads_meet(a: _Threads, b: _Threads) -> tuple[bool, bool]:
-    first = list(_thread_bytes(a))
-    if a == b and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals):
+def _threads_meet(a: Form, b: Form, by: int) -> tuple[bool, bool]:
+    first = list(_thread_bytes(a, 0))
+    if (
+        a == b
+        and not by
+        and sum(end - start for _, start, end in first) == sum(end - start for start, end in a.intervals)
+    ):
         return False, False  # every byte is of one thread
-    second = first if a == b else list(_thread_bytes(b))
+    second = list(_thread_bytes(b, by))
     unit = 0
     for _, start, end in (*first, *second):
         unit = gcd(unit, start, end)
@@ -84,16 +82,16 @@ def _threads_meet(a: _Threads, b: _Threads) -> tuple[bool, bool]:
     return within or across, across
 
 
-def _thread_bytes(touch: Touched) -> Iterator[tuple[int, int, int]]:
-    """thread, first byte, end; of accesses in unknown places, all of the touch for every thread."""
-    threads = members(touch.mask)
-    for lanes, shift, width in touch.places:
+def _thread_bytes(form: Form, by: int) -> Iterator[tuple[int, int, int]]:
+    """thread, first byte, end, that far from the form's; of accesses in unknown places, all of it for every thread."""
+    threads = members(form.mask)
+    for lanes, shift, width in form.places:
         for i, t in enumerate(threads):
-            start = shift + (lanes[i] if lanes is not None else 0)
+            start = shift + by + (lanes[i] if lanes is not None else 0)
             yield t, start, start + width
-    if not touch.places:
+    if not form.places:
         for t in threads[:1] + threads[-1:]:
-            yield t, touch.intervals[0][0], touch.intervals[-1][1]
+            yield t, form.intervals[0][0] + by, form.intervals[-1][1] + by
 
 
 def intervals_of(offsets: list[int], width: int) -> Intervals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl.check.intervals import Intervals, Places
+from ptxdsl.check.intervals import Form, Intervals, Places
 from ptxdsl.check.states import Lives
 from ptxdsl.check.threads import Mask, range_text
 from ptxdsl.hints import TYPE_CHECKING, Any
@@ -129,3 +129,12 @@ class Touch:
     given: bool = False
     free: tuple[int, ...] = ()
     under: list[Barrier] = field(default_factory=list)
+    known_form: Form | None = None
+
+    @property
+    def form(self) -> Form:
+        """Which threads touch what, wherever it lies."""
+        found = self.known_form
+        if found is None:
+            found = self.known_form = Form(self.mask, self.intervals, self.places)
+        return found
