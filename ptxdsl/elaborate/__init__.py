@@ -1,10 +1,10 @@
 """AST to TIR: names, types, parameters, compile-time evaluation, expansion of calls. The layers, lowest first:
 
-entities (what names and expressions stand for) → values → library (what is in scope without import) → frames → context
-(the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions → memory →
-operators → matching → arguments → calls → conditions → subscripts → expressions → loops → statements → construct →
-builtins (and the handlers of builtin_methods, builtin_sequences, pipeline_methods) → variadic → kernel_options →
-kernels
+entities (what names and expressions stand for) → values → library (what is in scope without import) → frames →
+context (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions →
+traits → memory → operators → matching → arguments → calls → conditions → subscripts → expressions → loops →
+statements → construct → builtins (and the handlers of builtin_methods, builtin_sequences, pipeline_methods) →
+variadic → kernel_options → kernels
 """
 
 from __future__ import annotations

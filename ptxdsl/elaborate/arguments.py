@@ -13,14 +13,12 @@ from ptxdsl.elaborate.entities import (
     GenericType,
     MemoryPlace,
     Place,
-    StructType,
     TemporaryPlace,
     TupleValue,
     VariablePlace,
 )
 from ptxdsl.elaborate.matching import Bound, Given, Matching, Rest
 from ptxdsl.elaborate.parameters import Binding, parameter_name
-from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import type_value
 from ptxdsl.record import replace
@@ -34,19 +32,6 @@ BY_REFERENCE = ("mut", "ref", "out", "deinit")
 
 class Arguments(Matching):
     """Binds the parameters and arguments of one declaration: infers, converts, refers to places."""
-
-    def owner_scope(self, decl: FunctionDecl, owner: Type | None) -> Scope:
-        """The scope a method's signature is read in: the struct's parameters and ``Self``."""
-        if decl.struct is None or owner is None:
-            return Scope(decl.scope)
-        if isinstance(owner, StructType):
-            return Scope(self.instance(owner).scope)
-        scope = Scope(decl.scope)
-        given = self.type_params(decl.struct.name, owner) or {}
-        for name, param in zip((p.name for p in decl.struct.node.params), given.values(), strict=False):
-            scope.declare(name, param)
-        scope.declare("Self", type_value(owner))
-        return scope
 
     def bind(
         self, decl: FunctionDecl, function: FunctionValue, args: list[Given], span: Span, dry: bool = False

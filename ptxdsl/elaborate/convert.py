@@ -20,6 +20,7 @@ from ptxdsl.elaborate.entities import (
     RValue,
     StructType,
     StructValue,
+    TraitType,
     TupleValue,
 )
 from ptxdsl.elaborate.library import TRAITS
@@ -32,7 +33,7 @@ from ptxdsl.tir.fold import round_float
 
 def accepts_types(wanted: Type) -> bool:
     """Whether a parameter of this type takes a type: its type is a trait."""
-    return isinstance(wanted, MetaType) and wanted.name in TRAITS
+    return isinstance(wanted, TraitType) or (isinstance(wanted, MetaType) and wanted.name in TRAITS)
 
 
 LARGEST_FLOATS = {

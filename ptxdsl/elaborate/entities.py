@@ -227,6 +227,12 @@ class FunctionDecl:
         self.is_builtin = self.decorator("builtin") is not None
         self.types: dict[tuple[ast.Expr, Type | None], Type] = {}
 
+    @property
+    def is_required(self) -> bool:
+        """Whether it is a trait's, who leaves the body to the structs."""
+        body = self.node.body
+        return len(body) == 1 and isinstance(body[0], ast.ExprStmt) and isinstance(body[0].value, ast.EllipsisLiteral)
+
     def decorator(self, name: str) -> ast.Decorator | None:
         for decorator in self.node.decorators:
             if decorator.name == name:
@@ -235,8 +241,34 @@ class FunctionDecl:
 
 
 @dataclass(eq=False)
+class TraitDecl:
+    """A trait of a program's own; ``whole``: itself and those that it is made of, once looked up."""
+
+    node: ast.TraitDef
+    scope: Scope
+    whole: tuple[TraitDecl, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+@dataclass(frozen=True)
+class TraitType(Type):
+    """What a parameter is declared with that takes types of these traits."""
+
+    traits: tuple[TraitDecl, ...]
+
+    def __str__(self) -> str:
+        return " & ".join(t.name for t in self.traits)
+
+
+@dataclass(eq=False)
 class StructDecl:
-    """A struct; ``instances`` keeps what was worked out for each set of parameters."""
+    """A struct; ``instances`` keeps what was worked out for each set of parameters.
+
+    traits: of the program's own, once looked up. inherited: of constants that traits gave it, the scope they are of.
+    """
 
     node: ast.StructDef
     scope: Scope
@@ -244,6 +276,8 @@ class StructDecl:
     aliases: dict[str, ast.ComptimeDecl] = field(default_factory=dict)
     fields: list[ast.FieldDecl] = field(default_factory=list)
     instances: dict[tuple[Any, ...], StructInstance] = field(default_factory=dict)
+    traits: tuple[TraitDecl, ...] | None = None
+    inherited: dict[str, Scope] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for member in self.node.members:

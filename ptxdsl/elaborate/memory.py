@@ -19,14 +19,14 @@ from ptxdsl.elaborate.entities import (
     Uninit,
     VariablePlace,
 )
-from ptxdsl.elaborate.type_expressions import TypeExpressions
+from ptxdsl.elaborate.traits import Traits
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.source import Span
 
 IN_MEMORY = "memory holds numbers, vectors, pointers, Arrays, tuples and structs"
 
 
-class Memory(TypeExpressions):
+class Memory(Traits):
     """Everything that loads and stores."""
 
     # ----------------------------------------------------------------------------------------------------- layouts

@@ -23,11 +23,13 @@ from ptxdsl.elaborate.entities import (
     RValue,
     StructDecl,
     StructType,
+    TraitDecl,
+    TraitType,
     Uninit,
     Variable,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.values import with_comptime
+from ptxdsl.elaborate.values import type_value, with_comptime
 from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
@@ -39,10 +41,16 @@ RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offse
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
     "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
-    "LegacyPointer": "Pointer",
+    "LegacyPointer": "Pointer", "Some": "[T: Trait](x: T)",
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
-    "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer",
+    "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer", "List": "Array[T, n]",
+    "printf": "print(…)",
+    "atomicAdd": "fetch_add(p, value)", "atomicMax": "fetch_max(p, value)", "atomicCAS": "compare_exchange(…)",
+    "__shfl_xor_sync": "shuffle_xor(value, offset)", "__shfl_down_sync": "shuffle_down(value, offset)",
+    "__syncwarp": "syncwarp()", "__popc": "pop_count(x)", "__clz": "count_leading_zeros(x)", "fmaxf": "max",
+    "fminf": "min", "expf": "exp", "sqrtf": "sqrt", "rsqrtf": "rsqrt", "__expf": "exp_approx", "warpSize": "WARP_SIZE",
+    "laneid": "lane_id()", "float32": "Float32", "int32": "Int32", "half": "Float16",
 }  # fmt: skip
 
 
@@ -104,6 +112,9 @@ class Names(Control):
                     ))  # fmt: skip
                 name = methods_name(node.name) if decl.has("builtin") and self.is_builtin_type(node.name) else node.name
                 scope.declare(name, decl)
+            case ast.TraitDef():
+                self.check_new(node.name, node.name_span, scope)
+                scope.declare(node.name, type_value(TraitType((TraitDecl(node, scope),))))
             case ast.ComptimeDecl():
                 self.check_new(node.name, node.name_span, scope)
                 scope.declare(node.name, ComptimeAlias(node, scope))

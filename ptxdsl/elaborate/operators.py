@@ -9,10 +9,10 @@ from ptxdsl import tir
 from ptxdsl.effects import Kind
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import Comptime, Literal, NegativeZero, Poison, Runtime, RValue, StructValue
+from ptxdsl.elaborate.entities import Comptime, Literal, NegativeZero, Poison, Runtime, RValue, StructValue, TraitType
 from ptxdsl.elaborate.memory import Memory
 from ptxdsl.elaborate.types import PointerType, SimdType
-from ptxdsl.elaborate.values import const, key_of
+from ptxdsl.elaborate.values import const, key_of, type_value
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
 
@@ -107,8 +107,9 @@ class Operators(Memory):
             if right.type == types.STRING:
                 return Comptime(types.STRING, left.value + right.value)
             raise self.mismatch(right.type, types.STRING, span)
-        if op == "&" and isinstance(left, Comptime) and left.type == right.type == types.ANY_TYPE:
-            return left  # traits: Copyable & Movable
+        if op == "&" and isinstance(left, Comptime) and isinstance(right, Comptime) and left.type == types.ANY_TYPE:
+            own = [t for v in (left.value, right.value) if isinstance(v, TraitType) for t in v.traits]
+            return type_value(TraitType(tuple(own))) if own else left  # traits: Copyable & Movable
         pair = self.operands(op, left, right, span)
         return self.arithmetic(op, *pair, span)
 

@@ -18,6 +18,7 @@ from ptxdsl.elaborate.entities import (
     StructDecl,
     StructInstance,
     StructType,
+    TraitType,
     TupleValue,
 )
 from ptxdsl.elaborate.names import closest
@@ -123,7 +124,7 @@ class Parameters(Convert):
         """The values of a variadic parameter. Where none is given, they may be inferred."""
         if args:
             wanted = self.param_type(binding, param)
-            values = [self._checked(param, self.comptime_value(a.value, s, wanted), a.span, wanted) for a, s in args]
+            values = [self.checked(param, self.comptime_value(a.value, s, wanted), a.span, wanted) for a, s in args]
             self.set_param(binding, param, TupleValue(tuple(values)), binding.span, wanted)
 
     def bind_param(self, binding: Binding, param: ast.Param, node: ast.Expr, scope: Scope) -> None:
@@ -159,18 +160,20 @@ class Parameters(Convert):
         if param.kind == "many":
             value = self._variadic(param, value, span, wanted)
         else:
-            value = self._checked(param, value, span, wanted)
+            value = self.checked(param, value, span, wanted)
         binding.values[param.name] = value
         binding.scope.declare(param.name, value)
 
     def _variadic(self, param: ast.Param, value: RValue, span: Span, wanted: Type | None) -> RValue:
         """What a variadic parameter stands for: an Array of its values, a tuple of its types."""
-        items = tuple(self._checked(param, v, span, wanted) for v in items_of(value) or ())
+        items = tuple(self.checked(param, v, span, wanted) for v in items_of(value) or ())
         if wanted is None or accepts_types(wanted):
             return TupleValue(items)
         return ArrayValue(ArrayType(wanted, len(items)), items)
 
-    def _checked(self, param: ast.Param, value: RValue, span: Span, wanted: Type | None) -> RValue:
+    def checked(
+        self, param: ast.Param | ast.ComptimeRequirement, value: RValue, span: Span, wanted: Type | None
+    ) -> RValue:
         """A value as the parameter's declaration wants it."""
         if wanted is None or wanted == types.FUNCTION:
             return value
@@ -182,7 +185,17 @@ class Parameters(Convert):
                 "E0309", f"parameter `{param.name}` takes a type, not a value", span,
                 help=f"write `Scalar[{value.value}]`" if isinstance(value, Comptime) and dtype else None,
             )  # fmt: skip
+        if isinstance(wanted, TraitType) and isinstance(value, Comptime) and not self.conforms(value.value, wanted):
+            help = f"a struct says so: `struct {value.value}({wanted})`"
+            if not isinstance(value.value, StructType):
+                help = f"hold it in a struct that names the trait: `struct Wrapped({wanted})`"
+            notes = ((trait.node.name_span, "declared here") for trait in wanted.traits)
+            raise self.fail("E0350", f"{value.value} does not conform to `{wanted}`", span, *notes, help=help)
         return value
+
+    def conforms(self, t: object, trait: TraitType) -> bool:
+        """Whether a type is a struct that names these traits."""
+        raise NotImplementedError  # implemented above, in traits.py
 
     def comptime_value(self, node: ast.Expr, scope: Scope, expected: Type | None = None) -> RValue:
         """Evaluates an expression that must be known at compile time."""
@@ -222,7 +235,7 @@ class Parameters(Convert):
         if name is not None:
             param = binding.unbound(name)
             if param is not None and isinstance(actual, Type):
-                self.set_param(binding, param, type_value(actual), pattern.span)
+                self.set_param(binding, param, type_value(actual), binding.span)
             return
         if not isinstance(pattern, ast.Subscript):
             return

@@ -116,6 +116,8 @@ class Statements(Loops):
                 pass
             case ast.StructDef():
                 raise self.fail("E0211", "a struct inside a function", node.name_span, help="move it to the module")
+            case ast.TraitDef():
+                raise self.fail("E0211", "a trait inside a function", node.name_span, help="move it to the module")
             case _:
                 raise AssertionError(node)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import CALL_STEPS
-from ptxdsl.elaborate.convert import accepts_types
 from ptxdsl.elaborate.entities import (
     Comptime,
     ComptimeAlias,
@@ -124,36 +123,35 @@ class TypeExpressions(Parameters):
         scope.declare("Self", type_value(instance.type))
         decl.instances[keys] = instance  # now: what is checked may name Self
         try:
-            self._check_instance(decl, scope, ordered, binding.span)
+            self._check_instance(instance.type, scope, ordered, binding.span)
         except CompileError:
             del decl.instances[keys]
             raise
         return instance.type
 
-    def _check_instance(self, decl: StructDecl, scope: Scope, ordered: dict[str, RValue], span: Span) -> None:
+    def _check_instance(self, t: StructType, scope: Scope, ordered: dict[str, RValue], span: Span) -> None:
+        decl = t.decl
         with self.deeper(span):
             self.check_where(decl.node.where, scope, span)
-            self._check_heading(decl, scope)
+            self.check_heading(t)
         rule = PARAMETER_RULES.get(decl.name) if decl.node.span.source.library else None
         if rule is not None:
             numbers = {name: self.comptime_int(value, span) for name, value in ordered.items()}
             for code, message, help in rule(numbers):
                 raise self.fail(code, message, span, help=help)
 
-    def _check_heading(self, decl: StructDecl, scope: Scope) -> None:
-        """Decorators and traits; traits change nothing here, but a struct can only name those that exist."""
-        if decl.node.span.source.library:
-            return
-        self.check_decorators(decl.node.decorators)
-        for node in decl.node.traits:
-            value = self.comptime_value(node, scope)
-            if not (isinstance(value, Comptime) and isinstance(value.value, Type) and accepts_types(value.value)):
-                raise self.fail(
-                    "E0311",
-                    f"expected a trait, found {value.type}",
-                    node.span,
-                    help="structs inherit nothing; name traits such as `TrivialRegisterPassable`",
-                )
+    def check_heading(self, t: StructType) -> None:
+        """What stands above a struct's members: decorators and traits."""
+        raise NotImplementedError  # implemented above, in traits.py
+
+    def member_scope(self, t: StructType, written: Scope) -> Scope:
+        """The scope of a struct's members; of those that a trait gave it, ``written`` is the trait's own."""
+        instance = self.instance(t)
+        if written is t.decl.scope:
+            return Scope(instance.scope)
+        scope = Scope(written)
+        scope.names.update(instance.scope.names)
+        return scope
 
     def instance(self, t: StructType) -> StructInstance:
         return t.decl.instances[t.keys]
@@ -203,7 +201,7 @@ class TypeExpressions(Parameters):
             instance.busy.add(name)
             try:
                 with self.outside(), self.comptime():
-                    known = self.typed_alias(node, instance.scope)
+                    known = self.typed_alias(node, self.member_scope(t, t.decl.inherited.get(name, t.decl.scope)))
             finally:
                 instance.busy.discard(name)
             instance.aliases[name] = known

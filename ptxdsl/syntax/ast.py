@@ -239,8 +239,7 @@ class While(Stmt):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class For(Stmt):
-    """``for target in iter``; target as of a VarDecl. ``comptime`` marks ``comptime for``, ``binding`` is what stands
-    before the target."""
+    """``for target in iter``; target as of a VarDecl, binding stands before it. ``comptime`` marks ``comptime for``."""
 
     target: Expr
     iter: Expr
@@ -285,8 +284,7 @@ class Assert(Stmt):
 class Param(Node):
     """One compile-time parameter in ``[…]`` of a def or struct.
 
-    kind: ``infer`` (before ``//``), ``pos`` (positional or keyword), ``kw`` (after ``*``: keyword only), ``many``
-    (``*name``: any number of values).
+    kind: ``infer`` (before ``//``), ``pos`` (positional or keyword), ``kw`` (after ``*``), ``many`` (``*name: T``).
     """
 
     name: str
@@ -364,6 +362,26 @@ class ComptimeDecl(Stmt):
     params: tuple[Param, ...]
     type: Expr | None
     value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ComptimeRequirement(Stmt):
+    """``comptime NAME: type`` of a trait: what a struct must give a value."""
+
+    name: str
+    name_span: Span
+    type: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TraitDef(Stmt):
+    """members in the order written; a FunctionDef whose body is ``...`` is what a struct must have."""
+
+    name: str
+    name_span: Span
+    bases: tuple[Expr, ...]
+    docstring: str | None
+    members: tuple[FunctionDef | ComptimeDecl | ComptimeRequirement, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,19 +1,16 @@
-"""Statement and declaration rules to AST; ``build_expressions.py`` says how the methods are called."""
+"""Statement rules to AST; ``build_expressions.py`` says how the methods are called."""
 
 from __future__ import annotations
 
-from ptxdsl.hints import Any, Literal
-from ptxdsl.record import replace
+from ptxdsl.hints import Any
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-from ptxdsl.syntax.build_expressions import Children, ExpressionBuilder
+from ptxdsl.syntax.build_declarations import DeclarationBuilder, take_docstring
+from ptxdsl.syntax.build_expressions import Children
 from ptxdsl.syntax.token import Token
 
-_VARIADIC = ("many", "pack")
-_Convention = Literal["read", "mut", "out", "var", "ref", "deinit"]
 
-
-class Builder(ExpressionBuilder):
+class Builder(DeclarationBuilder):
     """Makes one module at a time: call ``begin`` before each parse.
 
     ``problems`` collects what the grammar lets through and the language does not.
@@ -23,7 +20,10 @@ class Builder(ExpressionBuilder):
 
     def module(self, c: Children) -> ast.Module:
         body = _flatten(c)
-        docstring, rest = _take_docstring(body)
+        docstring, rest = take_docstring(body)
+        for requirement in self.requirements:
+            help = "write 'comptime NAME = value'"
+            self._problem("E0110", "a constant needs '=' and a value outside of a trait", requirement.span, help)
         return ast.Module(Span(self.source, 0, len(self.source.text)), self.source, docstring, rest)
 
     def line(self, c: Children) -> Any:
@@ -62,6 +62,12 @@ class Builder(ExpressionBuilder):
             self._problem("E0121", "write a value for each name", self._span(c[-1], c[-1]), help)
         pairs = zip(names, values, strict=False)
         return tuple(ast.ComptimeDecl(self._span(n, v), str(n), self._at(n), (), None, v) for n, v in pairs)
+
+    def comptime_requirement(self, c: Children) -> ast.ComptimeRequirement:
+        keyword, name, _, type = c
+        requirement = ast.ComptimeRequirement(self._span(keyword, type), str(name), self._at(name), type)
+        self.requirements.append(requirement)
+        return requirement
 
     def var_statement(self, c: Children) -> ast.VarDecl:
         keyword, target, _, type, _, value = c
@@ -178,176 +184,6 @@ class Builder(ExpressionBuilder):
         whole = Span(self.source, self._start(c[0]), end)
         return ast.Import(whole, module, 0, (), c[3] and str(c[3]), span)
 
-    # ------------------------------------------------------------------------------------------------ declarations
-
-    def decorated(self, c: Children) -> ast.FunctionDef | ast.StructDef:
-        return replace(c[-1], decorators=tuple(c[:-1]))  # type: ignore[no-any-return]
-
-    def decorator(self, c: Children) -> ast.Decorator:
-        at, (name, span), _, arguments, closer, _ = c
-        end = self._end(closer) if closer else span.end
-        return ast.Decorator(Span(self.source, self._start(at), end), name, arguments)
-
-    def def_statement(self, c: Children) -> ast.FunctionDef:
-        keyword, name, params, _, args, _, raises, _, returns = c[:9]
-        body: ast.Block = c[-1]
-        docstring, rest = _take_docstring(body)
-        return ast.FunctionDef(
-            self._span(keyword, body[-1]), str(name), self._at(name), params or (), args or (), returns, tuple(c[9:-2]),
-            raises is not None, (), docstring, rest,
-        )  # fmt: skip
-
-    def struct_statement(self, c: Children) -> ast.StructDef:
-        keyword, name, params, _, traits, _ = c[:6]
-        block: ast.Block = c[-1]
-        docstring, rest = _take_docstring(block)
-        listed = tuple(part for trait in traits or () for part in _split_traits(trait))
-        members = self._members(rest)
-        return ast.StructDef(
-            self._span(keyword, block[-1]), str(name), self._at(name), params or (), listed, tuple(c[6:-2]), (),
-            docstring, members,
-        )  # fmt: skip
-
-    def _members(self, body: ast.Block) -> tuple[ast.FieldDecl | ast.FunctionDef | ast.ComptimeDecl, ...]:
-        members: list[ast.FieldDecl | ast.FunctionDef | ast.ComptimeDecl] = []
-        for statement in body:
-            if isinstance(statement, (ast.FunctionDef, ast.ComptimeDecl)):
-                members.append(statement)
-            elif isinstance(statement, ast.VarDecl):
-                members.extend(self._fields(statement))
-            elif isinstance(statement, ast.ExprStmt) and isinstance(statement.value, ast.StringLiteral):
-                if members and isinstance(members[-1], ast.FieldDecl):
-                    members[-1] = replace(members[-1], docstring=statement.value.value)
-            elif not _is_empty(statement):
-                help = "a struct has fields ('var name: Type'), methods ('def') and 'comptime NAME = value'"
-                self._problem("E0122", "this statement cannot stand in a struct", statement.span, help)
-        return tuple(members)
-
-    def _fields(self, statement: ast.VarDecl) -> list[ast.FieldDecl]:
-        if statement.value is not None:
-            help = "give it a value in __init__, or make it 'comptime NAME = value'"
-            self._problem("E0122", "a field has no value of its own", statement.value.span, help)
-        if statement.type is None:
-            if statement.value is not None:
-                self._problem("E0122", "a field needs a type", statement.span, "write 'var name: Type'")
-            return []
-        return [ast.FieldDecl(statement.span, name.id, statement.type, None) for name in ast.names_of(statement.target)]
-
-    def where_clause(self, c: Children) -> ast.Expr:
-        return c[1]  # type: ignore[no-any-return]
-
-    def parameters(self, c: Children) -> tuple[ast.Param, ...]:
-        return c[1] or ()
-
-    def parameter_list(self, c: Children) -> tuple[ast.Param, ...]:
-        items = [x for x in c if x is not None and x != ","]
-        params: list[ast.Param] = []
-        kind = "pos"
-        for item in items:
-            if isinstance(item, ast.Param):
-                if item.kind == "many":
-                    self._check_single(item, params)
-                    params.append(item)
-                    kind = "kw"
-                else:
-                    params.append(replace(item, kind="kw") if kind == "kw" else item)
-            elif item == "//":
-                if kind == "kw" or any(p.kind == "infer" for p in params):
-                    self._problem("E0123", "'//' stands once, before any '*'", self._at(item), help="leave it out here")
-                params = [replace(p, kind="infer") for p in params]
-            elif item == "*":
-                if kind == "kw":
-                    self._problem(
-                        "E0123", "'*' stands once in a parameter list", self._at(item), help="leave it out here"
-                    )
-                kind = "kw"
-        self._check_defaults(params, "parameter")
-        return tuple(params)
-
-    def parameter(self, c: Children) -> ast.Param:
-        name, _, type, _, default = c
-        return ast.Param(self._span(name, default or type or name), str(name), type, default, "pos")
-
-    def declared_arguments(self, c: Children) -> tuple[ast.ArgDecl, ...]:
-        items = [x for x in c if x is not None and x != ","]
-        args: list[ast.ArgDecl] = []
-        kind = "pos"
-        for item in items:
-            if isinstance(item, ast.ArgDecl):
-                if item.kind in _VARIADIC:
-                    self._check_single(item, args)
-                    args.append(item)
-                    kind = "kw"
-                else:
-                    args.append(replace(item, kind="kw") if kind == "kw" else item)
-            elif item == "/":
-                if kind == "kw" or not args or args[0].kind == "posonly":
-                    self._problem(
-                        "E0123",
-                        "'/' stands once, after an argument and before any '*'",
-                        self._at(item),
-                        help="leave it out here",
-                    )
-                args = [replace(a, kind="posonly") for a in args]
-            elif item == "*":
-                if kind == "kw":
-                    self._problem(
-                        "E0123", "'*' stands once in an argument list", self._at(item), help="leave it out here"
-                    )
-                kind = "kw"
-        self._check_defaults(args, "argument")
-        return tuple(args)
-
-    def declared_argument(self, c: Children) -> ast.ArgDecl:
-        convention, name, _, type, _, default = c
-        word: _Convention
-        word, start = convention or ("read", name)
-        span = self._span(start, default or type or name)
-        return ast.ArgDecl(span, str(name), type, default, word, "pos")
-
-    def convention(self, c: Children) -> tuple[str, Token]:
-        return str(c[0]), c[0]
-
-    def variadic_parameter(self, c: Children) -> ast.Param:
-        star, name, _, type = c
-        self._check_star(star, name)
-        return ast.Param(self._span(star, type or name), str(name), type, None, "many")
-
-    def variadic_argument(self, c: Children) -> ast.ArgDecl:
-        convention, star, name, _, unpacked, type = c
-        self._check_star(star, name)
-        word: _Convention
-        word, start = convention or ("read", star)
-        span = self._span(start, type or name)
-        if word != "read":
-            help = "its values are read-only: pass one by `mut`, or a Pointer"
-            self._problem("E0124", f"variadic '{word} *{name}' is not in the subset", span, help)
-        return ast.ArgDecl(span, str(name), type, None, "read", "pack" if unpacked else "many")
-
-    def _check_star(self, star: Token, name: Token) -> None:
-        if star == "**":
-            help = "write each one by name: a call chooses them by keyword"
-            self._problem("E0124", f"variadic '**{name}' is not in the subset", self._span(star, name), help)
-
-    def _check_single(self, item: Any, before: list[Any]) -> None:
-        """A list has one entry that takes any number of values."""
-        if any(other.kind in _VARIADIC for other in before):
-            self._problem("E0123", f"'*{item.name}' follows another variadic one", item.span, "leave one of them out")
-
-    def _check_defaults(self, items: list[Any], what: str) -> None:
-        seen = None
-        for item in items:
-            if item.kind in ("kw", "infer", *_VARIADIC):
-                continue
-            if item.default is not None:
-                seen = item
-            elif seen is not None:
-                message = f"{what} '{item.name}' without a default follows '{seen.name}' with one"
-                self._problem(
-                    "E0123", message, item.span, f"give '{item.name}' a default, or move it before '{seen.name}'"
-                )
-                return
-
 
 def _flatten(items: Children) -> ast.Block:
     """A line of several statements is a tuple among statements."""
@@ -358,26 +194,6 @@ def _flatten(items: Children) -> ast.Block:
         else:
             statements.append(item)
     return tuple(statements)
-
-
-def _take_docstring(body: ast.Block) -> tuple[str | None, ast.Block]:
-    if body and isinstance(body[0], ast.ExprStmt) and isinstance(body[0].value, ast.StringLiteral):
-        return body[0].value.value, body[1:]
-    return None, body
-
-
-def _split_traits(trait: ast.Expr) -> list[ast.Expr]:
-    parts: list[ast.Expr] = []
-    while isinstance(trait, ast.Binary) and trait.op == "&":
-        parts.insert(0, trait.right)
-        trait = trait.left
-    return [trait, *parts]
-
-
-def _is_empty(statement: ast.Stmt) -> bool:
-    if isinstance(statement, ast.ExprStmt):
-        return isinstance(statement.value, ast.EllipsisLiteral)
-    return isinstance(statement, ast.Pass)
 
 
 def _describe(node: ast.Expr) -> str:

@@ -24,11 +24,13 @@ class ExpressionBuilder:
         self.source = Source("", "")
         self.problems: list[Diagnostic] = []
         self.outer: dict[ast.Expr, Span] = {}
+        self.requirements: list[ast.ComptimeRequirement] = []  # those that stand in no trait so far
 
     def begin(self, source: Source, problems: list[Diagnostic]) -> None:
         self.source = source
         self.problems = problems
         self.outer = {}
+        self.requirements = []
 
     # ------------------------------------------------------------------------------------------------------- spans
 

@@ -20,9 +20,6 @@ WORDS: dict[str, Foreign] = {
     "fn": Foreign("'fn' is gone from Mojo", "write 'def'", True, "DEF"),
     "let": Foreign("'let' is gone from Mojo", "write 'var'", True, "VAR"),
     "alias": Foreign("'alias' is gone from Mojo", "write 'comptime NAME = value'", True, "COMPTIME"),
-    "trait": Foreign(
-        "traits cannot be declared in the subset", "name one of Mojo's own traits, or write a plain struct"
-    ),
     "class": Foreign("classes are not in the subset", "write 'struct'", False, "STRUCT"),
     "lambda": Foreign("'lambda' is not in the subset", "write a nested 'def'"),
     "try": Foreign("exceptions are not in the subset", "device code cannot raise: test with 'if'"),

@@ -22,7 +22,7 @@ def foreign_sign(c: Context) -> Diagnostic | None:
         return None
     if c.token == "{":
         return c.problem(
-            "E0113", "dictionaries and sets are not in the subset", help="use an Array, or 'comptime' values"
+            "E0113", "dictionaries and sets are not in the subset", help="use an Array; a struct is made by its name"
         )
     if c.token == ":=":
         return c.problem("E0114", "':=' is gone from Mojo", help="assign in a statement of its own, before this one")

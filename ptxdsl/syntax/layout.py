@@ -22,7 +22,7 @@ _OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 
 # Keywords that only ever begin a statement.
 _LEADING = frozenset(
-    ["STRUCT", "COMPTIME", "IMPORT", "FROM", "RETURN", "PASS", "BREAK", "CONTINUE", "WHILE", "ELIF"]
+    ["STRUCT", "TRAIT", "COMPTIME", "IMPORT", "FROM", "RETURN", "PASS", "BREAK", "CONTINUE", "WHILE", "ELIF"]
 )  # fmt: skip
 
 NAMES = frozenset(("NAME", "READ", "MUT", "OUT", "REF", "DEINIT", "RAISES", "THIN", "WHERE"))

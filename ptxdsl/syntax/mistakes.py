@@ -14,7 +14,7 @@ from ptxdsl.syntax.lalr import Machine
 from ptxdsl.syntax.layout import CLOSER_OF, NAMES, Layout
 from ptxdsl.syntax.mistake_context import Context, statement_start
 
-_BLOCK_WORDS = frozenset(["IF", "ELIF", "ELSE", "WHILE", "FOR", "DEF", "STRUCT"])
+_BLOCK_WORDS = frozenset(["IF", "ELIF", "ELSE", "WHILE", "FOR", "DEF", "STRUCT", "TRAIT"])
 _CONDITIONS = frozenset(["IF", "ELIF", "WHILE", "ASSERT"])
 
 
@@ -235,6 +235,7 @@ _HEADER_ENDS = {
     "FOR": "after what the loop goes over",
     "DEF": "at the end of the 'def' line",
     "STRUCT": "at the end of the 'struct' line",
+    "TRAIT": "at the end of the 'trait' line",
 }
 
 
@@ -306,8 +307,8 @@ def _end_of_statement(c: Context) -> Diagnostic | None:
 
 _WORDS_FOR = {
     "EQUAL": "'='", "COLON": "':'", "IN": "'in'", "IMPORT": "'import'", "LPAR": "'('", "RPAR": "')'", "RSQB": "']'",
-    "COMMA": "','", "NEWLINE": "the end of the line", "DEF": "'def'", "STRUCT": "'struct'", "ELSE": "'else'",
-    "LSQB": "'['",
+    "COMMA": "','", "NEWLINE": "the end of the line", "DEF": "'def'", "STRUCT": "'struct'", "TRAIT": "'trait'",
+    "ELSE": "'else'", "LSQB": "'['",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ MOJO = os.environ.get("PTXDSL_MOJO") or shutil.which("mojo")
 
 
 @pytest.mark.skipif(MOJO is None, reason="needs mojo, in PATH or named by PTXDSL_MOJO")
-@pytest.mark.parametrize("name", ["iteration", "variadics"])
+@pytest.mark.parametrize("name", ["iteration", "traits", "variadics"])
 def test_values(name: str, tmp_path: Path) -> None:
     told = [case for case in cases() if case.path.stem == name]
     calls = [f"    print({case.function}({', '.join(map(repr, case.values))}))" for case in told]

@@ -103,7 +103,8 @@ GONE = [
 ]
 
 NOT_IN_THE_SUBSET = [
-    ("^trait T: pass", "E0113", "traits cannot be declared", "plain struct"),
+    ("trait T:\n    ^var x: Int\n", "E0122", "this statement cannot stand in a trait", "methods"),
+    ("^comptime N: Int", "E0110", "a constant needs '=' and a value outside of a trait", "comptime NAME = value"),
     ("^class T: pass", "E0113", "classes are not in the subset", "write 'struct'"),
     ("x = ^lambda y: y", "E0113", "'lambda' is not in the subset", "nested 'def'"),
     (
