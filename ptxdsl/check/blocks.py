@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from ptxdsl.check.threads import WARP, Block
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.expressions import Expr
-from ptxdsl.protocol.model import Branch, Kernel, Op, walk
+from ptxdsl.protocol.expressions import Expr, leaves
+from ptxdsl.protocol.model import Branch, Kernel, Op, expressions_of, walk
 
 Shape = tuple[int, int, int]
 
 _LARGEST = 1024
 _MOST_TRIED = 4
+_FLAT = ((32, 1, 1), (256, 1, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1))
+_SQUARE = ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1))
 
 
 def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
     """Shapes to prove a kernel for, and whether they are a guess.
 
     A guess starts from the branches on thread ids: a block has at least one warp in the last of its roles. As many
-    threads more as some barrier counts arrivals are tried after that.
+    threads more as some barrier counts arrivals are tried after that; where there are no roles, usual shapes.
     """
     if kernel.threads is not None:
         return [kernel.threads], False
@@ -31,10 +33,18 @@ def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
             base = max(base, _last_change(block, node.condition))
         elif isinstance(node, Op) and node.kind is Kind.BAR_INIT and node.count is not None:
             counts |= {node.count.value} if node.count.op == "const" else set()
+    if not base and not counts:
+        return list(_FLAT if _dimensions(kernel) == 1 else _SQUARE), True
     first = -(-(base + 1) // WARP) * WARP
     sizes = [first, *(base + count for count in sorted(counts))]
     tried = [size for size in dict.fromkeys(sizes) if size % WARP == 0 and 0 < size <= _LARGEST]
     return [(size, 1, 1) for size in tried[:_MOST_TRIED]], True
+
+
+def _dimensions(kernel: Kernel) -> int:
+    """In how many a kernel looks at the numbers of its threads."""
+    seen = {e for node in walk(kernel.program) for expr in expressions_of(node) for e in leaves(expr)}
+    return 1 + max((e.value for e in seen if e.op == "tid" and e.value < 3), default=0)
 
 
 def _last_change(block: Block, condition: Expr) -> int:

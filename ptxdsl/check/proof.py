@@ -32,6 +32,8 @@ from ptxdsl.check.agents import MAX_AGENTS, Diverges, TooManyAgents
 from ptxdsl.check.boxes import guesses
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
+from ptxdsl.check.threads import block_of
+from ptxdsl.check.written_out import written_out
 from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Kernel
 from ptxdsl.record import dataclass
@@ -58,6 +60,7 @@ def prove(
     kernel: Kernel, threads: tuple[int, int, int], *, max_states: int = MAX_STATES, max_steps: int = MAX_STEPS
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
+    kernel = written_out(kernel, block_of(threads))
     coarse = Search(kernel, threads, max_states, max_steps, coarse=True)
     found = searched(coarse)
     if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):

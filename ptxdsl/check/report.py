@@ -163,7 +163,9 @@ def checked(
                 return _depends(kernel, verdict, tried[0])
             return verdict
         tried.append(verdict)
-    return tried[0]
+    kinds = [verdict.kinds for verdict in tried if verdict.verdict == FAULT]
+    # What is wrong with most sizes is meant, not what is wrong with a size that was not.
+    return next(verdict for verdict in tried if verdict.kinds == max(kinds, key=kinds.count, default=()))
 
 
 def _exceeds(block: tir.Block, most: int) -> int:
@@ -183,9 +185,10 @@ def _too_large(name: str, span: Span, threads: Shape | None) -> Verdict:
 
 
 def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
-    size, least = proved.block[0], other.block[0]
+    size, least = _shape_text(proved.block), _shape_text(other.block)
     why = f"with {size} threads it is proved, with {least} there is a fault ({', '.join(other.kinds)})"
-    help = f"say .reqntid {size}, or --block {size}" if _is_ptx(kernel) else f"say @kernel(threads={size})"
+    said = f"say {_how_to_say(kernel, proved.block)}"
+    help = f"{said}, or --block {size}" if _is_ptx(kernel) else said
     reason = _reason(kernel.span, f"the size of the block is not known; {why}", help)
     return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,), (), kernel.cluster, proved.assumptions)
 
@@ -218,9 +221,23 @@ def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: 
 
 
 def _block_text(kernel: Kernel, block: Shape) -> str:
-    shape = "x".join(map(str, block)) if block[1:] != (1, 1) else str(block[0])
-    said = f".reqntid {shape.replace('x', ', ')}" if _is_ptx(kernel) else f"@kernel(threads={shape})"
-    return f"for blocks of {shape} threads (not in the source: say {said})"
+    return f"for blocks of {_shape_text(block)} threads (not in the source: say {_how_to_say(kernel, block)})"
+
+
+def _shape_text(block: Shape) -> str:
+    return "x".join(map(str, _written(block)))
+
+
+def _written(block: Shape) -> tuple[int, ...]:
+    """Without the dimensions at its end that are 1."""
+    return block[:1] if block[1:] == (1, 1) else block[:2] if block[2] == 1 else block
+
+
+def _how_to_say(kernel: Kernel, block: Shape) -> str:
+    numbers = ", ".join(map(str, _written(block)))
+    if _is_ptx(kernel):
+        return f".reqntid {numbers}"
+    return f"@kernel(threads={f'({numbers})' if ',' in numbers else numbers})"
 
 
 def _is_ptx(kernel: Kernel) -> bool:
