@@ -33,6 +33,7 @@ from ptxdsl.check.boxes import guesses
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
+from ptxdsl.check.unwritten import never_filled
 from ptxdsl.check.written_out import written_out
 from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Kernel
@@ -61,6 +62,13 @@ def prove(
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
     kernel = written_out(kernel, block_of(threads))
+    found = _searched(kernel, threads, max_states, max_steps)
+    unfilled = never_filled(kernel) if found.verdict == PROVED else None
+    return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
+
+
+def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int) -> Proof:
+    """What the coarse search comes to, or the fine one where that has not the last word."""
     coarse = Search(kernel, threads, max_states, max_steps, coarse=True)
     found = searched(coarse)
     if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):

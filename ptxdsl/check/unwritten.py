@@ -7,6 +7,9 @@ find something written. Where memory is read or written is sometimes not known, 
 *In this phase*: a role has read a stage, has given it back and waits for it again, and nothing of what it reads then is
 new. That is looked at on one way to each state. It is said only of tables of several barriers, and of bytes that who
 arrives there writes turn by turn: a table that is filled once may be read as often as one likes.
+
+*Nowhere*: a program reads an array, or counts in it, and has nothing that writes it. Whether it comes to the read may
+hang on data then: what it would read there is nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +19,16 @@ from collections.abc import Mapping
 from ptxdsl.check import classes
 from ptxdsl.check.blame import arrival_notes, fault
 from ptxdsl.check.context import Context
+from ptxdsl.check.findings import Finding
 from ptxdsl.check.intervals import Intervals, intervals_of, moved, overlap
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, members, range_text
+from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr
+from ptxdsl.protocol.model import Kernel, Op, Unmodelled, walk
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
@@ -147,6 +154,43 @@ class Fill:
         if turn.stale is not None and turn.several and not turn.fresh:
             name = range_text(turn.stale.mask)
             _note(context, state, agent, turn.stale, f"is read again by {name}, and nobody has written it since")
+
+
+def never_filled(kernel: Kernel) -> Finding | None:
+    """The first read of an array of shared memory that nothing in the program writes."""
+    if kernel.span.source.name.endswith(".ptx"):
+        return None  # a compiler may load what it does not use
+    filled: set[int] = set()
+    reads: list[tuple[int, Op]] = []
+    for node in walk(kernel.program):
+        if isinstance(node, Unmodelled):
+            return None
+        if not isinstance(node, Op) or node.what.space == "tensor":
+            continue
+        if node.kind is Kind.ATOMIC and node.reads and "exch" not in node.name:
+            reads += [(_array_of(place.address), node) for place in node.writes]
+            continue
+        filled.update(_array_of(place.address) for place in node.writes)
+        reads += [(_array_of(place.address), node) for place in node.reads]
+    if 0 in filled:  # somewhere
+        return None
+    for array in kernel.arrays:
+        for number, op in reads:
+            if number == array.base >> ARRAY_SHIFT and number not in filled:
+                message = f"`{array.name}` is read, and nothing in the kernel writes it"
+                return Finding(classes.READ_BEFORE_FULL, message, op.span, (), "fill it, and let all who read it wait")
+    return None
+
+
+def _array_of(address: Expr | None) -> int:
+    """The number of the array that an address is in; 0 where the text does not tell."""
+    if address is None:
+        return 0
+    if address.op == "const":
+        return int(address.value) >> ARRAY_SHIFT
+    if address.op == "add":
+        return sum(map(_array_of, address.args))
+    return _array_of(address.args[0]) if address.op in ("sub", "ext.u", "ext.s", "trunc", "mapa") else 0
 
 
 def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps: int) -> bool:
