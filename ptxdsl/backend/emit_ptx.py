@@ -43,12 +43,15 @@ def emit(llvm_ir: str, module: Module, options: Options, meanwhile: Callable[[],
     return tidy(raw, module, options)
 
 
+REFUSED = "the compiler made LLVM IR that LLVM does not take: "
+
+
 def _failure(module: Module, words: str) -> CompileError:
     span = module.kernels[0].span if module.kernels else None
     return CompileError(
         Diagnostic(
             "E0801",
-            f"the compiler made LLVM IR that LLVM does not take: {words.strip()}",
+            REFUSED + words.strip(),
             span,
             help="this is a defect of ptxdsl: please report it with the kernel",
         )

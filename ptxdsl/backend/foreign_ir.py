@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from ptxdsl.backend.emit_ptx import Emitted, emit
+from ptxdsl.backend.emit_ptx import REFUSED, Emitted, emit
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.options import Options
 from ptxdsl.processes import command_of
@@ -44,7 +44,8 @@ def _child() -> int:
     try:
         emitted = emit(sys.stdin.buffer.read().decode("utf-8"), Module([]), options)
     except CompileError as problem:
-        print(" ".join(str(problem.__cause__ or problem.diagnostics[0].message).split()), file=sys.stderr)
+        said = str(problem.__cause__ or problem.diagnostics[0].message).removeprefix(REFUSED)
+        print(" ".join(said.split()), file=sys.stderr)
         return 1
     sys.stdout.buffer.write(emitted.ptx.encode("utf-8"))
     return 0

@@ -9,6 +9,7 @@ from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.driver import Job, run
 from ptxdsl.imports import Loader, parse_once
 from ptxdsl.record import replace
+from ptxdsl.source import Span
 from ptxdsl.unforeseen import unforeseen
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def findings(
 def check(job: Job) -> tuple[Diagnostic, ...]:
     """Checks everything in a text, reached by a kernel or not: what was found, in the order of the text."""
     try:
+        if job.source.name.endswith(".ll"):
+            help = "check the .pdsl file, or the PTX that it is compiled to"
+            raise error("E1011", "a .ll file has nothing that is checked", Span(job.source, 0, 0), help=help)
         if job.source.name.endswith(".ptx"):
             from ptxdsl.ptx.reader import read
 

@@ -242,6 +242,14 @@ def test_a_ptx_file_starts_at_ptx(run, tmp_path: Path) -> None:
     assert refused.code == 1 and "error[E1011]: a .ptx file has no tir stage" in refused.err
 
 
+def test_an_ll_file_is_not_checked(run, tmp_path: Path) -> None:
+    path = tmp_path / "k.ll"
+    path.write_text("define void @k() {\n  call void @llvm.nvvm.foo()\n  ret void\n}\ndeclare void @llvm.nvvm.foo()\n")
+    assert run("check", str(path)).err.startswith("error[E1011]: a .ll file has nothing that is checked\n")
+    words = "error[E0806]: LLVM does not take this file: there is no intrinsic llvm.nvvm.foo\n"
+    assert run("compile", str(path)).err.startswith(words)
+
+
 def test_a_ptx_file_names_its_target(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[driver.Job] = []
     monkeypatch.setattr(driver, "show", lambda job, stop: seen.append(job) or "")
