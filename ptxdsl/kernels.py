@@ -24,6 +24,7 @@ from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
 
 _ROW = 128  # bytes of a row of a swizzle
+_STRIDE = 16  # of whose multiples the strides of a tensor map are
 _GROUP_ROWS = 128  # of A that share a matrix of B
 _MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}
 _OPERANDS = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
@@ -39,12 +40,13 @@ def gemm(
 
     a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), of one type: bfloat16, float16, or 8-bit floats. One of
     the last two dimensions is contiguous (of 8-bit floats k), the stride of the other a multiple of 16 bytes. out:
-    (m, n) or (batch, m, n) by rows, of bfloat16, float16 or float32. scale: a number; bias: a row of n; activation:
-    ``relu``, ``gelu`` or ``gelu_tanh``; residual: a matrix like out, by rows; n is even with these two, and residual
-    is for no batch. groups: for every 128 rows of a, an int32 that says which matrix of b they are multiplied by; b may
-    then have any number of them. config: by default ``choose``'s; with a BlackwellConfig, and on Blackwell without
-    any, that kernel is launched, which takes no groups. stream: by default the current one of a's library. Arrays of
-    NumPy are multiplied in the simulator. Raises LaunchError E0922 for what cannot be multiplied, and as a launch does.
+    (m, n) or (batch, m, n) by rows, of bfloat16, float16 or float32, rows of multiples of 16 bytes; it does not lie
+    over a or b. scale: a number; bias: a row of n; activation: ``relu``, ``gelu`` or ``gelu_tanh``; residual: a
+    matrix like out, by rows; n is even with these two, and residual is for no batch. groups: for every 128 rows of a,
+    an int32 that says which matrix of b they are multiplied by; b may then have any number of them. config: by
+    default ``choose``'s; with a BlackwellConfig, and on Blackwell without any, that kernel is launched, which takes
+    no groups. stream: by default the current one of a's library. Arrays of NumPy are multiplied in the simulator.
+    Raises LaunchError E0922 for what cannot be multiplied, and as a launch does.
     """
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     product.kernel[product.grid, product.threads](*product.arguments, smem=product.smem, pdl=product.pdl, stream=stream)
@@ -82,6 +84,14 @@ class _Product:
             raise _wrong(f"a is of {left.dtype}, b of {right.dtype}")
         if result.transposed:
             raise _wrong("out must be stored by rows", "give its transpose, of b and a exchanged and transposed")
+        if result.readonly:
+            raise _wrong("out is read-only")
+        if n * result.itemsize % _STRIDE:  # so a card stores them
+            help = "tensor copies would write behind them: pad b and out with columns, and take those that are wanted"
+            raise _wrong(f"out has rows of {n * result.itemsize} bytes, no multiple of {_STRIDE}", help)
+        for operand in (left, right):
+            if operand.first < result.end and result.first < operand.end:
+                raise _wrong(f"out lies over {operand.name}", "a product is written while its operands are read")
         narrow = left.dtype.startswith("float8")
         if narrow and (left.transposed or not right.transposed):
             raise _wrong(f"operands of {left.dtype} must be contiguous along k")
@@ -181,17 +191,30 @@ class _Matrices:
             raise _wrong(f"{name} is of {self.dtype}, not of {', '.join(types)}")
         self.shape: tuple[int, ...] = tuple(found.shape)
         self.itemsize: int = found.itemsize
-        if len(self.shape) not in (2, 3) or 0 in self.shape:
+        if len(self.shape) not in (2, 3):
             raise _wrong(f"{name} has the shape {self.shape}", "matrices have two dimensions, batches of them three")
+        if 0 in self.shape:
+            raise _wrong(f"{name}, of the shape {self.shape}, has no elements", "leave the product out")
         strides = _row_major(self.shape, self.itemsize) if found.strides is None else tuple(found.strides)
         *_, self.rows, self.cols = self.shape
         self.batch = 1 if len(self.shape) == 2 else self.shape[0]
-        self.transposed = strides[-1] != self.itemsize or (self.cols == 1 and strides[-2] == self.itemsize)
+        column = self.cols == 1 and self.rows > 1 and strides[-2] == self.itemsize
+        self.transposed = column or strides[-1] != self.itemsize
         inner, outer = (strides[-2], strides[-1]) if self.transposed else (strides[-1], strides[-2])
         if inner != self.itemsize:
             raise _wrong(f"{name} has strides of {strides[-2:]} bytes: rows or columns must be contiguous")
-        lines = self.cols if self.transposed else self.rows
-        self._strides = strides[0] if len(strides) == 3 and self.batch > 1 else lines * outer, outer, inner
+        lines, length = (self.cols, self.rows) if self.transposed else (self.rows, self.cols)
+        if lines == 1:  # whatever the stride says, there is no second one
+            outer = -(-length * inner // _STRIDE) * _STRIDE
+        whole = strides[0] if self.batch > 1 else lines * outer
+        for what, step in (("columns" if self.transposed else "rows", outer), ("matrices", whole)):
+            if step < 0 or step % _STRIDE:
+                help = f"{step} is {'negative' if step < 0 else f'no multiple of {_STRIDE}'}: copy it, or pad its lines"
+                raise _wrong(f"{name} has {what} {step} bytes apart", help)
+        self._strides = whole, outer, inner
+        self.first: int = found.address if memory is None else memory.ctypes.data
+        self.end = self.first + (self.batch - 1) * whole + (lines - 1) * outer + length * inner
+        self.readonly: bool = found.readonly if memory is None else not memory.flags.writeable
 
     def map(self, lines: int, across: int | None = None) -> TensorMap:
         """Boxes of so many lines of 128 bytes (or of ``across`` elements of 32 to 128 bytes)."""

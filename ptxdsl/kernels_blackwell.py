@@ -11,12 +11,15 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
+from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import dataclass
 
 _ROW = 128  # bytes of a row of a swizzle
 _ROWS = 128  # of a block's tile
 _THREADS = 256
 _STORED_ROWS = 32  # of a box of C, two for each of four warps
+_MOST_COLUMNS = 256
+_SHARED = 227 * 1024 - 1024  # bytes of dynamic shared memory beside the barriers
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,26 @@ class BlackwellConfig:
     def smem(self) -> int:
         """Bytes of dynamic shared memory: the ring of loads, and what is being stored."""
         return self.stages * (_ROWS + self.columns // self.ctas) * _ROW + 8 * _STORED_ROWS * _ROW
+
+
+def _check(config: BlackwellConfig, left: Any, right: Any, result: Any) -> None:
+    """Raises LaunchError E0922 for a configuration that there is not, or not for these matrices."""
+    numbers = config.ctas, config.columns, config.stages, config.order
+    step = 64 if right.transposed else _ROW // right.itemsize * config.ctas  # columns of a box of an MN-major B
+    step = max(step, _ROW // result.itemsize)
+    if any(type(number) is not int for number in numbers):
+        wrong = "its numbers are ints"
+    elif config.ctas not in (1, 2):
+        wrong = "ctas is 1 or 2"
+    elif config.columns % step or not 0 < config.columns <= _MOST_COLUMNS:
+        wrong = f"columns are a multiple of {step} up to {_MOST_COLUMNS} for these matrices"
+    elif config.stages < 1 or config.order < 1:
+        wrong = "stages and order are 1 or more"
+    elif config.smem > _SHARED:
+        wrong = f"it has {config.smem} bytes of shared memory, a block {_SHARED}"
+    else:
+        return
+    raise launch_error("E0922", f"{config} is not for these matrices: {wrong}")
 
 
 # from large tiles to small ones, which many multiprocessors share
@@ -75,6 +98,7 @@ def launch_of(
         "BN": config.columns, "STAGES": config.stages, "ORDER": config.order,
         "A_MN": left.transposed, "B_MN": not right.transposed,
     }  # fmt: skip
+    _check(config, left, right, result)
     depth = _ROW // left.itemsize
     m, k, n = left.rows, left.cols, right.cols
     clusters = min(config.clusters(m, n) * left.batch, max(count // config.ctas, 1))
