@@ -79,7 +79,7 @@ class Builtins(Construct):
             number = bytes if isinstance(bytes, int) else attrs[bytes]
             self.want_aligned(operands[position], number, f"`{self.entered or name}`", bound.span)
         barrier = ROWS[name].effect.barrier
-        if barrier is not None:
+        if barrier is not None and operands[barrier].ty.is_pointer:  # others are numbers of named barriers
             self.want_aligned(operands[barrier], MBARRIER, "an mbarrier", bound.span)
 
     def _check_constants(self, effect: Effect, operands: list[tir.Value], bound: Bound) -> None:

@@ -8,6 +8,7 @@ import rows
 from ptxdsl.backend.assemble import assemble
 from ptxdsl.backend.emit_ptx import emit
 from ptxdsl.intrinsics import ROWS
+from ptxdsl.intrinsics.alignment import ALIGNED
 from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.targets import FEATURES, TARGETS
@@ -24,6 +25,15 @@ def test_every_declaration_has_a_docstring():
 
 def test_every_feature_is_known():
     assert {row.feature for row in ROWS.values() if row.feature} - set(FEATURES) == set()
+
+
+def test_what_is_to_be_aligned_is_a_pointer():
+    """The table of alignments names rows, operands that are addresses, and compile-time parameters."""
+    uses = {use.name: use for use in rows.uses()}
+    for name, wanted in ALIGNED.items():
+        for position, bytes in wanted:
+            assert uses[name].operands[position].is_pointer, name
+            assert bytes in (4, 8, 16, 128) or bytes in uses[name].attrs, name
 
 
 ARCHS = {"sm_80": 300, "sm_90a": 300, "sm_100a": 300, "sm_103a": 4}  # how many uses there are at least
