@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.control import overlap
+from ptxdsl.elaborate.context import Exhausted
+from ptxdsl.elaborate.control import names_in, overlap
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import (
     ArrayValue,
@@ -67,7 +69,13 @@ class Arguments(Matching):
         self.match(declared, args, matched, what, decl, span)
         if binding.params:
             self._infer_all(binding, node.args, matched)
-            self.complete(binding)
+            try:
+                self.complete(binding)
+            except Exhausted:
+                raise
+            except CompileError:
+                self._check_inferred(binding, node.args, matched)
+                raise
         if open_params and decl.struct is not None:
             owner = self.struct_type(decl.struct, binding)
             binding.scope.declare("Self", type_value(owner))
@@ -137,6 +145,17 @@ class Arguments(Matching):
             if any(p.kind == "infer" and p.name not in binding.values for p in binding.params):
                 with self.outside():
                     self.infer(binding, pattern, self.evaluate(default, binding.scope).type)
+
+    def _check_inferred(self, binding: Binding, declared: tuple[ast.ArgDecl, ...], matched: dict[str, Given]) -> None:
+        """E0301 for an argument of which nothing could be inferred, since it is of another type altogether."""
+        missing = {p.name for p in binding.params if p.name not in binding.values and p.default is None}
+        for argument in declared:
+            given = matched.get(argument.name)
+            if given is None or given.place is None or argument.type is None:
+                continue
+            if missing & set(names_in(argument.type)):
+                text, found = argument.type.span.text, self._given_type(given)
+                raise self.fail("E0301", f"expected {text}, found {found}", given.span)
 
     @staticmethod
     def _given_type(given: Given) -> Type:

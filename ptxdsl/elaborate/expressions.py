@@ -264,6 +264,8 @@ class Expressions(Subscripts):
             help = "take it from a value: only values have fields"
         elif node.name in RENAMED_METHODS and "unsafe_offset" in names:
             help = f"write `{RENAMED_METHODS[node.name]}`"
+        elif near is None and self.prelude_scope().names.get(node.name) is not None:
+            help = f"it is a function: `{node.name}(…)`"
         elif near is None and 0 < len(shown := [n for n in names if not n.startswith("__")]) <= 8:
             help = "it has " + ", ".join(f"`{n}`" for n in shown)
         message = f"{what} has no `{node.name}`"

@@ -308,6 +308,8 @@ class Loops(Expressions):
 
 def _range_instead(value: RValue, span: Span) -> str | None:
     """What to write where a number stands for the iterations."""
+    if isinstance(value.type, SimdType) and value.type.width > 1:
+        return f"write `for i in range(len({span.text}))`, and index it"
     counts = isinstance(value, Literal) or (isinstance(value.type, SimdType) and value.type.dtype.is_integer)
     return f"write `range({span.text})`" if counts else None
 

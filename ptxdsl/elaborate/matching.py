@@ -153,6 +153,10 @@ class Matching(Operators):
     def method(self, t: Type, name: str, receiver: Place | None) -> FunctionValue | None:
         decl = self.methods_of(t)
         overloads = decl.methods.get(name) if decl is not None else None
+        if overloads is None and name == "copy" and t.at_runtime:  # what Mojo's Copyable gives
+            given = self.module_scope(self.loader.stdlib("array")).names[methods_name("Copyable")]
+            assert isinstance(given, StructDecl)
+            overloads = given.methods[name]
         return FunctionValue(name, tuple(overloads), t, receiver) if overloads else None
 
     @staticmethod
@@ -203,7 +207,9 @@ class Matching(Operators):
         elif len(unnamed) > len(positional):
             raise self.fail(
                 "E0322", f"{what} takes {count(len(positional), 'argument')}, {len(unnamed)} are given",
-                unnamed[len(positional)].span, here, help=_listed(declared)
+                unnamed[len(positional)].span, here,
+                help=f"parameters stand in brackets: `{decl.name}[…]()`" if decl.node.params and not declared
+                else _listed(declared),
             )  # fmt: skip
         for to, given in zip(positional, unnamed, strict=False):
             matched[to.name] = given

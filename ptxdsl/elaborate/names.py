@@ -50,7 +50,9 @@ RENAMED = {
     "__shfl_xor_sync": "shuffle_xor(value, offset)", "__shfl_down_sync": "shuffle_down(value, offset)",
     "__syncwarp": "syncwarp()", "__popc": "pop_count(x)", "__clz": "count_leading_zeros(x)", "fmaxf": "max",
     "fminf": "min", "expf": "exp", "sqrtf": "sqrt", "rsqrtf": "rsqrt", "__expf": "exp_approx", "warpSize": "WARP_SIZE",
-    "laneid": "lane_id()", "float32": "Float32", "int32": "Int32", "half": "Float16",
+    "laneid": "lane_id()", "half": "Float16",
+    **{f"{kind.lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
 }  # fmt: skip
 
 
