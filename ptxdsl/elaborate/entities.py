@@ -227,12 +227,6 @@ class FunctionDecl:
         self.is_builtin = self.decorator("builtin") is not None
         self.types: dict[tuple[ast.Expr, Type | None], Type] = {}
 
-    @property
-    def is_required(self) -> bool:
-        """Whether it is a trait's, who leaves the body to the structs."""
-        body = self.node.body
-        return len(body) == 1 and isinstance(body[0], ast.ExprStmt) and isinstance(body[0].value, ast.EllipsisLiteral)
-
     def decorator(self, name: str) -> ast.Decorator | None:
         for decorator in self.node.decorators:
             if decorator.name == name:

@@ -39,18 +39,18 @@ class Traits(TypeExpressions):
         if t.decl.node.span.source.library:
             return
         self.check_decorators(t.decl.node.decorators)
-        traits = self._traits_of(t)
-        for trait in traits:
-            for member in trait.node.members:
-                if isinstance(member, ast.FunctionDef):
-                    self._adopt(member, trait, t)
-                elif isinstance(member, ast.ComptimeDecl) and member.name not in t.decl.aliases:
-                    t.decl.aliases[member.name] = member
-                    t.decl.inherited[member.name] = trait.scope
-        for trait in traits:
-            for member in trait.node.members:
-                if isinstance(member, ast.ComptimeRequirement):
-                    self._require_constant(member, trait, t)
+        members = [(member, trait) for trait in self._traits_of(t) for member in trait.node.members]
+        for member, trait in members:
+            if isinstance(member, ast.FunctionDef) and not is_required(member):
+                self._give(member, trait, t)
+            elif isinstance(member, ast.ComptimeDecl) and member.name not in t.decl.aliases:
+                t.decl.aliases[member.name] = member
+                t.decl.inherited[member.name] = trait.scope
+        for member, trait in members:
+            if isinstance(member, ast.FunctionDef) and is_required(member):
+                self._require(member, trait, t)
+            elif isinstance(member, ast.ComptimeRequirement):
+                self._require_constant(member, trait, t)
 
     def _traits_of(self, t: StructType) -> tuple[TraitDecl, ...]:
         """The traits that a struct names, and those that these are made of."""
@@ -73,19 +73,25 @@ class Traits(TypeExpressions):
                 trait.whole = tuple(dict.fromkeys((trait, *bases)))
             yield from trait.whole
 
-    def _adopt(self, member: ast.FunctionDef, trait: TraitDecl, t: StructType) -> None:
-        """A method that a trait asks for, or gives to a struct without one of this name."""
+    def _give(self, member: ast.FunctionDef, trait: TraitDecl, t: StructType) -> None:
+        """A method with a body, to a struct that has none like it."""
+        given = FunctionDecl(member, trait.scope, t.decl)
+        own = t.decl.methods.setdefault(member.name, [])
+        like = next((f for f in own if f.node is member or self._agree(f, given, t)), None)
+        if like is None:
+            own.append(given)
+        elif like.node is not member and like.node not in t.decl.node.members:
+            what = f"`{t.decl.name}` gets `{member.name}` from two of its traits"
+            raise self._unmet(what, t.decl.node.name_span, member)
+
+    def _require(self, member: ast.FunctionDef, trait: TraitDecl, t: StructType) -> None:
+        """A method that the struct must have."""
         wanted = FunctionDecl(member, trait.scope, t.decl)
         own = t.decl.methods.get(member.name)
         if own is None:
-            if wanted.is_required:
-                what = f"`{t.decl.name}` lacks `{member.name}`, which its trait `{trait.name}` asks for"
-                raise self._unmet(what, t.decl.node.name_span, member)
-            t.decl.methods[member.name] = [wanted]
-        elif not any(f.node is member or self._agree(f, wanted, t) for f in own):
-            if all(f.node in trait.node.members for f in own):  # an overload that the trait gives too
-                own.append(wanted)
-                return
+            what = f"`{t.decl.name}` lacks `{member.name}`, which its trait `{trait.name}` asks for"
+            raise self._unmet(what, t.decl.node.name_span, member)
+        if not any(self._agree(f, wanted, t) for f in own):
             what = f"`{member.name}` of `{t.decl.name}` is not what its trait `{trait.name}` declares"
             raise self._unmet(what, own[0].node.name_span, member)
 
@@ -123,3 +129,9 @@ class Traits(TypeExpressions):
         wanted = self.type_of(member.type, self.member_scope(t, trait.scope))
         span = t.decl.aliases[member.name].value.span
         self.instance(t).aliases[member.name] = self.checked(member, value, span, wanted)
+
+
+def is_required(member: ast.FunctionDef) -> bool:
+    """Whether a trait leaves the body to the structs."""
+    body = member.body
+    return len(body) == 1 and isinstance(body[0], ast.ExprStmt) and isinstance(body[0].value, ast.EllipsisLiteral)
