@@ -27,6 +27,7 @@ class Writer(Expressions):
         forms = [self._var, self._var, self._assign, self._assign, self._augmented, self._lane_store, self._array]
         if depth > 0:
             forms += [self._if, self._if, self._for, self._while, self._comptime_for, self._comptime_if]
+            forms += [self._each] if any(v.size for v in self.visible()) else []
         if self.loops and self.chance(0.25):
             forms = [self._jump]
         elif self.result is not None and depth < 2 and self.chance(0.06):
@@ -100,6 +101,11 @@ class Writer(Expressions):
             if not self.pure and self.chance(0.3)
             else str(self.rng.randrange(v.size))
         )
+        if self.chance(0.15):
+            name = self.fresh("r")
+            self.line(f"ref {name} = {v.name}[{index}]")
+            self.scopes[-1].append(Variable(name, v.type, True))
+            return
         self.line(
             f"{v.name}[{index}] {self.rng.choice(('=', '=', '+=' if v.type.kind != 'bool' else '='))} {self.expression(v.type, 2)}"
         )
@@ -147,6 +153,12 @@ class Writer(Expressions):
         if self.chance(0.1):
             self.line("else:")
             self.block(depth - 1, 1)
+
+    def _each(self, depth: int) -> None:
+        v, name = self.rng.choice([v for v in self.visible() if v.size]), self.fresh("e")
+        binding = self.rng.choice(("", "var ", "ref ") if v.mutable else ("", "var "))
+        self.line(f"for {binding}{name} in {v.name}:")
+        self._loop(depth, [Variable(name, v.type, bool(binding))])
 
     def _loop(self, depth: int, variables: list[Variable]) -> None:
         self.scopes.append(variables)
