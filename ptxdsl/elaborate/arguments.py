@@ -64,7 +64,7 @@ class Arguments(Matching):
         matched: dict[str, Given] = {}
         first = self.receiver_of(decl, function)
         if first is not None:
-            matched[first.name] = Given(self, None, span, function.receiver, None, None)
+            matched[first.name] = Given(self, span, function.receiver)
             self._check_receiver(first, function, span, decl)
         self.match(declared, args, matched, what, decl, span)
         if binding.params:

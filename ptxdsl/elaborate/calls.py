@@ -295,16 +295,14 @@ class Calls(Arguments):
         function = self.method(receiver.type, name, TemporaryPlace(receiver))
         if function is None:
             return None
-        return self.call_function(
-            function, [Given(self, None, span, TemporaryPlace(a), None, None) for a in args], span
-        )
+        return self.call_function(function, [Given(self, span, TemporaryPlace(a)) for a in args], span)
 
     def implicit_construct(self, value: RValue, to: StructType, span: Span) -> RValue | None:
         candidates = [d for d in to.decl.methods.get("__init__", ()) if d.decorator("implicit")]
         if not candidates or isinstance(value, StructValue):
             return None
         function = FunctionValue(to.decl.name, tuple(candidates), to)
-        return self.call_function(function, [Given(self, None, span, TemporaryPlace(value), None, None)], span)
+        return self.call_function(function, [Given(self, span, TemporaryPlace(value))], span)
 
 
 def param_args(args: tuple[ast.Argument, ...], scope: Scope) -> ParamArgs:

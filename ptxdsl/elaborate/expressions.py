@@ -168,8 +168,7 @@ class Expressions(Subscripts):
                 "E0329", f"{len(items)} elements for {expected}", node.span, help=f"write {count(size, 'element')}"
             )
         if size is not None and isinstance(expected, SimdType):
-            places = (TemporaryPlace(v) for v in items)
-            lanes = [Given(self, None, n.span, p, None, None) for n, p in zip(node.items, places, strict=True)]
+            lanes = [Given(self, n.span, TemporaryPlace(v)) for n, v in zip(node.items, items, strict=True)]
             return self.construct(expected, lanes, node.span)
         if isinstance(expected, ArrayType):
             elem: Type = expected.elem

@@ -35,11 +35,11 @@ class Given:
     def __init__(
         self,
         calls: Matching,
-        name: str | None,
         span: Span,
         place: Place | None,
-        node: ast.Expr | None,
-        scope: Scope | None,
+        name: str | None = None,
+        node: ast.Expr | None = None,
+        scope: Scope | None = None,
         name_span: Span | None = None,
     ) -> None:
         self.name_span = name_span or span  # where the name of a keyword argument stands
@@ -81,7 +81,7 @@ class Rest(Given):
     """What a variadic argument takes: any number of values."""
 
     def __init__(self, calls: Matching, items: list[Given], span: Span) -> None:
-        super().__init__(calls, None, span, None, None, None)
+        super().__init__(calls, span, None)
         self.items = items
 
 
@@ -108,15 +108,15 @@ class Matching(Operators):
             if argument.star:
                 result += self._starred(argument, scope)
                 continue
-            at = argument.span
+            at, span = argument.span, argument.value.span
             name_span = Span(at.source, at.start, at.start + len(argument.name)) if argument.name else None
             if isinstance(argument.value, ast.DotName | ast.ListExpr) or (
                 isinstance(argument.value, ast.Call) and isinstance(argument.value.func, ast.DotName)
             ):
-                result.append(Given(self, argument.name, argument.value.span, None, argument.value, scope, name_span))
+                result.append(Given(self, span, None, argument.name, argument.value, scope, name_span))
                 continue
             place = self.evaluate_place(argument.value, scope)
-            result.append(Given(self, argument.name, argument.value.span, place, argument.value, scope, name_span))
+            result.append(Given(self, span, place, argument.name, argument.value, scope, name_span))
         return result
 
     def _starred(self, argument: ast.Argument, scope: Scope) -> list[Given]:
@@ -128,7 +128,7 @@ class Matching(Operators):
             help = "an Array, a tuple or a variadic argument can be given so"
             raise self.fail("E0328", f"`*` before a value of type {t}", argument.span, help=help)
         places = [self.part_place(place, i, part, span) for i, part in enumerate(parts)]
-        return [Given(self, None, span, place, None, None) for place in places]
+        return [Given(self, span, place) for place in places]
 
     def methods_of(self, t: Type) -> StructDecl | None:
         """The declaration that has a type's methods."""

@@ -288,7 +288,7 @@ class Statements(Loops):
 
     def _set_item(self, item: ItemPlace, value: RValue, span: Span) -> None:
         """``s[i] = v`` on a struct is ``s.__setitem__(i, v)``."""
-        given = Given(self, None, span, TemporaryPlace(value), None, None)
+        given = Given(self, span, TemporaryPlace(value))
         self.call_function(item.setter, [*item.args, given], item.span)
 
     def _item(self, item: ItemPlace) -> RValue:
@@ -311,9 +311,7 @@ class Statements(Loops):
         if isinstance(place.type, StructType):
             method = self.method(place.type, f"__i{METHODS[node.op]}__", place)
             if method is not None:
-                self.call_function(
-                    method, [Given(self, None, node.value.span, TemporaryPlace(right), None, None)], node.span
-                )
+                self.call_function(method, [Given(self, node.value.span, TemporaryPlace(right))], node.span)
                 return
         result = self.binary(node.op, self.read(place, node.target.span), right, node.span)
         self.write(place, self._stored(result, place.type, node.span), node.span)
