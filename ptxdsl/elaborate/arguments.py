@@ -20,7 +20,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.matching import Bound, Given, Matching, Rest
-from ptxdsl.elaborate.parameters import Binding, parameter_name
+from ptxdsl.elaborate.parameters import Binding, count, parameter_name
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import type_value
 from ptxdsl.record import replace
@@ -117,7 +117,7 @@ class Arguments(Matching):
 
     def _infer_all(self, binding: Binding, declared: tuple[ast.ArgDecl, ...], matched: dict[str, Given]) -> None:
         """Infers from every argument's type; literals last, since they adapt to what the others say."""
-        late, defaults = [], []
+        late, lists, defaults = [], [], []
         for argument in declared:
             given = matched.get(argument.name)
             if argument.type is None:
@@ -135,12 +135,16 @@ class Arguments(Matching):
                 if one.place is None:
                     if isinstance(one.node, ast.ListExpr):
                         self.infer_length(binding, argument.type, len(one.node.items))
+                        lists.append((argument.type, one))
                 elif one.is_literal:
                     late.append((argument.type, one))
                 else:
                     self.infer(binding, argument.type, self._given_type(one))
         for pattern, given in late:
             self.infer(binding, pattern, given.value.type)
+        for pattern, given in lists:  # their elements adapt to a type that is known by now
+            if any(p.name not in binding.values and p.default is None for p in binding.params):
+                self.infer(binding, pattern, given.value.type)
         for pattern, default in defaults:
             if any(p.kind == "infer" and p.name not in binding.values for p in binding.params):
                 with self.outside():
@@ -172,20 +176,28 @@ class Arguments(Matching):
 
     def _bind_rest(self, bound: Bound, argument: ast.ArgDecl, given: Rest) -> None:
         """A variadic argument is an Array of its values, or a tuple where each has a type of its own."""
-        assert argument.type is not None
-        if argument.kind == "pack":
+        count_given = len(given.items)
+        if argument.kind == "pack" and argument.type is not None:
             with self.outside():
                 pack = items_of(self.comptime_value(argument.type, bound.binding.scope)) or ()
             wanted = [self.as_type(t, argument.type.span) for t in pack]
         else:
-            wanted = [self._argument_type(bound, argument, one) for one in given.items[:1]] * len(given.items)
-        values = [one.wanted_as(t) for one, t in zip(given.items, wanted, strict=True)]
-        values = [self.convert(v, t, one.span) for one, v, t in zip(given.items, values, wanted, strict=True)]
+            wanted = [self._argument_type(bound, argument, given.items[0] if given.items else None)] * count_given
+        if len(wanted) != count_given:
+            raise self.fail(
+                "E0322", f"`{bound.decl.name}` has {count(len(wanted), 'type')} for {count(count_given, 'argument')}",
+                bound.span, help="leave the types out: they are inferred",
+            )  # fmt: skip
+        values = []
+        for one, t in zip(given.items, wanted, strict=True):
+            value = one.wanted_as(t)
+            bound.conversions += value.type != t and BY_THEMSELVES.get(value.type) != t
+            values.append(self.convert(value, t, one.span))
         if argument.kind == "pack":
             bound.args[argument.name] = TupleValue(tuple(values))
         else:
             elem = wanted[0] if wanted else self._argument_type(bound, argument, None)
-            bound.args[argument.name] = ArrayValue(ArrayType(elem, len(values)), tuple(values))
+            bound.args[argument.name] = ArrayValue(ArrayType(elem, count_given), tuple(values))
 
     def _bind_argument(self, bound: Bound, argument: ast.ArgDecl, given: Given | None, dry: bool) -> None:
         scope = bound.binding.scope
