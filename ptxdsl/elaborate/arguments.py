@@ -159,7 +159,8 @@ class Arguments(Matching):
                 continue
             if missing & set(names_in(argument.type)):
                 text, found = argument.type.span.text, self._given_type(given)
-                raise self.fail("E0301", f"expected {text}, found {found}", given.span)
+                help = "pass a value of that form: the parameters are inferred from it"
+                raise self.fail("E0301", f"expected {text}, found {found}", given.span, help=help)
 
     @staticmethod
     def _given_type(given: Given) -> Type:
