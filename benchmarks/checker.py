@@ -191,6 +191,12 @@ def products() -> Iterator[tuple[str, Any]]:
             narrow = {"BN": "64", "GROUPS": "1", "C_STAGES": "1"} if stages > 6 else {"BN": "128"}
             constants = {"STAGES": str(stages), "CLUSTER": str(cluster), **narrow}
             yield f"08, {stages} stages, cluster of {cluster}", _tir(hopper.read_text("utf-8"), "sm_90a", constants)
+    for split, columns, stages, groups in ((2, 128, 4, 2), (2, 64, 8, 2), (4, 128, 4, 2), (4, 64, 10, 1)):
+        constants = {
+            "STAGES": str(stages), "SPLIT": str(split), "BN": str(columns), "GROUPS": str(groups), "C_STAGES": "1"
+        }  # fmt: skip
+        tir = _tir(hopper.read_text("utf-8"), "sm_90a", constants)
+        yield f"08, {stages} stages, {columns} columns, K in {split} parts, {groups} warpgroups", tir
     for kernel, ctas, columns, stages in (
         ("gemm", 1, 256, 4), ("gemm", 2, 256, 4), ("gemm", 2, 128, 6), ("gemm", 1, 64, 6), ("gemm", 1, 64, 2),
         ("gemm_scaled", 1, 256, 3), ("gemm_scaled", 2, 256, 3),

@@ -16,18 +16,25 @@ from __future__ import annotations
 from ptxdsl.check.states import State
 
 
-def weaken(state: State, other: State) -> bool:
-    """Makes a state stand for another one at the same place as well; whether that makes a difference."""
+def weaken(state: State, other: State, proxied: int, fenced: int) -> bool:
+    """Makes a state stand for another one at the same place as well; whether that makes a difference.
+
+    proxied, fenced: events of which anybody asks who knows them so.
+    """
     here, there = state.live, other.live
     either, only_here, only_there = here | there, here & ~there, there & ~here
     changed = False
     # What has not happened on one of the ways is in nobody's way there, as if all knew it.
-    for mine, others in ((state.known, other.known), (state.proxied, other.proxied), (state.fenced, other.fenced)):
+    for mine, others, asked in (
+        (state.known, other.known, -1),
+        (state.proxied, other.proxied, proxied),
+        (state.fenced, other.fenced, fenced),
+    ):
         for number, (a, b) in enumerate(zip(mine, others, strict=True)):
             if a != b or only_there:
                 both = a & b | a & only_here | b & only_there
                 mine[number] = both
-                changed = changed or either & ~both & ~(here & ~a) != 0
+                changed = changed or asked & either & ~both & ~(here & ~a) != 0
     state.live = either
     for number, (a, b) in enumerate(zip(state.fresh, other.fresh, strict=True)):
         met, met_there = state.met[number], other.met[number]

@@ -193,7 +193,8 @@ class Search:
             if not self.coarse:
                 return None
             context.fit(seen.state)
-            seen.again = weaken(seen.state, state)
+            proxied = context.plain | context.tensor | context.initialisations()
+            seen.again = weaken(seen.state, state, proxied, context.tensor)
             return seen if seen.again else None
         found = self.seen[key] = _Asked(state, asked[3])
         self.states += 1

@@ -102,16 +102,17 @@ HOPPER = (SAMPLES / "08_gemm_hopper.pdsl").read_text(encoding="utf-8")
 
 
 OTHERS = [c for c in CONFIGS if c.sideways or c.groups == 3]
-WHOLE = [c for c in CONFIGS if c.split == 1 and c.columns % 64 == 0 and c not in OTHERS]
+WHOLE = [c for c in CONFIGS if c.split < 8 and c.columns % 64 == 0 and c not in OTHERS]
 
 
 @pytest.mark.parametrize("config", WHOLE + OTHERS, ids=repr)
 def test_the_products_of_ptxdsl_kernels(config: Config) -> None:
-    """A tile loop around a loop along K: where tiles end in a ring of S stages there are 2 ** S ways."""
+    """A tile loop around a loop along K: where tiles end in a ring of S stages there are 2 ** S ways, and as many
+    places as in a ring of one."""
     constants = {
         "GROUPS": config.groups, "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages,
         "CLUSTER": config.cluster, "SPLIT": config.split, "SIDEWAYS": config.sideways,
     }  # fmt: skip
     found = _searched(_model(HOPPER, "sm_90a", **{name: str(value) for name, value in constants.items()}), coarse=True)
     assert found.verdict == proof.PROVED
-    assert found.states < 30 * config.stages
+    assert found.states < 12

@@ -1,0 +1,58 @@
+"""One state for all ways to a place allows no more than each of them does."""
+
+from __future__ import annotations
+
+from ptxdsl.check import merging
+from ptxdsl.check.states import State
+from ptxdsl.check.unwritten import Fill
+
+WRITE, READ, OTHER = 1, 2, 4
+
+
+def state(live: int, *known: int, fresh: int = 0, met: int = 0, written: int = 0) -> State:
+    """Two agents, with what each knows of what has happened; the first one has events of its own."""
+    made = State()
+    made.live, made.known = live, list(known)
+    made.proxied, made.fenced = [0, 0], [0, 0]
+    made.fresh, made.met = [fresh, 0], [met, 0]
+    made.fill = Fill(2)
+    made.fill.written = written
+    return made
+
+
+def weaken(state: State, other: State) -> bool:
+    return merging.weaken(state, other, 0, 0)
+
+
+def test_what_is_unknown_on_one_way_is_unknown() -> None:
+    stands = state(WRITE, WRITE, WRITE)
+    assert weaken(stands, state(WRITE, WRITE, 0))
+    assert stands.known == [WRITE, 0]
+
+
+def test_what_has_not_happened_on_one_way_is_known_as_on_the_other() -> None:
+    stands = state(WRITE, WRITE, 0)
+    assert weaken(stands, state(READ, 0, READ))
+    assert (stands.live, stands.known) == (WRITE | READ, [WRITE, READ])
+
+
+def test_a_way_on_which_more_is_known_brings_nothing_new() -> None:
+    stands = state(WRITE | READ, WRITE, READ)
+    assert not weaken(stands, state(WRITE | READ, WRITE | READ, READ))
+    assert not weaken(stands, state(WRITE, WRITE, WRITE))
+    assert not weaken(stands, state(WRITE | READ | OTHER, WRITE | OTHER, READ | OTHER))
+    assert stands.known == [WRITE | OTHER, READ | OTHER]
+
+
+def test_threads_have_met_if_they_have_on_all_ways() -> None:
+    stands = state(WRITE, WRITE, 0, fresh=WRITE, met=WRITE)
+    assert not weaken(stands, state(WRITE, WRITE, 0))
+    assert (stands.fresh[0], stands.met[0]) == (WRITE, WRITE)
+    assert weaken(stands, state(WRITE, WRITE, 0, fresh=WRITE))
+    assert (stands.fresh[0], stands.met[0]) == (WRITE, 0)
+
+
+def test_bytes_are_written_if_they_are_on_all_ways() -> None:
+    stands = state(WRITE, WRITE, 0, written=WRITE)
+    assert weaken(stands, state(0, 0, 0))
+    assert (stands.live, stands.fill.written) == (WRITE, 0)
