@@ -68,7 +68,8 @@ def product(
     if "_stationary" in name:
         n //= 128 // m  # the parts of N lie side by side in the lanes
     if name.endswith("_scaled"):
-        reads += _places(operands[4], max(m // cta_group // 32, 1)) + _places(operands[5], -(-n // 32))
+        a_scales, b_scales = operands[5:7] if "_sparse" in name else operands[4:6]
+        reads += _places(a_scales, max(m // cta_group // 32, 1)) + _places(b_scales, -(-n // 32))
     return reads, _places(operands[0], n)
 
 

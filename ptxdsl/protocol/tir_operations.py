@@ -75,12 +75,12 @@ _PRODUCTS: dict[str, tuple[int | None, int, int]] = {
 } | {
     f"tcgen05_mma_{place}_sparse{form}": (a, 2, 4)
     for place, a in (("shared", 1), ("tensor", None))
-    for form in ("", "_bytes")
+    for form in ("", "_bytes", "_scaled")
 }
 _TENSOR_COPIES = {"tcgen05_copy_row": 1}
 # The operand that is not 0 in the lane that executes the instruction.
 _ELECTS = {
-    **{name: 7 if name.endswith("_scaled") else 6 if "_sparse" in name else 5 for name in _PRODUCTS},
+    **{name: 5 + ("_sparse" in name) + 2 * name.endswith("_scaled") for name in _PRODUCTS},
     "tcgen05_copy_row": 2,
     "tcgen05_shift_row": 1,
     "tcgen05_commit_elected": 1,
@@ -285,7 +285,7 @@ class Operations:
             instruction = operands[said]
             assert isinstance(instruction, Const)
             of_kind = str(op.attrs["kind"]), int(op.attrs["cta_group"]), int(instruction.value)
-            reads, writes = tensor_places.product(name, [of(v) for v in operands[:6]], *of_kind)
+            reads, writes = tensor_places.product(name, [of(v) for v in operands[:7]], *of_kind)
             reads += product_places(first, of(operands[b]), *of_kind, sparse="_sparse" in name)
             return model.Op(what, name, op.span, count=const(of_kind[1]), reads=reads, writes=writes)
         if name in _TENSOR_COPIES:
