@@ -24,7 +24,7 @@ from ptxdsl.imports import read_file
 from ptxdsl.options import Options
 from ptxdsl.protocol import from_ptx, from_tir
 from ptxdsl.protocol.expressions import TENSOR
-from ptxdsl.protocol.model import Kernel, Node, Op, Place, walk
+from ptxdsl.protocol.model import Branch, Kernel, Loop, Node, Op, Place, Seq
 from ptxdsl.protocol.rewriting import mapped
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import replace
@@ -184,7 +184,24 @@ def compare(case: Case, tir: Kernel, ptx: Kernel, signature: KernelSignature) ->
 
 
 def _idle(kernel: Kernel, done: set[int]) -> list[int]:
-    return sorted(node.span.line for node in walk(kernel.program) if isinstance(node, Op) and id(node) not in done)
+    return sorted(node.span.line for node in _live(kernel.program) if isinstance(node, Op) and id(node) not in done)
+
+
+def _live(node: Node) -> Iterator[Node]:
+    """A node and what is in it, but for the arms that a constant condition rules out: TIR has them still."""
+    if isinstance(node, Branch) and node.condition.op == "const":
+        yield from _live(node.then if node.condition.value else node.orelse)
+        return
+    yield node
+    inner: tuple[Node, ...] = ()
+    if isinstance(node, Seq):
+        inner = node.nodes
+    elif isinstance(node, Branch):
+        inner = (node.then, node.orelse)
+    elif isinstance(node, Loop):
+        inner = (node.body,)
+    for one in inner:
+        yield from _live(one)
 
 
 def arguments(signature: KernelSignature, integers: Mapping[str, Iterable[int]], runs: int) -> Iterator[dict[str, int]]:

@@ -28,7 +28,7 @@ PARAMETERS: dict[str, object] = {
     "sem": "acq_rel", "scope": "gpu", "space": ".global", "T": "uint32", "op": "add", "lut": 42, "b": "b32",
     "priority": "evict_first", "rank": 2, "k": 16, "types": "f32.bf16.bf16", "tail": ", 1, 1, 0, 0", "selector": 0,
     "trans": "", "columns": 64, "kind": "f16", "power": 3, "block": 32, "shape": ".32x32b.x1", "split": "",
-    "fields": 1 << 62, "offset": 2, "collector": "b0::fill",
+    "fields": 1 << 62, "offset": 2, "collector": "b0::fill", "width": 32,
 }  # fmt: skip
 
 
