@@ -117,8 +117,11 @@ def _serve() -> None:
             answer: Any = (True, fn(*args, **kwargs))
         except Exception as problem:
             answer = (False, RuntimeError(f"{type(problem).__name__}: {problem}"))
-        answers.write(pickle.dumps(answer, protocol=5))
-        answers.flush()
+        try:
+            answers.write(pickle.dumps(answer, protocol=5))
+            answers.flush()
+        except BrokenPipeError:  # the caller has been ended; what is left in the buffer must not be tried again
+            os._exit(1)
 
 
 if __name__ == "__main__":

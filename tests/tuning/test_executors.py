@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
+from ptxdsl.processes import command_of
 from ptxdsl.tuning.compiling import compile_one
 from ptxdsl.tuning.local import LocalProcesses, WorkerEndedError
 
@@ -170,3 +171,12 @@ def _simulated(kernel):
 
 def _ptx(compiled):
     return compiled.ptx
+
+
+def test_a_process_whose_caller_has_gone_ends_without_a_word():
+    process = subprocess.Popen(
+        command_of("ptxdsl.tuning.local"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.communicate(pickle.dumps((int, ("3",), {})), timeout=30)[1] == b""
+    assert process.returncode == 1
