@@ -62,7 +62,7 @@ else:
 
 def field_names(cls: type) -> tuple[str, ...]:
     """The names of a record's fields, inherited ones first."""
-    return tuple(cls._record_fields)  # type: ignore[attr-defined]
+    return tuple(cls._record_fields)  # type: ignore[attr-defined]  # ``_record`` gives it to each
 
 
 def _record(cls: type, frozen: bool, eq: bool, slots: bool, repr: bool) -> type:
@@ -122,7 +122,7 @@ def _first_init(self: Any, *args: Any, **keywords: Any) -> None:
     """The constructor of a class that has no object yet: many have none in a compilation."""
     cls = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is _first_init)
     made = _constructor(cls, cls._record_fields)  # type: ignore[attr-defined]
-    setattr(cls, "__init__", made)  # noqa: B010
+    setattr(cls, "__init__", made)  # noqa: B010  (mypy takes no assignment)
     made(self, *args, **keywords)  # not self's own: that of a subclass may have called this one
 
 
@@ -196,6 +196,6 @@ class _Fields:
 
         names = cls._record_fields  # type: ignore[attr-defined]
         made = dataclasses.make_dataclass(cls.__name__, list(names))
-        fields: dict[str, Field[Any]] = getattr(made, "__dataclass_fields__")  # noqa: B009
+        fields: dict[str, Field[Any]] = getattr(made, "__dataclass_fields__")  # noqa: B009  (nor does it know of these)
         setattr(cls, "__dataclass_fields__", fields)  # noqa: B010
         return fields

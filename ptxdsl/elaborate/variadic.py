@@ -125,10 +125,9 @@ class Variadics(Builtins):
         true = ast.BoolLiteral(span, True)
         specs = (("asm", types.STRING, None), ("result_type", types.ANY_TYPE, None))
         kws = (("constraints", types.STRING, None), ("has_side_effect", types.BOOL, true))
-        params = tuple(
-            ast.Param(span, name, None, default, kind)  # type: ignore[arg-type]
-            for group, kind in ((specs, "pos"), (kws, "kw"))
-            for name, _, default in group
+        params = (
+            *(ast.Param(span, name, None, default, "pos") for name, _, default in specs),
+            *(ast.Param(span, name, None, default, "kw") for name, _, default in kws),
         )
         binding = Binding(params, Scope(), "`inlined_assembly`", span)
         self.give(binding, function.params)

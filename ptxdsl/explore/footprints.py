@@ -27,6 +27,7 @@ from ptxdsl.explore.steps import (
     Operation,
     Part,
 )
+from ptxdsl.ptx.module import Immediate
 from ptxdsl.races.accesses import LOAD, Key, Spaces, tensor_words
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
 from ptxdsl.sim.layout import RANK_SHIFT
@@ -191,7 +192,7 @@ class Footprints(Watch):
             groups.open = []
         if what == "commit_group":
             return
-        keep = group.instruction.operands[0].value if what == "wait_group" else 0  # type: ignore[union-attr]
+        keep = _kept(group) if what == "wait_group" else 0
         reads = parts[-1] == "read"
         for names in list(groups.committed)[: max(len(groups.committed) - keep, 0)]:
             for name in names:
@@ -206,7 +207,7 @@ class Footprints(Watch):
         if what == "commit_group":
             groups.committed.append([str(self.issued_products.get(group.warp, 0))])
         elif what == "wait_group":
-            keep = group.instruction.operands[0].value  # type: ignore[union-attr]
+            keep = _kept(group)
             while len(groups.committed) > keep:
                 (last,) = groups.committed.popleft()
                 if int(last):
@@ -268,3 +269,10 @@ class Footprints(Watch):
 
     def exited(self, cta: Cta) -> None:
         self._do(("exit", cta.linear), END)
+
+
+def _kept(group: Group) -> int:
+    """How many groups a wait_group instruction leaves under way."""
+    (operand, *_) = group.instruction.operands
+    assert isinstance(operand, Immediate)
+    return operand.value

@@ -186,7 +186,9 @@ class _Loop:
             return operand.value, operand.value
         if isinstance(operand, Not):
             inner = self.outcome(operand.operand.name)
-            return None if inner is None or None in inner else (1 - inner[0], 1 - inner[1])  # type: ignore[operator]
+            if inner is None or inner[0] is None or inner[1] is None:
+                return None
+            return 1 - inner[0], 1 - inner[1]
         if isinstance(operand, Register):
             inner = self.outcome(operand.name)
             return None if inner is None else inner[:2]

@@ -21,6 +21,7 @@ from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, 
 from ptxdsl.protocol.rewriting import assigned, mapped, replaced, with_expressions
 from ptxdsl.protocol.tidy import variables_of
 from ptxdsl.record import dataclass, replace
+from ptxdsl.source import Span
 
 
 def turned_back(program: Seq, turns: frozenset[int]) -> Seq:
@@ -60,6 +61,7 @@ class _End:
     goes_on: Expr
     again: dict[int, Expr]
     leaving: tuple[Node, ...]
+    span: Span
 
 
 def _end_of(loop: Loop) -> _End | None:
@@ -80,7 +82,7 @@ def _end_of(loop: Loop) -> _End | None:
             for node in stay.nodes:
                 assert isinstance(node, Assign)
                 again.update(zip(node.targets, node.values, strict=True))
-            return _End(goes_on, again, go.nodes[:-1]) if len(stay.nodes) <= 1 else None
+            return _End(goes_on, again, go.nodes[:-1], last.span) if len(stay.nodes) <= 1 else None
     return None
 
 
@@ -112,7 +114,7 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
         condition = _ordered(condition, counter, facts)
     if not facts.imply(substitute(condition, facts.values.get, {})):
         return None
-    leave = Branch(condition, Seq(()), Seq((Jump(loop.label, False),)), loop.body.nodes[-1].span)  # type: ignore[union-attr]
+    leave = Branch(condition, Seq(()), Seq((Jump(loop.label, False),)), end.span)
     again = Assign(tuple(end.again), tuple(end.again.values()))
     body = Seq((leave, *loop.body.nodes[:-1], again))
     return replaced(rest, loop, Seq((replace(loop, body=body), *leaving)))

@@ -136,13 +136,14 @@ class Integers:
             assert count is not None
             return apply("add", count, one)
         assert index is not None
-        if stages == 1:
-            return index if result == 0 else apply("xor", phase, one)  # type: ignore[arg-type]
+        if stages == 1 and result == 0:
+            return index
         after = apply("add", index, one)
         last = apply("eq", after, const(stages), bits=1)
         if result == 0:
             return apply("select", last, const(0), after)
-        return apply("xor", phase, apply("ext.u", last))  # type: ignore[arg-type]
+        assert phase is not None
+        return apply("xor", phase, one if stages == 1 else apply("ext.u", last))
 
     def _load(self, op: Op, bits: int, depth: int) -> Expr:
         """From memory that the kernel does not write: the same address gives the same value everywhere."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim.layout import ACCESS, LOG
+from ptxdsl.sim.machine.memory import cells
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
@@ -100,7 +101,7 @@ class AccessLog:
         self._entries: npt.NDArray[Any] = np.empty(capacity, ACCESS)
         self._log: npt.NDArray[Any] = np.zeros(1, LOG)
         self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
-        self._count = memoryview(self._log.view(np.uint64))  # type: ignore[arg-type]
+        self._count = cells(self._log.view(np.uint8), "Q")
         self.lost = 0  # accesses for which there was no room
         memory.launch["trace"] = self._log.ctypes.data
 

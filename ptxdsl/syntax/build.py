@@ -126,7 +126,7 @@ class Builder(DeclarationBuilder):
         return c[0], c[1], c[3]
 
     def else_clause(self, c: Children) -> ast.Block:
-        return c[2]  # type: ignore[no-any-return]
+        return c[2]
 
     def if_statement(self, c: Children) -> ast.If:
         comptime = c[0] is not None

@@ -17,7 +17,7 @@ class DeclarationBuilder(ExpressionBuilder):
     """Functions, structs, traits, their parameters and arguments."""
 
     def decorated(self, c: Children) -> ast.FunctionDef | ast.StructDef:
-        return replace(c[-1], decorators=tuple(c[:-1]))  # type: ignore[no-any-return]
+        return replace(c[-1], decorators=tuple(c[:-1]))
 
     def decorator(self, c: Children) -> ast.Decorator:
         at, (name, span), _, arguments, closer, _ = c
@@ -87,7 +87,7 @@ class DeclarationBuilder(ExpressionBuilder):
         return [ast.FieldDecl(statement.span, name.id, statement.type, None) for name in ast.names_of(statement.target)]
 
     def where_clause(self, c: Children) -> ast.Expr:
-        return c[1]  # type: ignore[no-any-return]
+        return c[1]
 
     def parameters(self, c: Children) -> tuple[ast.Param, ...]:
         return c[1] or ()

@@ -39,14 +39,14 @@ class ExpressionBuilder:
             return item.start
         if self.outer and item in self.outer:
             return self.outer[item].start
-        return item.span.start  # type: ignore[no-any-return]
+        return item.span.start
 
     def _end(self, item: Any) -> int:
         if isinstance(item, Token):
             return item.end
         if self.outer and item in self.outer:
             return self.outer[item].end
-        return item.span.end  # type: ignore[no-any-return]
+        return item.span.end
 
     def _span(self, first: Any, last: Any) -> Span:
         return Span(self.source, self._start(first), self._end(last))
@@ -73,10 +73,10 @@ class ExpressionBuilder:
         return ast.Conditional(self._span(c[0], c[4]), c[2], c[0], c[4])
 
     def bool_op(self, c: Children) -> ast.BoolOp:
-        return ast.BoolOp(self._span(c[0], c[2]), str(c[1]), c[0], c[2])  # type: ignore[arg-type]
+        return ast.BoolOp(self._span(c[0], c[2]), str(c[1]), c[0], c[2])  # type: ignore[arg-type]  # "and" or "or"
 
     def unary(self, c: Children) -> ast.Unary:
-        return ast.Unary(self._span(c[0], c[1]), str(c[0]), c[1])  # type: ignore[arg-type]
+        return ast.Unary(self._span(c[0], c[1]), str(c[0]), c[1])  # type: ignore[arg-type]  # a sign of the grammar
 
     def compare(self, c: Children) -> ast.Compare:
         return ast.Compare(self._span(c[0], c[-1]), tuple(c[::2]), tuple(c[1::2]))
@@ -157,7 +157,7 @@ class ExpressionBuilder:
 
     def parenthesised(self, c: Children) -> ast.Expr:
         self.outer[c[1]] = self._span(c[0], c[2])
-        return c[1]  # type: ignore[no-any-return]
+        return c[1]
 
     def parenthesised_tuple(self, c: Children) -> ast.TupleExpr:
         items = () if len(c) == 2 else (c[1], *(c[3] or ()))

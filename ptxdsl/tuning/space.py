@@ -41,8 +41,8 @@ def configurations(space: Any, keep: Callable[[Configuration], Any] | None) -> l
             values.append(list(given))
         found: list[Configuration] = [dict(zip(space, chosen, strict=True)) for chosen in product(*values)]
     else:
-        found = list(space) if isinstance(space, Iterable) else [None]  # type: ignore[list-item]
-        if not all(isinstance(configuration, Mapping) for configuration in found):
+        found = list(space) if isinstance(space, Iterable) else []
+        if not isinstance(space, Iterable) or not all(isinstance(configuration, Mapping) for configuration in found):
             raise _wrong("the space is neither a mapping of names to values nor a list of configurations")
     kept = [configuration for configuration in found if keep is None or keep(configuration)]
     if not kept:

@@ -18,7 +18,7 @@ from ptxdsl.sim.host import Fault, WaitsFor
 from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
 from ptxdsl.sim.machine.cta import Warp
 from ptxdsl.sim.machine.ledger import Ledger, history
-from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES, cells
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
@@ -302,7 +302,7 @@ class Barriers:
                 "initialise a barrier once, by one thread, and end it by mbarrier.inval before its memory is reused",
                 [(old.origin, f"{old.name} was initialised here before")],
             )
-        cell = memoryview(bytes).cast("Q")  # type: ignore[arg-type]
+        cell = cells(bytes, "Q")
         barrier = Barrier(self, address, name, role, cell, count, origin)
         self.live[address] = barrier
         self.ended.pop(address, None)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ptxdsl.sim import layout
 from ptxdsl.sim.layout import BLOCKED, CTA, EXITED, LANES, RUNNABLE, WARP, offset
-from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Bytes, aligned_bytes, host_address
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Bytes, aligned_bytes, cells, host_address
 
 if TYPE_CHECKING:
     from ptxdsl.sim.host import Agent
@@ -61,8 +61,8 @@ class WarpStorage:
         self, record: Bytes, registers: Bytes, cta_record: int, index: int, block: tuple[int, int, int]
     ) -> None:
         self.address = host_address(record)
-        self.words = memoryview(record).cast("I")  # type: ignore[arg-type]
-        self.quads = memoryview(record).cast("Q")  # type: ignore[arg-type]
+        self.words = cells(record, "I")
+        self.quads = cells(record, "Q")
         fields: npt.NDArray[Any] = record.view(WARP)
         self.pc: npt.NDArray[np.int32] = fields["pc"][0]
         self.status: npt.NDArray[np.int32] = fields["status"][0]

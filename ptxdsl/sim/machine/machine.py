@@ -24,7 +24,7 @@ from ptxdsl.sim.limits import Limits, Progress, Statistics
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
 from ptxdsl.sim.machine.exits import check_exit, warn_at_exit
 from ptxdsl.sim.machine.faults import ACCESS_CODES, Places, SimulationFault, cta_text
-from ptxdsl.sim.machine.memory import AccessFault, Memory, host_address
+from ptxdsl.sim.machine.memory import AccessFault, Memory, cells, host_address
 from ptxdsl.sim.machine.polling import Snapshots
 from ptxdsl.sim.machine.schedule import Recorder, Schedule
 from ptxdsl.sim.machine.stall import Stall
@@ -121,7 +121,7 @@ class Machine:
         self.pollers: dict[Warp, None] = {}  # those with a loop that waits for memory to change
         self.sites = [self._site(site) for site in code.sites]
         self.snapshots = Snapshots(code)
-        self.launch_quads = memoryview(memory.record_bytes).cast("Q")  # type: ignore[arg-type]
+        self.launch_quads = cells(memory.record_bytes, "Q")
         self._told = 0  # warp-instructions that the code has been told of
         self._next_progress = 0.0
         self._spare: list[list[CtaStorage]] = []

@@ -160,7 +160,7 @@ def _matcher(name: str) -> Callable[[Entity], bool]:
         def is_one_of(entity: Entity) -> bool:
             return (
                 entity.unit == "warp"
-                and low <= entity.index <= high  # type: ignore[attr-defined]
+                and low <= entity.index <= high  # type: ignore[attr-defined]  # a warp has one
                 and (cta is None or entity.name.startswith(f"cta{cta}."))
             )
 

@@ -197,7 +197,7 @@ class Turns:
         for blocked in warp.waits:
             wait = blocked.wait
             if blocked.kind is HANDLER:
-                if wait.ready():  # type: ignore[union-attr]
+                if wait.ready():  # type: ignore[union-attr]  # of this kind each has one
                     return True
             elif blocked.kind is POLL and blocked.may_have_changed(self.machine.version):
                 return True
