@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.layout import ACCESS, LOG
-from ptxdsl.sim.machine.memory import cells
+from ptxdsl.sim.layout import ACCESS, LOG, cells
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from ptxdsl.sim.barriers.mbarrier_faults import AGAIN, ahead, too_many
 from ptxdsl.sim.barriers.mbarrier_word import TOKEN_PHASE, pack, token
 from ptxdsl.sim.host import Fault, WaitsFor
-from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW, cells
 from ptxdsl.sim.machine.cta import Warp
 from ptxdsl.sim.machine.ledger import Ledger, history
-from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES, cells
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction

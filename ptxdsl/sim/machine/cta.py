@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim import layout
-from ptxdsl.sim.layout import BLOCKED, CTA, EXITED, LANES, RUNNABLE, WARP, offset
-from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Bytes, aligned_bytes, cells, host_address
+from ptxdsl.sim.layout import BLOCKED, CTA, EXITED, LANES, RUNNABLE, WARP, cells, offset
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Bytes, aligned_bytes, host_address
 
 if TYPE_CHECKING:
     from ptxdsl.sim.host import Agent

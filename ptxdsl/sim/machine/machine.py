@@ -19,12 +19,12 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.host import HANDLERS, Agent, Fault, Handler, handler_prefix
-from ptxdsl.sim.layout import LAUNCH, offset
+from ptxdsl.sim.layout import LAUNCH, cells, offset
 from ptxdsl.sim.limits import Limits, Progress, Statistics
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
 from ptxdsl.sim.machine.exits import check_exit, warn_at_exit
 from ptxdsl.sim.machine.faults import ACCESS_CODES, Places, SimulationFault, cta_text
-from ptxdsl.sim.machine.memory import AccessFault, Memory, cells, host_address
+from ptxdsl.sim.machine.memory import AccessFault, Memory, host_address
 from ptxdsl.sim.machine.polling import Snapshots
 from ptxdsl.sim.machine.schedule import Recorder, Schedule
 from ptxdsl.sim.machine.stall import Stall

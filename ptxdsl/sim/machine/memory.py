@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,11 +79,6 @@ def aligned_bytes(count: int) -> Bytes:
 
 def host_address(array: npt.NDArray[Any]) -> int:
     return int(array.ctypes.data)
-
-
-def cells(bytes: Bytes, format: Literal["I", "Q"]) -> memoryview:
-    """Bytes as numbers of 32 bits (``I``) or 64 (``Q``): single ones are read and written sooner than NumPy's."""
-    return memoryview(bytes).cast(format)  # type: ignore[arg-type]  # NumPy's types do not say that it is a buffer
 
 
 def _bytes_of(array: npt.NDArray[Any], size: int) -> Bytes:
