@@ -69,8 +69,8 @@ class DeviceArray:
         with suppress(Exception):  # the context is gone, and the memory with it; or the interpreter is ending
             # In a fork the memory is the other process's; a driver that hangs would wait for ever.
             if self.address and self._driver.usable():
-                self._driver.context(self.ordinal)  # the last reference may go in a thread without one
-                self._driver.free(self.address)
+                with self._driver.on_device(self.ordinal):
+                    self._driver.free(self.address)
 
     def __repr__(self) -> str:
         return f"<ptxdsl array {self.dtype}{list(self.shape)} on the device>"

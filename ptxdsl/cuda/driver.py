@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref, c_float, c_int, c_uint64, c_void_p, create_string_buffer
 from functools import partial
 from typing import Any
@@ -78,6 +80,18 @@ class CudaDriver:
             context = self._handle("cuDevicePrimaryCtxRetain", device)
             self._call("cuCtxSetCurrent", context)
         return context, self.describe(self._int("cuCtxGetDevice"))
+
+    @contextmanager
+    def on_device(self, ordinal: int) -> Iterator[None]:
+        """The device's primary context is the thread's for a while: for what is done where a last reference goes, which
+        may be in any thread, and must not decide where that thread launches."""
+        before = self._handle("cuCtxGetCurrent")
+        device = self._int("cuDeviceGet", ordinal)
+        self._call("cuCtxSetCurrent", self._handle("cuDevicePrimaryCtxRetain", device))
+        try:
+            yield
+        finally:
+            self._call("cuCtxSetCurrent", before)
 
     def describe(self, ordinal: int) -> Device:
         """What there is to know of a device; needs no context."""
@@ -161,14 +175,9 @@ class CudaDriver:
         relaxed = c_int(cuda.CAPTURE_MODE_RELAXED)
         self._cu.status("cuThreadExchangeStreamCaptureMode", byref(relaxed))
         try:
-            before = self._handle("cuCtxGetCurrent")
-            device = self._int("cuDeviceGet", ordinal)
-            self._call("cuCtxSetCurrent", self._handle("cuDevicePrimaryCtxRetain", device))
-            try:
+            with self.on_device(ordinal):
                 self._call("cuCtxSynchronize")
                 self._call("cuLibraryUnload", library)
-            finally:
-                self._call("cuCtxSetCurrent", before)
         except DriverError:  # the context is lost, or a stream is being captured
             pass
         finally:

@@ -175,6 +175,22 @@ def test_an_array_in_a_thread_without_a_context(fake):
     assert cuda_driver.current_driver().pointer_device(address) is None
 
 
+def test_an_array_that_goes_leaves_the_thread_as_it_is(fake):
+    """A collector may run in any thread, which launches where it did before."""
+    held = [ptxdsl.to_device(np.arange(4, dtype=np.int32))]
+    address, devices = held[0].address, []
+
+    def work():
+        held.pop()
+        devices.append(cuda_driver.current_driver().current_device())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert cuda_driver.current_driver().pointer_device(address) is None
+    assert devices == [None]
+
+
 def test_buffers(fake):
     for buffer, dtype, values in (
         (array("f", [1, 2]), "float32", [1, 2]),
