@@ -188,6 +188,8 @@ class Wait(OnBarrier):
             raise Unproved(self.op.span, "threads of a role wait on different barriers here")
         parity = self.number_of(self.parity(state.environments[agent.number]), "the parity")
         barrier = targets[0][0]
+        if parity >> 1:
+            raise blame.no_parity(state, self, parity)
         after = phases.wait(context, state, agent, barrier, self, parity)
         if after >= 0:
             brackets.waited(context, state, agent, self.root, barrier, not state.phases[barrier.number].begun)

@@ -267,6 +267,17 @@ def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, 
     )
 
 
+def no_parity(state: State, step: Step, parity: int) -> Fault:
+    return fault(
+        state,
+        classes.WRONG_PARITY,
+        f"{_verb(step)} gets {parity} for a parity, which is 0 or 1",
+        step.span,
+        help="take the lowest bit of the phase's number last: `((i // STAGES) ^ 1) & 1`, for `&` binds more than "
+        "`^`",
+    )
+
+
 def waits_again(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Fault:
     return fault(
         state,

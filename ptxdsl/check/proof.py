@@ -30,6 +30,7 @@ from __future__ import annotations
 from ptxdsl.check import classes
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, TooManyAgents
 from ptxdsl.check.boxes import guesses
+from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
@@ -61,7 +62,7 @@ def prove(
     kernel: Kernel, threads: tuple[int, int, int], *, max_states: int = MAX_STATES, max_steps: int = MAX_STEPS
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
-    kernel = written_out(kernel, block_of(threads))
+    kernel = written_out(counted_up(kernel), block_of(threads))
     found = _searched(kernel, threads, max_states, max_steps)
     unfilled = never_filled(kernel) if found.verdict == PROVED else None
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
