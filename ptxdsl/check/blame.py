@@ -273,8 +273,7 @@ def no_parity(state: State, step: Step, parity: int) -> Fault:
         classes.WRONG_PARITY,
         f"{_verb(step)} gets {parity} for a parity, which is 0 or 1",
         step.span,
-        help="take the lowest bit of the phase's number last: `((i // STAGES) ^ 1) & 1`, for `&` binds more than "
-        "`^`",
+        help="take the lowest bit of the phase's number last: `((i // STAGES) ^ 1) & 1`, for `&` binds more than `^`",
     )
 
 

@@ -44,6 +44,10 @@ CLEAN = {
     ),
     "bulk copies": copies(),
     "stage and parity from the counter": by_hand(*ANY_PARITY),
+    "parities in other words": by_hand("i - i // 3 * 3", "1 - (Int(i // 3) & 1)", "i % 6 >= 3"),
+    "a counter that goes down": by_hand(*(e.replace("i", "(n - 1 - i)") for e in ANY_PARITY)).replace(
+        "in range(n)", "in range(n - 1, -1, -1)"
+    ),
     "PipelineState": STATE,
     "threads meet between write and read": block(FILL, "barrier()", MIRROR),
     "two loops one after the other": kernel(
@@ -105,6 +109,7 @@ FAULTY = {
         24,
         3,
     ),
+    "parity of two bits": (by_hand("i % 3", "(i // 3) ^ 1 & 1", "(i // 3) % 2"), "wrong parity", 15, 7),
     "parity of the stage": (by_hand("i % 3", "(i // 3) % 2 ^ 1", "s % 2"), "wrong parity", 21, 2),
     "too many bytes announced": (copies(144), "byte mismatch", 17, 1),
     "too few bytes announced": (copies(112), "byte mismatch", 17, 1),
