@@ -30,6 +30,8 @@ _GRANULES, _COLUMNS = 8, 512  # of tensor memory
 
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 Places = slice | Array | None
 Key = tuple[str, int]  # ``shared`` or ``tensor`` and the CTA's number, ``global`` and where it starts
 
@@ -124,9 +126,7 @@ class Spaces(Generic[T]):
         key = starts.tobytes(), size
         places = known.get(key)
         if places is None:
-            if len(known) >= _MOST_PLANS:
-                known.clear()
-            places = known[key] = list(self._in_shared(cta, starts.astype(np.int64), size))
+            places = _kept(known, key, list(self._in_shared(cta, starts.astype(np.int64), size)))
         return places
 
     def _in_shared(self, cta: Cta, addresses: Array, size: int) -> Iterator[tuple[T, Array]]:
@@ -182,9 +182,7 @@ class Spaces(Generic[T]):
         key = records["site"].tobytes()
         plan = self._plans.get(key)
         if plan is None:
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = list(self._plan(records))
+            plan = _kept(self._plans, key, list(self._plan(records)))
         for places, site, kind, space, size in plan:
             part = records if places is None else records[places]
             if space == _GLOBAL:
@@ -198,9 +196,7 @@ class Spaces(Generic[T]):
         text = records.tobytes()
         pieces = known.get(text)
         if pieces is None:
-            if len(known) >= _MOST_PLANS:
-                known.clear()
-            pieces = known[text] = list(self._alike(cta, records, *how))
+            pieces = _kept(known, text, list(self._alike(cta, records, *how)))
         return pieces
 
     def _plan(self, records: Array) -> Iterator[tuple[Places, int | None, int, int, int]]:
@@ -274,6 +270,14 @@ class Spaces(Generic[T]):
         for owner, offsets, which in self._shared_parts(cta, addresses, size):
             some = sites if which is None or isinstance(sites, int) else sites[which]
             yield Piece(self.shared(owner), offsets, size, some, kind)
+
+
+def _kept(known: dict[K, V], key: K, value: V) -> V:
+    """What is remembered from now on; where that would be too much, instead of all before."""
+    if len(known) >= _MOST_PLANS:
+        known.clear()
+    known[key] = value
+    return value
 
 
 def _neighbours(addresses: Array, size: int) -> bool:

@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.clocks import GENERIC, MOST_COMPONENTS, SHIFT
+from ptxdsl.races.clocks import GENERIC, SHIFT
 from ptxdsl.races.patches import Area, Patches
+from ptxdsl.races.writes import COMPONENT, Cut, Writes, single
 from ptxdsl.record import dataclass
 
 if TYPE_CHECKING:
     from ptxdsl.races.actors import Actor
 
 Array = npt.NDArray[Any]
-Cut = slice | Array  # of cells or patches: their numbers
 Index = Cut | Area
 
 _READERS = 4
-_COMPONENT = MOST_COMPONENTS - 1
 
 
 @dataclass(slots=True)
@@ -49,33 +48,6 @@ class Before:
     read: bool
     fenced: bool
     first: tuple[int, int] = (0, 0)
-
-
-class Writes:
-    """Of each place the last write: the actor's number, its time (0: none), the instruction's site. one_…: the same,
-    for single places."""
-
-    __slots__ = ("one_site", "one_time", "one_who", "site", "time", "who")
-
-    def __init__(self, places: int) -> None:
-        self.keep(np.zeros(places, np.uint32), np.zeros(places, np.int32), np.zeros(places, np.int32))
-
-    def keep(self, who: Array, time: Array, site: Array) -> None:
-        self.who, self.time, self.site = who, time, site
-        self.one_who, self.one_time, self.one_site = _single(who), _single(time), _single(site)
-
-    def put(self, places: Cut, actor: Actor, site: int | Array) -> None:
-        self.who[places] = actor.number
-        self.time[places] = actor.time
-        self.site[places] = site
-
-    def known(self, own: Array, row: int, places: tuple[int, ...]) -> bool:
-        """Whether the times of a clock's row cover the last writes of all these places."""
-        for place in places:
-            time = self.one_time[place]
-            if time and own.item(row, self.one_who[place] & _COMPONENT) < time:
-                return False
-        return True
 
 
 class Cells:
@@ -106,7 +78,7 @@ class Cells:
 
     def _readers(self, reader: Array, read: Array, site: Array) -> None:
         self.reader, self.read, self.read_site = reader, read, site
-        self._one_reader, self._one_read, self._one_read_site = _single(reader), _single(read), _single(site)
+        self._one_reader, self._one_read, self._one_read_site = single(reader), single(read), single(site)
 
     # Where
 
@@ -212,7 +184,7 @@ class Cells:
     def _known(self, actor: Actor, row: int, who: Array, times: Array) -> Array:
         """Whether the actor knows of epochs. Time 0 is none."""
         times_known = actor.clock.own[row]
-        components = who & _COMPONENT
+        components = who & COMPONENT
         if self.own:
             known: Array = times_known[components] >= times
             return known
@@ -292,7 +264,7 @@ class Cells:
             for place in few:
                 time = reads[r, place]
                 if time:
-                    if own.item(row, readers[r, place] & _COMPONENT) < time:
+                    if own.item(row, readers[r, place] & COMPONENT) < time:
                         return False
                     last.append((r, place))
         for there in last:
@@ -305,7 +277,7 @@ class Cells:
         tables: list[tuple[Array, Array, Array]] = [(self.reader, self.read, self.read_site)]
         tables += [(w.who, w.time, w.site) for w in (self.writes, self.strong_writes) if w is not None]
         for who, times, sites in tables:
-            bad = known[who & _COMPONENT] < times
+            bad = known[who & COMPONENT] < times
             if bad.any():
                 found.update(zip(who[bad].tolist(), sites[bad].tolist(), strict=True))
         return sorted(found)
@@ -397,8 +369,3 @@ def _longer(array: Array, more: int) -> Array:
     grown = np.zeros((len(array) + more, array.shape[1]), array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _single(array: Array) -> memoryview:
-    """Of which single elements are read and written faster. (An empty one has no elements to ask for.)"""
-    return memoryview(array)  # type: ignore[arg-type]
