@@ -44,7 +44,7 @@ class Job:
     options: Options = field(default_factory=Options)
     loader: Loader = field(default_factory=Loader)
     sink: DiagnosticSink = field(default_factory=DiagnosticSink)
-    unchecked: tir.Module | None = None  # of which the checker has still to say what it finds
+    unchecked: tuple[str, tir.Module] | None = None  # what the checker has still to look at, behind its inputs' digest
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ def _tir(job: Job, module: ast.Module) -> tir.Module:
 def _check(job: Job) -> None:
     """Tells faults of the kernels' protocols as ``--check`` says: those that are quickly found, or all where they are
     errors. Once; it is done before anything else is told of what comes after ``tir``."""
-    module, job.unchecked = job.unchecked, None
-    if module is None:
+    if job.unchecked is None:
         return
-    fatal, inputs = job.options.check == "error", inputs_digest(job)
+    (inputs, module), job.unchecked = job.unchecked, None
+    fatal = job.options.check == "error"
     found = _findings.get(inputs)
     if found is None:
         from ptxdsl.check.report import as_warnings, verdicts
@@ -136,11 +136,12 @@ _MOST_CHECKED = 4096
 
 def _rings(job: Job, module: tir.Module) -> tir.Module:
     if job.options.check != "off":
-        job.unchecked = module
-    # A fault that is an error ends the run here. A warning can wait for LLVM, which leaves time for it; what is known
-    # needs none.
-    if job.options.check == "error" or (job.unchecked and inputs_digest(job) in _findings):
-        _check(job)
+        inputs = inputs_digest(job)
+        job.unchecked = inputs, module
+        # A fault that is an error ends the run here. A warning can wait for LLVM, which leaves time for it; what is
+        # known needs none.
+        if job.options.check == "error" or inputs in _findings:
+            _check(job)
     from ptxdsl.rings.unroll import unroll_rings
     from ptxdsl.tir.verify import verify
 
