@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 
 from ptxdsl.check.barriers import Arrive, Commit, Copy, Initialise, Invalidate, OnBarrier, Wait
 from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
@@ -147,15 +148,10 @@ class Trial:
         variables = self.variables[agent.number]
         fixed = {v: variables.constants[v] for v in used if v not in variables.stages}
         free = tuple(sorted(used - fixed.keys()))
-        domains = [range(variables.stages[v]) for v in free]
-        count = 1
-        for domain in domains:
-            count *= len(domain)
-        if count > _MOST_TRIED:
-            raise Different
-        found: dict[tuple[int, ...], Answer] = {}
-        for values in product(*domains):
-            found[values] = self.answer(step, agent, fixed | dict(zip(free, values, strict=True)), whole=whole)
+        found = {
+            values: self.answer(step, agent, fixed | dict(zip(free, values, strict=True)), whole=whole)
+            for values in _combinations(variables, free)
+        }
         barriers = frozenset(barrier for answer in found.values() for barrier in answer.barriers)
         return Answers(free, found, barriers, frozenset(bit for answer in found.values() for bit in answer.events))
 
@@ -240,13 +236,7 @@ class Trial:
         free = sorted(used - fixed.keys())
         if any(v not in variables.stages for v in free):
             raise Different  # it looks at what is no ring's
-        domains = [range(variables.stages[v]) for v in free]
-        count = 1
-        for domain in domains:
-            count *= len(domain)
-        if count > _MOST_TRIED:
-            raise Different
-        for combination in product(*domains):
+        for combination in _combinations(variables, free):
             values = fixed | dict(zip(free, combination, strict=True))
             yield values, values | variables.turned({v: values[v] for v in free if v in own}, 1)
 
@@ -304,6 +294,14 @@ class Trial:
             for barrier in orbit:
                 barrier.shared = orbit[0].shared
                 barrier.of_lives[barrier.initialised] = arrivals
+
+
+def _combinations(variables: RingVariables, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All that variables of rings can be together."""
+    stages = [variables.stages[v] for v in free]
+    if prod(stages) > _MOST_TRIED:
+        raise Different
+    return product(*map(range, stages))
 
 
 def _compare(ring: Ring, before: Answer, after: Answer, waits: bool) -> None:

@@ -6,8 +6,10 @@ In turn k of such a loop the index is its start less k steps. So written, expres
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptxdsl.protocol.algebra import linear, of_linear, plain
-from ptxdsl.protocol.expressions import Expr, const, nodes, var
+from ptxdsl.protocol.expressions import Expr, const, nodes, var, variables_of
 from ptxdsl.protocol.model import Kernel, Loop, Node, Range, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, mapped
 from ptxdsl.record import replace
@@ -16,24 +18,19 @@ from ptxdsl.record import replace
 def counted_up(kernel: Kernel) -> Kernel:
     """The kernel with them so written."""
     loops = [node for node in walk(kernel.program) if isinstance(node, Loop)]
-    down = [loop for loop in loops if loop.range is not None and loop.range.step < 0 and loop.range.signed]
-    if not down:
-        return kernel
     program = kernel.program
-    for loop in down:
-        program = mapped(program, lambda node, loop=loop: _turned(node) if _is(node, loop) else None)  # type: ignore[misc]
-    return replace(kernel, program=program)
+    for loop in loops:
+        if loop.range is not None and loop.range.step < 0 and loop.range.signed:
+            program = mapped(program, partial(_turned, loop.label))
+    return kernel if program is kernel.program else replace(kernel, program=program)
 
 
-def _is(node: Node, loop: Loop) -> bool:
-    return isinstance(node, Loop) and node.label == loop.label and node.range is not None and node.range.step < 0
-
-
-def _turned(loop: Node) -> Node | None:
-    assert isinstance(loop, Loop) and loop.range is not None
+def _turned(label: int, loop: Node) -> Node | None:
+    """The loop of this label; None for other nodes, and where it stays as it is."""
+    if not isinstance(loop, Loop) or loop.label != label or loop.range is None or loop.range.step > 0:
+        return None
     index, start, stop, step = loop.range.index, loop.range.start, loop.range.stop, -loop.range.step
-    bounds = {e.value for bound in (start, stop) for e in nodes(bound) if e.op == "var"}
-    if start.op == "const" or bounds & assigned(loop):
+    if start.op == "const" or (variables_of(start) | variables_of(stop)) & assigned(loop):
         return None
     bits = start.bits
     turns = plain("sub", start, stop, bits=bits)
@@ -47,22 +44,22 @@ def _turned(loop: Node) -> Node | None:
 def _with(body: Seq, index: int, value: Expr) -> Seq:
     terms, constant = linear(value)
 
+    def is_index(expr: Expr) -> bool:
+        return expr.op == "var" and expr.value == index
+
     def of(expr: Expr) -> Expr | None:
-        if expr.op == "var" and expr.value == index:
+        if is_index(expr):
             return value
         if expr.op not in ("add", "sub"):
             return None
         # What the value takes back from a sum falls away.
         own, rest = linear(expr)
-        times = sum(factor for term, factor in own.items() if _is_index(term))
-        if not times or any(not _is_index(term) and any(map(_is_index, nodes(term))) for term in own):
+        times = sum(factor for term, factor in own.items() if is_index(term))
+        if not times or any(not is_index(term) and any(map(is_index, nodes(term))) for term in own):
             return None
-        left = {term: factor for term, factor in own.items() if not _is_index(term)}
+        left = {term: factor for term, factor in own.items() if not is_index(term)}
         for term, factor in terms.items():
             left[term] = left.get(term, 0) + times * factor
         return of_linear({term: factor for term, factor in left.items() if factor}, rest + times * constant, expr.bits)
-
-    def _is_index(expr: Expr) -> bool:
-        return expr.op == "var" and expr.value == index
 
     return mapped(body, lambda _: None, of, {})

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from ptxdsl.check.threads import Block, Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import substitute
-from ptxdsl.protocol.expressions import Expr, apply, const, nodes, unknown, var
+from ptxdsl.protocol.expressions import Expr, apply, const, nodes, unknown, var, variables_of
 from ptxdsl.protocol.model import Assign, Branch, Jump, Kernel, Loop, Node, Op, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, expressions_of, with_own_expressions
 from ptxdsl.record import replace
@@ -64,7 +64,7 @@ class _Writer:
         for node in walk(loop):
             if isinstance(node, (Branch, Loop)):
                 for expr in expressions_of(node):
-                    variables = _variables(expr)
+                    variables = variables_of(expr)
                     if variables & changes and (variables & self.own or _of_thread(expr)):
                         return True
         return False
@@ -99,8 +99,8 @@ class _Writer:
             made = Branch(condition, arms[0], arms[1], node.span)
         else:
             made = self._with(node, values)
-            if isinstance(made, Assign):
-                for target, value in zip(made.targets, node.values, strict=True):  # type: ignore[union-attr]
+            if isinstance(node, Assign):
+                for target, value in zip(node.targets, node.values, strict=True):
                     known = _substituted(value, values)
                     if self.block.row(known) is not None:
                         values[target] = known
@@ -324,7 +324,7 @@ def _is_access(node: Node) -> bool:
 
 
 def _substituted(expr: Expr, values: Values) -> Expr:
-    if not values or not _variables(expr) & values.keys():
+    if not values or not variables_of(expr) & values.keys():
         return expr
     return substitute(expr, lambda e: values.get(e.value) if e.op == "var" else None, {})
 
@@ -332,10 +332,6 @@ def _substituted(expr: Expr, values: Values) -> Expr:
 def _forget(values: Values, variables: Iterable[int]) -> None:
     for variable in variables:
         values.pop(variable, None)
-
-
-def _variables(expr: Expr) -> set[int]:
-    return {e.value for e in nodes(expr) if e.op == "var"}
 
 
 def _of_thread(expr: Expr) -> bool:
@@ -354,5 +350,5 @@ def _of_threads(kernel: Kernel) -> frozenset[int]:
     before = -1
     while len(found) != before:
         before = len(found)
-        found |= {target for target, value in made if _of_thread(value) or _variables(value) & found}
+        found |= {target for target, value in made if _of_thread(value) or variables_of(value) & found}
     return frozenset(found)

@@ -156,6 +156,11 @@ def nodes(expr: Expr) -> Iterator[Expr]:
             work.extend(at.args)
 
 
+def variables_of(expr: Expr) -> set[int]:
+    """The numbers of the variables in an expression."""
+    return {node.value for node in nodes(expr) if node.op == "var"}
+
+
 def wrap(value: int, bits: int) -> int:
     """value in two's complement of bits, signed (a truth value: 0 or 1)."""
     if bits == 1:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.expressions import Expr, var
+from ptxdsl.protocol.expressions import Expr, var, variables_of
 from ptxdsl.protocol.model import Assign
-from ptxdsl.protocol.tidy import variables_of
 from ptxdsl.record import dataclass, field
 
 _LIMIT = 1 << 70

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import Expr, const, var
+from ptxdsl.protocol.expressions import Expr, const, var, variables_of
 from ptxdsl.protocol.facts import NOTHING, Facts
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, mapped, replaced, with_expressions
-from ptxdsl.protocol.tidy import variables_of
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, variables_of, wrap
 from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq
 from ptxdsl.protocol.ranges import while_condition
 from ptxdsl.protocol.rewriting import assigned, expressions_of, mapped, with_expressions
-from ptxdsl.protocol.tidy import same, variables_of
+from ptxdsl.protocol.tidy import same
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 

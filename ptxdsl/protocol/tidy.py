@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.protocol.expressions import Expr, nodes
+from ptxdsl.protocol.expressions import Expr, variables_of
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled
 from ptxdsl.protocol.rewriting import expressions_of, seq_with, with_inner
 from ptxdsl.protocol.straight import straight
@@ -138,8 +138,3 @@ class _Slice:
 def _unshared(node: Node) -> Node:
     """The program with every node an object of its own: marks are of places."""
     return with_inner(node, _unshared) if isinstance(node, Seq | Branch | Loop) else replace(node)
-
-
-def variables_of(expr: Expr) -> set[int]:
-    """The numbers of the variables in an expression."""
-    return {node.value for node in nodes(expr) if node.op == "var"}
