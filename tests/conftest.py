@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     verify.EVERY_STAGE = True
+    # A shell has what it starts in the background ignore Ctrl-C, which is inherited; tests send it.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Set before the workers start, so that they share one cache and the user's is left alone.
     cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
     if cache is not None and "PTXDSL_CACHE_DIR" not in os.environ:
