@@ -22,6 +22,7 @@ from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.gemm_configs import CONFIGS, Config, choose
 from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
+from ptxdsl.shown import shown
 
 _ROW = 128  # bytes of a row of a swizzle
 _STRIDE = 16  # of whose multiples the strides of a tensor map are
@@ -99,7 +100,7 @@ class _Product:
         count = _multiprocessors(a)
         self.pdl = True
         if not isinstance(config, Config | BlackwellConfig | None):
-            raise _wrong(f"config is a Config or a BlackwellConfig, not {config!r}")
+            raise _wrong(f"config is a Config or a BlackwellConfig, not {shown(config)}")
         if config is None and _on_blackwell(a):
             config = choose_blackwell(m, n, left.batch, count)
         if isinstance(config, BlackwellConfig):
@@ -232,10 +233,7 @@ def _epilogue(
     """The epilogue's type, and its fields."""
     steps: list[tuple[str, tuple[Any, ...]]] = []
     if scale is not None:
-        try:
-            steps.append(("Scale", (float(scale),)))
-        except (TypeError, ValueError):
-            raise _wrong(f"scale is a number, not {scale!r}") from None
+        steps.append(("Scale", (_number("scale", scale),)))
     for name, array in (("bias", bias), ("residual", residual)):
         if array is not None and not hasattr(array, "dtype"):
             raise _wrong(f"{name} is no array but a {type(array).__name__}")
@@ -246,8 +244,8 @@ def _epilogue(
             raise _wrong(f"a bias of the shape {tuple(bias.shape)} for {result.cols} columns")
         steps.append((f"Bias[DType.{_type_of(bias)}]", (bias, result.cols)))
     if activation is not None:
-        if activation not in _ACTIVATIONS:
-            raise _wrong(f"there is no activation '{activation}'", f"give one of {', '.join(_ACTIVATIONS)}")
+        if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+            raise _wrong(f"there is no activation {shown(activation)}", f"give one of {', '.join(_ACTIVATIONS)}")
         steps.append((_ACTIVATIONS[activation], ()))
     if residual is not None:
         if tuple(residual.shape) != (result.rows, result.cols) or result.batch != 1:
@@ -314,6 +312,15 @@ def _kernel() -> Kernel:
 
     path = os.path.join(folder("samples"), "08_gemm_hopper.pdsl")
     return Module(read_file(path), Options("sm_90a"), path=path)["gemm"]
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, bool) or not hasattr(value, "__float__"):  # a text has none, though ``float`` reads it
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _wrong(f"{name} is a number, not {shown(value)}") from None
 
 
 def _wrong(message: str, help: str | None = None) -> LaunchError:

@@ -6,6 +6,7 @@ from ptxdsl.hints import Literal
 from ptxdsl.record import dataclass
 
 WaitForm = Literal["try", "probe"]
+_VERSIONS = 1000  # there are fewer
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,15 @@ class Options:
 
 def checked(options: Options) -> Options:
     """Options that a caller has given from Python. Raises TypeError for a value that is none of its option's."""
+    from ptxdsl.shown import shown  # the command checks its options itself
+
     version = options.ptx_version
-    pair = isinstance(version, tuple | list) and len(version) == 2 and all(type(part) is int for part in version)
-    if version is not None and not pair:
-        raise TypeError(f"ptx_version is two numbers such as (8, 6), or None; not {version!r}")
-    if options.wait not in ("try", "probe"):
-        raise TypeError(f"wait is 'try' or 'probe', not {options.wait!r}")
+    pair = isinstance(version, tuple | list) and len(version) == 2
+    if version is not None and not (pair and all(type(part) is int and abs(part) < _VERSIONS for part in version)):
+        raise TypeError(f"ptx_version is two numbers such as (8, 6), or None; not {shown(version)}")
+    if not isinstance(options.wait, str) or options.wait not in ("try", "probe"):
+        raise TypeError(f"wait is 'try' or 'probe', not {shown(options.wait)}")
     for name in ("contract", "lineinfo", "ring_unroll"):
         if not isinstance(given := getattr(options, name), bool):
-            raise TypeError(f"{name} is True or False, not {given!r}")
+            raise TypeError(f"{name} is True or False, not {shown(given)}")
     return options

@@ -20,6 +20,7 @@ from ptxdsl.api.kernel import Kernel
 from ptxdsl.cuda.arguments import type_text
 from ptxdsl.cuda.shape import block_of
 from ptxdsl.diagnostics import launch_error
+from ptxdsl.shown import shown
 from ptxdsl.signature import KernelSignature, Param, PointerParam, ScalarParam
 
 __all__ = ["custom_op"]
@@ -112,7 +113,7 @@ def _device(torch: Any, values: Values) -> AbstractContextManager[Any]:
 def _check_name(name: Any) -> None:
     parts = name.split("::") if isinstance(name, str) else ()
     if len(parts) != 2 or not all(part.isidentifier() and part.isascii() for part in parts):
-        raise launch_error("E0931", f"{name!r} is no operator's name", help="write it as 'namespace::operator'")
+        raise launch_error("E0931", f"{shown(name)} is no operator's name", help="write it as 'namespace::operator'")
 
 
 def _functions(outputs: Mapping[str, Any], signature: KernelSignature) -> dict[str, Callable[..., Any]]:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from ptxdsl.compiled import Constants
 from ptxdsl.diagnostics import launch_error
+from ptxdsl.shown import shown, shown_with_type
 
 _LARGEST = 10_000  # bits; Python writes no integer of more than 4300 digits
 
@@ -15,7 +16,7 @@ _LARGEST = 10_000  # bits; Python writes no integer of more than 4300 digits
 def constants(values: Mapping[str, Any]) -> Constants:
     """Sorted by name. Raises LaunchError E0913 for a value that no expression stands for, TypeError for no dict."""
     if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
-        raise TypeError(f"constants are a dict of names and values, not {values!r}")
+        raise TypeError(f"constants are a dict of names and values, not {shown(values)}")
     return tuple(sorted((name, _expression(name, value)) for name, value in values.items()))
 
 
@@ -41,9 +42,8 @@ def _expression(name: str, value: Any) -> str:
 
 
 def _cannot(name: str, value: Any) -> NoReturn:
-    shown = "of so many digits" if isinstance(value, int) else repr(value)
     raise launch_error(
         "E0913",
-        f"parameter '{name}' cannot be given as {type(value).__name__} {shown}",
+        f"parameter '{name}' cannot be given as {shown_with_type(value)}",
         help="give a number, a bool, a dtype, or the text of a constant expression",
     )

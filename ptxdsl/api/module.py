@@ -18,6 +18,7 @@ from ptxdsl.compiled import Compiled
 from ptxdsl.cuda.driver_interface import Driver
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.options import Options, WaitForm, checked
+from ptxdsl.shown import shown
 from ptxdsl.source import Source
 
 __all__ = ["Module", "build", "compile", "load", "loads"]
@@ -86,7 +87,7 @@ def compile(
     the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError, and TypeError as ``load`` does.
     """
     module = source if isinstance(source, Module) else load(source)
-    return module._program.compile(kernel, constant_texts(constants or {}), arch)
+    return module._program.compile(kernel, constant_texts({} if constants is None else constants), arch)
 
 
 def build(
@@ -107,14 +108,16 @@ def build(
     """
     from ptxdsl.aot.files import build_files
 
-    given = constant_texts(constants or {})
+    given = constant_texts({} if constants is None else constants)
     if isinstance(source, Kernel):
-        if kernel not in (None, source.name):
-            raise TypeError(f"kernel={kernel!r} beside {source!r}: give one of them")
+        if kernel is not None and not (isinstance(kernel, str) and kernel == source.name):
+            raise TypeError(f"kernel={shown(kernel)} beside {source!r}: give one of them")
         chosen = source.specialize(**dict(given))
         source, kernel, given = chosen.module, chosen.name, chosen._constants
     module = source if isinstance(source, Module) else load(source)
     program = module._program
+    if not isinstance(kernel, str | None):
+        raise TypeError(f"a kernel's name is a str, not {type(kernel).__name__}")
     archs, wanted = _names(arch, "arch"), _names(formats, "formats")
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"the folder is a str or a path, not {type(folder).__name__}")
@@ -212,7 +215,7 @@ def _names(value: Any, what: str) -> tuple[str, ...]:
     """One name or several. Raises TypeError for what is neither."""
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
     if not all(isinstance(name, str) for name in names) or not isinstance(value, Iterable):
-        raise TypeError(f"{what} is a name or several, not {value!r}")
+        raise TypeError(f"{what} is a name or several, not {shown(value)}")
     return names
 
 

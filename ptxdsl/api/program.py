@@ -56,7 +56,7 @@ class Program:
         return known_kernel(self.source, kernel, constants, self._options(kernel, arch))
 
     def _options(self, kernel: str | None, arch: str) -> Options:
-        for what, given in (("a kernel", kernel or ""), ("a target", arch)):
+        for what, given in (("a kernel", "" if kernel is None else kernel), ("a target", arch)):
             if not isinstance(given, str):
                 raise TypeError(f"the name of {what} is a str, not {type(given).__name__}")
         return replace(self.options, arch=arch)

@@ -16,6 +16,7 @@ from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import dataclass
+from ptxdsl.shown import written
 from ptxdsl.signature import BytesParam, KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 from ptxdsl.source import Span
 
@@ -318,7 +319,8 @@ def _describe(value: Any) -> str:
     kind = type(value)
     home = kind.__module__.partition(".")[0]
     name = kind.__name__ if home == "builtins" else f"{home}.{kind.__name__}"
-    return f"{name} {value!r}" if isinstance(value, numbers.Number | str) and len(repr(value)) <= 40 else name
+    text = written(value) if isinstance(value, numbers.Number | str) else None
+    return f"{name} {text}" if text and len(text) <= 40 else name
 
 
 def _article(name: str) -> str:

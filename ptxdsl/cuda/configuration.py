@@ -27,6 +27,7 @@ from ptxdsl.cuda.shape import (
 )
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import dataclass
+from ptxdsl.shown import shown_with_type
 from ptxdsl.signature import KernelSignature
 
 
@@ -58,7 +59,7 @@ def shape_of(
     """A shape from what a caller gave. Raises LaunchError E0908 (dimensions), E0909 (smem), E0918 (flags)."""
     for what, value in (("cooperative", cooperative), ("pdl", pdl)):
         if not isinstance(value, bool):
-            raise launch_error("E0918", f"{what} is True or False, got {type(value).__name__} {value!r}")
+            raise launch_error("E0918", f"{what} is True or False, got {shown_with_type(value)}")
     return Shape(
         dimensions(grid, "grid"),
         dimensions(block, "block"),
@@ -75,7 +76,7 @@ def _bytes(smem: Any) -> int:
             raise TypeError
         size = operator.index(smem)
     except TypeError:
-        raise launch_error("E0909", f"smem must be a number of bytes, got {type(smem).__name__} {smem!r}") from None
+        raise launch_error("E0909", f"smem must be a number of bytes, got {shown_with_type(smem)}") from None
     if size.bit_length() > 64:
         raise launch_error("E0909", f"smem has {size.bit_length()} bits; no device has so much memory")
     if size < 0:

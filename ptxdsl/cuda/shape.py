@@ -9,6 +9,7 @@ from typing import Any
 
 from ptxdsl.cuda.driver_interface import Device, Dim3, Function
 from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.shown import shown_with_type
 from ptxdsl.signature import KernelSignature
 
 AXES = ("x", "y", "z")
@@ -32,7 +33,7 @@ def dimensions(value: Any, what: str) -> Dim3:
         except TypeError:
             finite = isinstance(item, float) and isfinite(item)
             hint = f"write {what}=({int(item)}, …) or use //" if finite else None
-            raise _shape(f"{what}.{axis} must be an integer, got {type(item).__name__} {item!r}", hint) from None
+            raise _shape(f"{what}.{axis} must be an integer, got {shown_with_type(item)}", hint) from None
         if number.bit_length() > _MOST_BITS:
             raise _shape(f"{what}.{axis} has {number.bit_length()} bits; no launch is so large")
         if number < 1:
@@ -134,8 +135,7 @@ def seconds(timeout: Any) -> float:
     except OverflowError:
         number = inf
     if not 0 < number < inf:
-        shown = f"{type(timeout).__name__} {timeout!r}"
-        raise launch_error("E0915", f"timeout is a positive number of seconds, got {shown}")
+        raise launch_error("E0915", f"timeout is a positive number of seconds, got {shown_with_type(timeout)}")
     return number
 
 

@@ -11,6 +11,7 @@ from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.errors import DeviceError
 from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dimensions
 from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.shown import shown
 from ptxdsl.sim.run_options import RunOptions
 from ptxdsl.source import Span
 from ptxdsl.targets import target
@@ -106,8 +107,8 @@ def raise_unless_finished(report: Report) -> None:
 def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: bool) -> bool:
     """Whether a launch is simulated: where that is asked for, and by default where the arrays lie in host memory and
     no GPU can be used. has_driver: there is one for sure. Raises LaunchError E0908 for an unknown target."""
-    if target not in (None, "gpu", "sim"):
-        raise launch_error("E0908", f"target={target!r} is none of 'gpu', 'sim', None")
+    if not isinstance(target, str | None) or target not in (None, "gpu", "sim"):
+        raise launch_error("E0908", f"target={shown(target)} is none of 'gpu', 'sim', None")
     if target is not None:
         return target == "sim"
     if has_driver or not any(_lies_on_host(value) for value in leaves(arguments)):

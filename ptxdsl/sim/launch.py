@@ -11,6 +11,7 @@ from ptxdsl.diagnostics import CompileError, Diagnostic, launch_error
 from ptxdsl.ptx.module import Module
 from ptxdsl.ptx.reader import read
 from ptxdsl.record import dataclass, field, field_names
+from ptxdsl.shown import shown, shown_with_type
 from ptxdsl.sim.arguments import bind, check_shape
 from ptxdsl.sim.float_environment import default_floats
 from ptxdsl.sim.limits import MEMORY_LIMIT, LimitReached, Limits, Statistics
@@ -141,10 +142,10 @@ def _decided(how: RunOptions) -> tuple[Schedule, Limits]:
     schedule, limits = how.get("schedule"), how.get("limits")
     for what, given, kinds in (("schedule", schedule, str | Schedule), ("limits", limits, Limits)):
         if given is not None and not isinstance(given, kinds):
-            raise TypeError(f"{what} cannot be {type(given).__name__} {given!r}")
+            raise TypeError(f"{what} cannot be {shown_with_type(given)}")
     for name in () if limits is None else field_names(Limits):
-        if not isinstance(value := getattr(limits, name), int):
-            raise TypeError(f"the limit {name} is a whole number, not {value!r}")
+        if not isinstance(value := getattr(limits, name), int) or value < 0:
+            raise TypeError(f"the limit {name} is a whole number from 0, not {shown(value)}")
     chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
     return chosen, limits or Limits()
 

@@ -19,6 +19,7 @@ from ptxdsl.cuda.simulated import runs_in_simulator
 from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, launch_error
 from ptxdsl.record import dataclass, replace
 from ptxdsl.run.progress import Show, gauge, status_line
+from ptxdsl.shown import shown
 from ptxdsl.tuning.compiling import Outcome, compile_all
 from ptxdsl.tuning.measure import InSimulator, OnDevice
 from ptxdsl.tuning.results import ResultsFile, Trial
@@ -238,5 +239,5 @@ def _shown(configuration: Configuration) -> str:
 
 def _count(repetitions: Any) -> int:
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
-        raise launch_error("E0940", f"repetitions is a positive number of launches, got {repetitions!r}")
+        raise launch_error("E0940", f"repetitions is a positive number of launches, got {shown(repetitions)}")
     return repetitions

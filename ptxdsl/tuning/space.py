@@ -12,6 +12,7 @@ from ptxdsl.cuda.configuration import Shape, shape_of
 from ptxdsl.cuda.shape import block_of
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import dataclass
+from ptxdsl.shown import shown
 
 Configuration = Mapping[str, Any]
 # of a launch; a configuration that has one of them goes before the keyword of the same name
@@ -37,7 +38,8 @@ def configurations(space: Any, keep: Callable[[Configuration], Any] | None) -> l
         values = []
         for name, given in space.items():
             if isinstance(given, str) or not isinstance(given, Iterable):
-                raise _wrong(f"the values of '{name}' are {given!r}", f"give a list: {{{name!r}: [{given!r}]}}")
+                text = shown(given)
+                raise _wrong(f"the values of '{name}' are {text}", f"give a list: {{{name!r}: [{text}]}}")
             values.append(list(given))
         found: list[Configuration] = [dict(zip(space, chosen, strict=True)) for chosen in product(*values)]
     else:

@@ -185,5 +185,5 @@ def test_an_interrupted_launch_is_an_interrupt():
 
 
 def test_limits_are_numbers(module):
-    with pytest.raises(TypeError, match=r"the limit steps is a whole number, not '9'"):
+    with pytest.raises(TypeError, match=r"the limit steps is a whole number from 0, not '9'"):
         module.double.simulate(np.zeros(4, np.float32), 4, limits=ptxdsl.Limits(steps="9"))

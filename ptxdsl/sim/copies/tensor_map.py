@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import replace
+from ptxdsl.shown import shown
 from ptxdsl.sim.copies.swizzle import SWIZZLES
 from ptxdsl.sim.copies.tensor_description import (
     ELEMENT_TYPES,
@@ -22,6 +23,8 @@ from ptxdsl.sim.copies.tensor_description import (
     broken_rules,
 )
 from ptxdsl.sim.copies.tensor_map_bytes import encode
+
+_MOST_BITS = 64  # of a number that a rule can still be told of
 
 
 class TensorMap:
@@ -57,9 +60,9 @@ class TensorMap:
             ("fill", fill, FILLS),
             ("data_type", data_type, (None, *ELEMENT_TYPES)),
         ):
-            if value not in known:
+            if not isinstance(value, str | None) or value not in known:
                 names = ", ".join(f"'{name}'" for name in known if name)
-                raise launch_error("E0920", f"{what}={value!r} of a tensor map is none of {names}")
+                raise launch_error("E0920", f"{what}={shown(value)} of a tensor map is none of {names}")
         element = ELEMENT_TYPES[data_type] if data_type else _element_of(array.dtype)
         box = _integers("box", box)
         shape = _integers("shape", array.shape if shape is None else shape)
@@ -100,9 +103,13 @@ class TensorMap:
 
 def _integers(what: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
-        return tuple(map(operator.index, values))
+        numbers = tuple(map(operator.index, values))
     except TypeError:
-        raise launch_error("E0920", f"{what}={values!r} of a tensor map is no sequence of integers") from None
+        raise launch_error("E0920", f"{what}={shown(values)} of a tensor map is no sequence of integers") from None
+    for number in numbers:
+        if number.bit_length() > _MOST_BITS:
+            raise launch_error("E0920", f"{what} of a tensor map has a number of {number.bit_length()} bits")
+    return numbers
 
 
 def _element_of(dtype: np.dtype[Any]) -> ElementType:
