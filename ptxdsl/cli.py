@@ -13,7 +13,7 @@ import os
 import sys
 from functools import partial
 
-from ptxdsl.command.command_line import Arguments, read
+from ptxdsl.command.command_line import Arguments, Help, read
 from ptxdsl.garbage import seldom
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
@@ -42,15 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by who started the process
             sys.stdout.flush()
         return code
-    except SystemExit as end:  # argparse: its --help and its usage errors; `_end`
+    except Help as asked:
+        return _tell(partial(_write, str(asked)), (), as_json)
+    except SystemExit as end:  # argparse: its usage errors; `_end`
         return end.code if isinstance(end.code, int) else USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:  # of argparse's help
-        from ptxdsl.command.json_diagnostics import silence
-
-        silence(sys.stdout)
-        return OK
     except Exception as problem:
         return _failed(problem, as_json)
 

@@ -6,7 +6,6 @@ argparse with its formatting and translation costs 10 ms of start-up, as long as
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
 
 FORMATS = ("ptx", "cubin", "fatbin", "c")  # of ``build``
 STAGE_NAMES = ("tree", "ast", "tir", "rings", "llvm", "ptx", "cubin", "sass")
+
+
+class Help(Exception):
+    """The answer to ``--help``, which is its text."""
 
 
 class Arguments:
@@ -225,7 +228,7 @@ CELL: dict[str, dict[str, Any]] = {
 
 
 def read(argv: Sequence[str]) -> Arguments:
-    """The arguments of a command. Raises SystemExit as argparse does, after its words."""
+    """The arguments of a command. Raises Help, and SystemExit as argparse does, after its words."""
     return plain(argv) or by_argparse(argv)
 
 
@@ -294,7 +297,7 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
             self.exit(2, f"{self.prog}: {message}\n{self.format_usage()}")
 
         def print_help(self, file: Any = None) -> None:  # argparse's own says nothing of a stream that takes nothing
-            (file or sys.stdout or sys.stderr).write(self.format_help())
+            raise Help(self.format_help())
 
     parser = Parser(prog="ptxdsl", description="Compiles warp-specialised GPU kernels to PTX.", allow_abbrev=False)
     suppressed = argparse.SUPPRESS  # no attribute of it: where it stands alone it is read as `version`

@@ -19,17 +19,17 @@ _GENERATED = os.path.join(_PACKAGE, "_generated")
 
 @cache
 def folder(kind: str) -> str:
-    """The path of the folder ``grammar``, ``stdlib`` or ``samples``. Raises E1090 when the installation is damaged."""
+    """The path of the folder ``grammar``, ``stdlib`` or ``samples``. Raises E1090 when the installation is damaged, and
+    in an archive that Python imports from."""
     for root in (_PACKAGE, os.path.dirname(_PACKAGE)):
         path = os.path.join(root, kind)
         if os.path.isdir(path):
             return path
-    raise error(
-        "E1090",
-        f"the {kind} folder of ptxdsl is missing",
-        None,
-        help="the installation is damaged: install ptxdsl again",
-    )
+    if os.path.isdir(_PACKAGE):
+        message, help = f"the {kind} folder of ptxdsl is missing", "the installation is damaged: install ptxdsl again"
+    else:
+        message, help = f"ptxdsl cannot work inside an archive: '{_PACKAGE}' is no folder", "unpack it, or install it"
+    raise error("E1090", message, None, help=help)
 
 
 @cache

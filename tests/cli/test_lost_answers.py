@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -59,6 +60,25 @@ def test_a_stream_that_takes_a_part_gets_the_rest(program: Path, monkeypatch: py
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(stream, write_through=True))  # type: ignore[type-var]
     assert cli.main(["compile", "good.pdsl", "-o", "good.ptx"]) == cli.main(["compile", "good.pdsl"]) == 0
     assert stream.got == (program / "good.ptx").read_bytes()
+
+
+class Full(io.RawIOBase):
+    """A stream that takes nothing, as a file on a full disk."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["version"], ["explain", "E0301"]])
+def test_an_answer_that_standard_output_refuses(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Full(), write_through=True))  # type: ignore[type-var]
+    assert cli.main(arguments) == 1
+    assert capsys.readouterr().err.startswith("error[E1007]: cannot write to standard output: No space left")
 
 
 @posix
