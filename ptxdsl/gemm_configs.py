@@ -8,7 +8,11 @@ from typing import Any
 
 from ptxdsl.record import dataclass
 
+GROUP_ROWS = 128  # of A that share a matrix of B
+MOST_ORDER = 4096  # rows of tiles that are worked on together
 _ROW = 128  # bytes of a row of a swizzle
+_SHARED = 227 * 1024 - 1024  # bytes of dynamic shared memory beside the barriers
+_MOST_BLOCKS = 8  # of a cluster that every card runs
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,63 @@ class Config:
         size = self.columns // self.split * itemsize
         return next(row for row in (128, 64, 32) if size >= row) // itemsize
 
+    def shared_bytes(self, itemsize: int) -> int:
+        """Bytes of dynamic shared memory for a result of such elements: both rings, and sums of other blocks."""
+        stores = self.c_stages * self.rows * self.box(itemsize) * itemsize
+        sums = (self.split - 1) * self.rows * (self.columns // self.split) * 4
+        return self.stages * (self.rows + self.columns) * _ROW + stores + sums
+
     def clusters(self, m: int, n: int) -> int:
         """Clusters' shares of one matrix."""
         return -(-m // (self.rows * self.down)) * -(-n // (self.columns * self.across))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a configuration must fit. itemsize, result_size: bytes of an element of the operands and of the result;
+    a_mn, b_mn: whether A and B are MN-major; grouped: groups of rows have a B each; in_place: the result's old elements
+    may be read, and boxes of C that overlap are stored twice."""
+
+    itemsize: int
+    result_size: int
+    a_mn: bool
+    b_mn: bool
+    grouped: bool
+    in_place: bool
+
+
+def fault(config: Config, kind: Kind, multiprocessors: int) -> str | None:
+    """Why a configuration is none, or none for such matrices; None where nothing is wrong with it."""
+    c = config
+    numbers = (c.groups, c.columns, c.stages, c.c_stages, c.cluster, c.order, c.split)
+    if any(type(number) is not int for number in numbers) or type(c.sideways) is not bool:
+        return "its numbers are ints, sideways is a bool"
+    if not 1 <= c.groups <= 3:
+        return "groups is 1, 2 or 3"
+    if min(c.cluster, c.split) != 1 or c.blocks > _MOST_BLOCKS:
+        return f"one of cluster and split is 1, the other 1 to {_MOST_BLOCKS}"
+    if c.blocks > multiprocessors:
+        return f"a cluster of {c.blocks} blocks has more than the {multiprocessors} multiprocessors"
+    most = 192 if c.groups == 3 else 256
+    if c.columns % (16 * c.split) or not 0 < c.columns <= most:
+        return f"columns is a multiple of {16 * c.split} up to {most}"
+    if c.stages < 1 or c.c_stages < 1 or not 1 <= c.order <= MOST_ORDER:
+        return f"stages and c_stages are 1 or more, order 1 to {MOST_ORDER}"
+    if c.shared_bytes(kind.result_size) > _SHARED:
+        return f"it has {c.shared_bytes(kind.result_size)} bytes of shared memory, a block {_SHARED}"
+    # what a block of a cluster loads are whole boxes of 128 bytes, or eight rows of them
+    depth = _ROW // kind.itemsize
+    for what, size, parts, step in (
+        ("rows of a tile", c.rows, c.across, depth if kind.a_mn else 8),
+        ("columns", c.columns, c.down, depth if kind.b_mn else 8),
+    ):
+        if size % (parts * step):
+            return f"{size} {what} are no multiple of {parts * step}"
+    if kind.grouped and GROUP_ROWS % (c.rows * c.down):
+        return f"{c.rows * c.down} rows of tiles that share B do not divide a group's {GROUP_ROWS}"
+    if kind.in_place and c.columns // c.split % c.box(kind.result_size):
+        return "boxes of C overlap, and a residual would be added twice where it is the result"
+    return None
 
 
 _PAIR: dict[str, Any] = {"cluster": 2, "order": 4}

@@ -11,8 +11,10 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
-from ptxdsl.diagnostics import launch_error
+from ptxdsl.gemm_configs import MOST_ORDER
+from ptxdsl.gemm_operands import Matrices, wrong
 from ptxdsl.record import dataclass
+from ptxdsl.shown import shown
 
 _ROW = 128  # bytes of a row of a swizzle
 _ROWS = 128  # of a block's tile
@@ -43,24 +45,22 @@ class BlackwellConfig:
         return self.stages * (_ROWS + self.columns // self.ctas) * _ROW + 8 * _STORED_ROWS * _ROW
 
 
-def _check(config: BlackwellConfig, left: Any, right: Any, result: Any) -> None:
-    """Raises LaunchError E0922 for a configuration that there is not, or not for these matrices."""
+def _fault(config: BlackwellConfig, right: Matrices, result: Matrices) -> str | None:
+    """Why a configuration is none, or none for these matrices; None where nothing is wrong with it."""
     numbers = config.ctas, config.columns, config.stages, config.order
+    if any(type(number) is not int for number in numbers):
+        return "its numbers are ints"
+    if config.ctas not in (1, 2):
+        return "ctas is 1 or 2"
     step = 64 if right.transposed else _ROW // right.itemsize * config.ctas  # columns of a box of an MN-major B
     step = max(step, _ROW // result.itemsize)
-    if any(type(number) is not int for number in numbers):
-        wrong = "its numbers are ints"
-    elif config.ctas not in (1, 2):
-        wrong = "ctas is 1 or 2"
-    elif config.columns % step or not 0 < config.columns <= _MOST_COLUMNS:
-        wrong = f"columns are a multiple of {step} up to {_MOST_COLUMNS} for these matrices"
-    elif config.stages < 1 or config.order < 1:
-        wrong = "stages and order are 1 or more"
-    elif config.smem > _SHARED:
-        wrong = f"it has {config.smem} bytes of shared memory, a block {_SHARED}"
-    else:
-        return
-    raise launch_error("E0922", f"{config} is not for these matrices: {wrong}")
+    if config.columns % step or not 0 < config.columns <= _MOST_COLUMNS:
+        return f"columns are a multiple of {step} up to {_MOST_COLUMNS} for these matrices"
+    if config.stages < 1 or not 1 <= config.order <= MOST_ORDER:
+        return f"stages is 1 or more, order 1 to {MOST_ORDER}"
+    if config.smem > _SHARED:
+        return f"it has {config.smem} bytes of shared memory, a block {_SHARED}"
+    return None
 
 
 # from large tiles to small ones, which many multiprocessors share
@@ -90,15 +90,17 @@ class Launch:
 
 
 def launch_of(
-    left: Any, right: Any, result: Any, epilogue: str, fields: tuple[Any, ...], config: BlackwellConfig, count: int
-) -> Launch:
-    """The launch of left · right on so many multiprocessors; the matrices are those of ``kernels``."""
+    left: Matrices, right: Matrices, result: Matrices, epilogue: str, fields: tuple[Any, ...], config: BlackwellConfig,
+    count: int,
+) -> Launch:  # fmt: skip
+    """The launch of left · right on so many multiprocessors. Raises LaunchError E0922 for what is no configuration."""
+    if (why := _fault(config, right, result)) is not None:
+        raise wrong(f"{shown(config)} is not for these matrices: {why}")
     constants = {
         "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": epilogue, "CTAS": config.ctas,
         "BN": config.columns, "STAGES": config.stages, "ORDER": config.order,
         "A_MN": left.transposed, "B_MN": not right.transposed,
     }  # fmt: skip
-    _check(config, left, right, result)
     depth = _ROW // left.itemsize
     m, k, n = left.rows, left.cols, right.cols
     clusters = min(config.clusters(m, n) * left.batch, max(count // config.ctas, 1))

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxdsl.cuda.arrays import ArrayView, is_tensor_map, view
 from ptxdsl.cuda.driver_interface import Device, Driver
-from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer
+from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer, is_real
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.record import dataclass
 from ptxdsl.shown import written
@@ -279,7 +279,7 @@ class Packer:
                 if boolean:
                     return bytes([bool(value)])
                 raise self._error("E0904", path, f"is a Bool; got {_describe(value)}", "give True or False")
-            if not boolean and form.kind == "float" and _is_real(value):
+            if not boolean and form.kind == "float" and is_real(value):
                 return encode_float(float(value), param.dtype)
             if not boolean and isinstance(value, numbers.Integral):
                 return encode_integer(operator.index(value), param.dtype)
@@ -306,11 +306,6 @@ def type_text(param: Param) -> str:
 
 def _default_stream() -> int:
     return 0
-
-
-def _is_real(value: Any) -> bool:
-    # ml_dtypes' scalars (bfloat16, float8) are not registered as numbers
-    return isinstance(value, numbers.Real) or type(value).__module__.partition(".")[0] == "ml_dtypes"
 
 
 def _describe(value: Any) -> str:

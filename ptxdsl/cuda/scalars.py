@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 import struct
-from typing import Literal
+from typing import Any, Literal
 
 from ptxdsl.record import dataclass
 
@@ -46,6 +47,14 @@ SCALARS: dict[str, ScalarFormat] = {
     "float8_e4m3fn": ScalarFormat("float", 1, "", 4, 3, infinities=False),
     "float8_e5m2": ScalarFormat("float", 1, "", 5, 2),
 }
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is a real number: no bool, no text, no array."""
+    if isinstance(value, bool):
+        return False
+    # ml_dtypes' scalars (bfloat16, float8) are not registered as numbers
+    return isinstance(value, numbers.Real) or type(value).__module__.partition(".")[0] == "ml_dtypes"
 
 
 def encode_integer(value: int, dtype: str) -> bytes:

@@ -92,6 +92,7 @@ FLOATS: dict[str, Row] = {
     "trunc_f64": llvm("double @llvm.trunc.f64(double $0)"),
     "rint_f32": llvm("float @llvm.roundeven.f32(float $0)"),
     "rint_f64": llvm("double @llvm.roundeven.f64(double $0)"),
+    "max_nan_f32": llvm("float @llvm.maximum.f32(float $0, float $1)"),
     "sqrt_approx_f32": llvm("float @llvm.nvvm.sqrt.approx.f(float $0)"),
     "rsqrt_approx_f32": llvm("float @llvm.nvvm.rsqrt.approx.f(float $0)"),
     "rsqrt_approx_f64": llvm("double @llvm.nvvm.rsqrt.approx.d(double $0)"),

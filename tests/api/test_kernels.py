@@ -9,7 +9,8 @@ import pytest
 
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.diagnostics import LaunchError
-from ptxdsl.kernels import Config, _multiprocessors, choose, gemm
+from ptxdsl.gemm_operands import Matrices
+from ptxdsl.kernels import Config, _multiprocessors, choose, gemm, prepare_gemm
 
 SMALL = Config(groups=1, columns=64, stages=2)
 
@@ -91,7 +92,27 @@ def test_groups_of_rows_have_their_own_b(half):
         ((8, 16), (16, 8), (8, 8), {"residual": [3]}, "residual is no array but a list"),
         ((8, 16), (16, 8), (8, 8), {"groups": 3}, "groups is no array but a int"),
         ((8, 16), (16, 8), (8, 8), {"scale": "x"}, "scale is a number, not 'x'"),
-        ((8, 16), (16, 8), (8, 8), {"config": "x"}, "config is a Config or a BlackwellConfig, not 'x'"),
+        ((8, 16), (16, 8), (8, 8), {"scale": "2"}, "scale is a number, not '2'"),
+        ((8, 16), (16, 8), (8, 8), {"scale": b"2"}, "scale is a number, not b'2'"),
+        ((8, 16), (16, 8), (8, 8), {"scale": True}, "scale is a number, not True"),
+        ((8, 16), (16, 8), (8, 8), {"scale": np.ma.masked}, "scale is a number, not masked"),
+        ((8, 16), (16, 8), (8, 8), {"scale": np.ones(2)}, "scale is a number, not array"),
+        ((8, 16), (16, 8), (8, 8), {"scale": 1e300}, "scale is a float32: 1e.300 is too large"),
+        ((8, 16), (16, 8), (8, 8), {"scale": 10**5000}, "scale is a float32: int too large"),
+        ((8, 16), (16, 8), (8, 8), {"activation": ["relu"]}, "no activation ..relu"),
+        ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(8, complex)}, "bias is of complex128, no type of numbers"),
+        ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(8, ">f4")}, "bias cannot be used .* big-endian"),
+        ((8, 16), (16, 8), (8, 8), {"bias": np.ma.zeros(8)}, "bias cannot be used .* masked"),
+        ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(16, np.float32)[::2]}, "bias is not contiguous"),
+        ((8, 16), (16, 8), (8, 8), {"bias": np.zeros(9, np.float16)[1:]}, "no multiple of its pairs' 4 bytes"),
+        (
+            (8, 16),
+            (16, 8),
+            (8, 8),
+            {"residual": np.zeros(72, np.float16)[8:].reshape(8, 8).T},
+            "residual is not contig",
+        ),
+        ((8, 16), (16, 8), (8, 8), {"config": "x"}, "config is a Config or a BlackwellConfig, not a str"),
     ],
 )
 def test_what_has_no_product_is_refused(a, b, out, given, said):
@@ -139,3 +160,129 @@ def test_a_residual_is_read_once_where_it_becomes_the_result(half):
         gemm(a, b.T.copy().T, out, residual=out, config=Config(columns=144, stages=4, c_stages=2))
     gemm(a, b.T.copy().T, out, residual=out)
     close(out, exact)
+
+
+def lying(count, shape, *strides, first=0, dtype=np.float16):
+    """A view of so many zeros, of which the first come before it; strides in elements."""
+    size = np.dtype(dtype).itemsize
+    behind = np.zeros(count, dtype)[first:]
+    return np.lib.stride_tricks.as_strided(behind, shape, [size * step for step in strides])
+
+
+OPERANDS = np.ones((3, 8, 16), np.float16), np.ones((3, 16, 8), np.float16)
+SHARED = {
+    "out has elements that share memory": [
+        lying(192, (8, 8), 0, 1),  # one row for all
+        lying(192, (3, 8, 8), 0, 8, 1),  # one matrix for all
+        lying(192, (3, 8, 8), 56, 8, 1),  # a matrix begins in the last row of another
+    ],
+    "out begins at address .*, no multiple of 16": [lying(192, (8, 8), 8, 1, first=1)],
+}
+
+
+@pytest.mark.parametrize(("said", "out"), [(said, out) for said, outs in SHARED.items() for out in outs])
+def test_a_result_that_cannot_be_stored_is_refused(said, out):
+    a, b = (x if out.ndim == 3 else x[0] for x in OPERANDS)
+    with pytest.raises(LaunchError, match=said):
+        gemm(a, b, out, config=SMALL)
+
+
+@pytest.mark.parametrize(("name", "given"), [("bias", (0, 8)), ("residual", (8, 72)), ("groups", (0, 1))])
+def test_what_is_read_while_out_is_written_lies_elsewhere(name, given):
+    memory = np.zeros(72, np.int32 if name == "groups" else np.float32)
+    read, out = memory[slice(*given)], memory[:64].view(np.float32).reshape(8, 8)
+    with pytest.raises(LaunchError, match=f"out lies over {name}"):
+        gemm(*(x[0] for x in OPERANDS), out, **{name: read.reshape(8, 8) if name == "residual" else read})
+
+
+def test_operands_and_result_may_be_columns_of_one_matrix(half):
+    """Beside one another, with matrices of the batch between those of the other."""
+    rows = half(2, 8, 32).transpose(1, 0, 2).copy().transpose(1, 0, 2)
+    a, b, out = rows[..., :16], half(2, 16, 8), rows[..., 16:24]
+    untouched = rows[..., 24:].copy()
+    gemm(a, b, out, config=SMALL)
+    close(out, a.astype(float) @ b.astype(float))
+    np.testing.assert_array_equal(rows[..., 24:], untouched)
+    with pytest.raises(LaunchError, match="out lies over a"):
+        gemm(a, b, rows[..., 8:16], config=SMALL)
+
+
+def test_what_is_only_read_may_be_read_only(half):
+    a, b, bias, residual = half(8, 16), half(16, 8), half(8), half(1, 8, 8)
+    out, exact = np.full((1, 8, 8), np.nan, np.float32), a.astype(float) @ b + bias + residual
+    for array in (a, b, bias, residual):
+        array.setflags(write=False)
+    gemm(a[None], b[None], out, bias=bias, residual=residual, config=SMALL)
+    close(out, exact)
+
+
+def test_relu_hides_no_nan():
+    a, b, out = np.eye(8, dtype=np.float16), np.full((8, 8), -1, np.float16), np.zeros((8, 8), np.float32)
+    b[0], b[1] = np.nan, np.inf  # and infinity times 0
+    with np.errstate(invalid="ignore"):
+        exact = np.maximum(a.astype(float) @ b, 0)
+    assert np.isnan(exact).any()
+    gemm(a, b, out, activation="relu", config=SMALL)
+    np.testing.assert_array_equal(out, exact)
+
+
+def test_a_matrix_that_b_does_not_have_is_zero(half):
+    a, b, out = half(3 * 128, 16), half(2, 16, 8), np.full((3 * 128, 8), np.nan, np.float32)
+    gemm(a, b, out, groups=np.array([-1, 1, 2], np.int32), config=SMALL)
+    close(out, np.concatenate([np.zeros((128, 8)), a[128:256].astype(float) @ b[1], np.zeros((128, 8))]))
+
+
+def test_arrays_of_numpy_are_multiplied_in_the_simulator_beside_a_gpu_too(fake, half):
+    a, b, out = half(8, 16), half(16, 8), np.full((8, 8), np.nan, np.float32)
+    gemm(a, b, out, config=SMALL)
+    close(out, a.astype(float) @ b)
+    with pytest.raises(LaunchError, match="a lies in the host's memory"):
+        prepare_gemm(a, b, out, config=SMALL)
+
+
+def test_an_array_may_say_no_more_than_where_it_lies():
+    class Array:
+        __cuda_array_interface__ = {"shape": (8, 16), "typestr": "<f2", "data": (0x4000, False), "version": 3}  # noqa: RUF012
+
+    found = Matrices("a", Array(), ("float16",))
+    assert (found.rows, found.cols, found.first, found.end) == (8, 16, 0x4000, 0x4100)
+
+
+FAULTS = {
+    "its numbers are ints, sideways is a bool": [
+        {"columns": "64"}, {"columns": 64.0}, {"columns": [64]}, {"groups": True}, {"order": None}, {"sideways": "yes"},
+    ],
+    "groups is 1, 2 or 3": [{"groups": 0}, {"groups": -1}, {"groups": 4}],
+    "one of cluster and split is 1, the other 1 to 8": [
+        {"cluster": 0}, {"split": 0}, {"cluster": 2, "split": 2}, {"cluster": 16},
+    ],
+    "a cluster of 8 blocks has more than the 4 multiprocessors": [{"split": 8}],
+    "columns is a multiple of 16 up to 256": [{"columns": 0}, {"columns": -16}, {"columns": 72}, {"columns": 272}],
+    "columns is a multiple of 16 up to 192": [{"groups": 3, "columns": 208}],
+    "columns is a multiple of 64 up to 256": [{"split": 4, "columns": 80}],
+    "stages and c_stages are 1 or more, order 1 to 4096": [
+        {"stages": 0}, {"c_stages": 0}, {"order": 0}, {"order": 2**32},
+    ],
+    "it has 278528 bytes of shared memory, a block 231424": [{"stages": 5, "c_stages": 2}],
+    "64 rows of a tile are no multiple of 24": [{"groups": 1, "cluster": 3, "sideways": True}],
+    "32 columns are no multiple of 24": [{"groups": 1, "columns": 32, "cluster": 3}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("why", "numbers"), [(why, given) for why, all in FAULTS.items() for given in all], ids=str)
+def test_what_is_no_configuration(why, numbers):
+    a, b = np.zeros((8, 16), np.float16), np.zeros((8, 16), np.float16).T
+    config = Config(**numbers)
+    with pytest.raises(LaunchError) as caught:
+        gemm(a, b, np.zeros((8, 8), np.float16), config=config)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("E0922", f"{config} is not for these matrices: {why}")
+
+
+def test_a_cluster_of_any_number_that_divides_a_tile(half):
+    """Every row of A is loaded by some block of it, also where A has fewer rows than a tile."""
+    config = Config(groups=3, columns=16, stages=2, c_stages=1, cluster=3, sideways=True)
+    for m in (20, 200):
+        a, b, out = half(m, 16), half(136, 16).T, np.full((m, 136), np.nan, np.float32)
+        gemm(a, b, out, config=config)
+        close(out, a.astype(float) @ b)

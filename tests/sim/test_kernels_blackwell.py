@@ -87,7 +87,9 @@ def test_what_is_no_product(said):
         (BlackwellConfig(1, 48, 2), "columns are a multiple of 64 up to 256 for these matrices"),
         (BlackwellConfig(2, 64, 2), "columns are a multiple of 128 up to 256 for these matrices"),  # boxes of B
         (BlackwellConfig(1, 320, 2), "columns are a multiple of 64 up to 256 for these matrices"),
-        (BlackwellConfig(1, 64, 0), "stages and order are 1 or more"),
+        (BlackwellConfig(1, 64, 0), "stages is 1 or more, order 1 to 4096"),
+        (BlackwellConfig(1, 64, 2, 2**32), "stages is 1 or more, order 1 to 4096"),
+        (BlackwellConfig([1], 64, 2), "its numbers are ints"),
         (BlackwellConfig(1, 256, 5), "it has 278528 bytes of shared memory, a block 231424"),
         (BlackwellConfig(1, 64.0, 2), "its numbers are ints"),
     ],
