@@ -112,7 +112,7 @@ def test_groups_of_rows_have_their_own_b(half):
             {"residual": np.zeros(72, np.float16)[8:].reshape(8, 8).T},
             "residual is not contig",
         ),
-        ((8, 16), (16, 8), (8, 8), {"config": "x"}, "config is a Config or a BlackwellConfig, not a str"),
+        ((8, 16), (16, 8), (8, 8), {"config": "x"}, "config is a Config or a BlackwellConfig, not 'x'"),
     ],
 )
 def test_what_has_no_product_is_refused(a, b, out, given, said):
