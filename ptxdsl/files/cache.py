@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE_LIMIT = 128 << 20  # bytes
-# Old entries go until this much is left, so that not every store has to look for them.
-_SIZE_AFTER_EVICTION = SIZE_LIMIT // 4 * 3
+_SIZE_AFTER_EVICTION = SIZE_LIMIT // 4 * 3  # so much is left when old entries have gone
 # Seconds: a temporary file so old is of a process that has ended.
 _ABANDONED_AFTER = 3600
+_BLOCK = 4096  # bytes that an entry takes beside its own
 
 _MAGIC = b"ptxdsl-cache-1\n"
 _KEY_BYTES = 32
@@ -113,7 +113,8 @@ def store(name: str, entry_key: bytes, payload: bytes) -> None:
         os.replace(temporary, _path(where, name, entry_key))
     except OSError:
         _quietly(os.unlink, temporary)
-    _evict()
+    if _has_turn(entry_key, len(payload)):
+        _evict()
 
 
 def is_distrusted() -> bool:
@@ -143,6 +144,12 @@ def _files() -> list[tuple[str, os.stat_result]]:
     except OSError:  # another process clears it
         pass
     return found
+
+
+def _has_turn(entry_key: bytes, size: int) -> bool:
+    """Whether this store looks for old entries: one in so many bytes does, since there may be thousands of them. A
+    key is a digest, so its first bytes are as good as random ones."""
+    return int.from_bytes(entry_key[:4], "big") * (SIZE_LIMIT // 64) < (size + _BLOCK) << 32
 
 
 def _evict() -> None:

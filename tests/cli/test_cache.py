@@ -163,7 +163,17 @@ def test_what_was_not_used_for_longest_goes(folder: Path, monkeypatch: pytest.Mo
     assert [cache.load("thing", key) is not None for key in keys] == [False, True, False, True, True]
 
 
-def test_what_ended_processes_left_goes(folder: Path) -> None:
+def test_few_stores_look_for_old_entries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be thousands, and a look at all of them takes longer than a compilation."""
+    looks = []
+    monkeypatch.setattr(cache, "_evict", lambda: looks.append(None))
+    for i in range(1024):
+        cache.store("thing", cache.key(str(i)), bytes(4096))  # 8 MiB with what else a file takes
+    assert 1 <= len(looks) <= 16
+
+
+def test_what_ended_processes_left_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 100_000)  # so small that each store looks
     cache.store("thing", KEY, b"payload")
     for name, age in (("old.tmp", 7200), ("new.tmp", 10)):
         (folder / name).touch()
