@@ -146,6 +146,16 @@ FEATURES: dict[str, Feature] = {
     "tcgen05.divided": Feature(
         _exactly("sm_100a", "sm_100f", "sm_103a", "sm_103f"), (8, 6), "products that divide D (tcgen05.mma)"
     ),
+    "tcgen05.packed": Feature(
+        _exactly("sm_100a", "sm_103a", "sm_110a"),
+        (8, 8),
+        "products of a sparse A of two e2m1 in a byte (tcgen05.mma.sp)",
+    ),
+    "tcgen05.ld.red": Feature(
+        _exactly("sm_103a", "sm_103f", "sm_110a", "sm_110f"),
+        (8, 8),
+        "loads from tensor memory that find the least or greatest (tcgen05.ld.red)",
+    ),
     "tcgen05.shift": Feature(
         _exactly("sm_100a", "sm_103a", "sm_110a"), (8, 6), "shifts of tensor memory (tcgen05.shift)"
     ),

@@ -10,8 +10,9 @@ target feature it needs. Placeholders:
 ``llvm("ret @name(types and operands)")`` calls an LLVM intrinsic; ``asm("ptx")`` is inline assembly whose outputs come
 first as ``$r0 $r1 …``; operand constraints follow from the operands' types, and an address known at compile time is
 printed in place (``[buf+8]``). A boolean result of ``asm`` is an i32 in PTX (``selp``) and an i1 outside. ``$r*`` is
-the list of all results, ``$2*`` that of the operands from ``$2`` on. ``tied``: the operands from this one on are the
-results before the instruction, in the same registers.
+the list of all results, ``$r1*`` that of those from ``$r1`` on, ``$2*`` that of the operands from ``$2`` on: where
+there are none, ``, {$2*}`` and ``, $2*`` are nothing. ``tied``: the operands from this one on are the results before
+the instruction, in the same registers.
 """
 
 from __future__ import annotations

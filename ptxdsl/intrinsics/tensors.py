@@ -63,14 +63,62 @@ WARPGROUP: dict[str, Row] = {
 # memory and descriptors are integers. {shape} and what else follows a name is written with its dots.
 # The lane whose $%d is not 0 starts the work: of a warp that comes together, so that all addresses are uniform.
 _BY_ELECTED = "{.reg .pred e; setp.ne.b32 e, $%d, 0; @e %s;}"
-_TCGEN05_PRODUCT = (
-    "{.reg .pred p, e; setp.ne.b32 p, $%d, 0; setp.ne.b32 e, $%d, 0; "
-    "@e tcgen05.mma.cta_group::{cta_group}.kind::{kind}%s [$0], %s, p%s;}"
-)
-_TCGEN05_SPARSE = _TCGEN05_PRODUCT.replace(".mma.", ".mma.sp.")
-_TCGEN05_STATIONARY = _TCGEN05_PRODUCT.replace(".mma.", ".mma.ws.")
-_PLACES_OF_A = (("shared", "$1"), ("tensor", "[$1]"))
 _COMMIT = "tcgen05.commit.cta_group::{cta_group}.mbarrier::arrive::one.shared::cluster"
+
+
+def _product(a: str, *, sparse: bool, stationary: bool, scaled: bool, last: str) -> str:
+    """tcgen05.mma of D, A, B, the instruction's descriptor, whether D is added, and which lane starts it.
+
+    Behind B the address of what says which elements of a sparse A are stored, behind the instruction's descriptor those
+    of the scale factors. At the end may stand the masks of lanes that D keeps, where B is stationary the mask of its
+    columns that count as zero. {form}: what is done with the collector's buffer, .ashift.
+    """
+    descriptor = 3 + sparse
+    operands = ["[$0]", a, "$2", *["[$3]"] * sparse, f"${descriptor}"]
+    operands += [f"[${descriptor + 1}]", f"[${descriptor + 2}]"] * scaled
+    adds = descriptor + 1 + 2 * scaled
+    rest = adds + 2
+    lanes = "" if stationary or scaled else f", {{${rest}*}}"
+    zeros = f", ${rest}*" if stationary else ""
+    opcode = f"tcgen05.mma{'.ws' * stationary}{'.sp' * sparse}.cta_group::{{cta_group}}.kind::{{kind}}"
+    opcode += ".block_scale.block{block}" * scaled
+    return (
+        f"{{.reg .pred p, e; setp.ne.b32 p, ${adds}, 0; setp.ne.b32 e, ${adds + 1}, 0; "
+        f"@e {opcode}{{form}} {', '.join(operands)}{lanes}, p{zeros}{last};}}"
+    )
+
+
+# What a form of a product needs, and what stands at its end: D is divided by 2 to the {power}.
+_FORMS = {
+    "": ("tcgen05", ""),
+    "_bytes": ("tcgen05.bytes", ""),
+    "_divided": ("tcgen05.divided", ", {power}"),
+    "_scaled": ("tcgen05.scaled", ""),  # one factor for {block} elements along K
+    "_scaled_k96": ("tcgen05.k96", ""),  # the same, whose instruction descriptor says that K is 96
+    "_scaled_packed": ("tcgen05.packed", ""),  # of two e2m1 in a byte, A sparse
+}
+_FORMS_OF = {
+    "": ("", "_bytes", "_divided", "_scaled", "_scaled_k96"),
+    "_sparse": ("", "_bytes", "_divided", "_scaled", "_scaled_packed"),
+    "_stationary": ("", "_bytes"),
+    "_stationary_sparse": ("", "_bytes"),
+}
+_PRODUCTS = {
+    f"tcgen05_mma_{place}{variant}{form}": asm(
+        _product(
+            a,
+            sparse="_sparse" in variant,
+            stationary="_stationary" in variant,
+            scaled="_scaled" in form,
+            last=_FORMS[form][1],
+        ),
+        _TCGEN05_MMA,
+        _FORMS[form][0],
+    )
+    for place, a in (("shared", "$1"), ("tensor", "[$1]"))
+    for variant, forms in _FORMS_OF.items()
+    for form in forms
+}
 
 TENSOR_CORES: dict[str, Row] = {
     "tcgen05_alloc_row": asm(
@@ -84,62 +132,7 @@ TENSOR_CORES: dict[str, Row] = {
     "tcgen05_dealloc_row": asm(
         "tcgen05.dealloc.cta_group::{cta_group}.sync.aligned.b32 $0, {columns};", _TENSOR_MEMORY, "tcgen05"
     ),
-    # D, A (a descriptor, or an address of tensor memory), B, instruction descriptor, whether D is added
-    "tcgen05_mma_shared": asm(_TCGEN05_PRODUCT % (4, 5, "", "$1, $2, $3", ""), _TCGEN05_MMA, "tcgen05"),
-    "tcgen05_mma_tensor": asm(_TCGEN05_PRODUCT % (4, 5, "", "[$1], $2, $3", ""), _TCGEN05_MMA, "tcgen05"),
-    "tcgen05_mma_shared_bytes": asm(_TCGEN05_PRODUCT % (4, 5, "", "$1, $2, $3", ""), _TCGEN05_MMA, "tcgen05.bytes"),
-    "tcgen05_mma_tensor_bytes": asm(_TCGEN05_PRODUCT % (4, 5, "", "[$1], $2, $3", ""), _TCGEN05_MMA, "tcgen05.bytes"),
-    # D is divided by 2 to the {power}
-    "tcgen05_mma_shared_divided": asm(
-        _TCGEN05_PRODUCT % (4, 5, "", "$1, $2, $3", ", {power}"), _TCGEN05_MMA, "tcgen05.divided"
-    ),
-    "tcgen05_mma_tensor_divided": asm(
-        _TCGEN05_PRODUCT % (4, 5, "", "[$1], $2, $3", ", {power}"), _TCGEN05_MMA, "tcgen05.divided"
-    ),
-    # with the addresses of the scale factors of A and B, one for {block} elements along K
-    "tcgen05_mma_shared_scaled": asm(
-        _TCGEN05_PRODUCT % (6, 7, ".block_scale.block{block}", "$1, $2, $3, [$4], [$5]", ""),
-        _TCGEN05_MMA,
-        "tcgen05.scaled",
-    ),
-    "tcgen05_mma_tensor_scaled": asm(
-        _TCGEN05_PRODUCT % (6, 7, ".block_scale.block{block}", "[$1], $2, $3, [$4], [$5]", ""),
-        _TCGEN05_MMA,
-        "tcgen05.scaled",
-    ),
-    # the same, whose instruction descriptor says that K is 96
-    "tcgen05_mma_shared_scaled_k96": asm(
-        _TCGEN05_PRODUCT % (6, 7, ".block_scale.block{block}", "$1, $2, $3, [$4], [$5]", ""),
-        _TCGEN05_MMA,
-        "tcgen05.k96",
-    ),
-    # A without half of its elements, and the address of what says which
-    **{
-        f"tcgen05_mma_{place}_sparse{form}": asm(
-            _TCGEN05_SPARSE % (5, 6, "", f"{a}, $2, [$3], $4", ""), _TCGEN05_MMA, f"tcgen05{form.replace('_', '.')}"
-        )
-        for place, a in _PLACES_OF_A
-        for form in ("", "_bytes")
-    },
-    **{
-        f"tcgen05_mma_{place}_sparse_scaled": asm(
-            _TCGEN05_SPARSE % (7, 8, ".block_scale.block{block}", f"{a}, $2, [$3], $4, [$5], [$6]", ""),
-            _TCGEN05_MMA,
-            "tcgen05.scaled",
-        )
-        for place, a in _PLACES_OF_A
-    },
-    # B stays in a {collector} buffer; the mask says which of its columns count as zero
-    **{
-        f"tcgen05_mma_{place}_stationary{masked}{form}": asm(
-            _TCGEN05_STATIONARY % (*positions, ".collector::{collector}", f"{a}, $2, $3", mask),
-            _TCGEN05_MMA,
-            f"tcgen05{form.replace('_', '.')}",
-        )
-        for place, a in _PLACES_OF_A
-        for masked, positions, mask in (("", (4, 5), ""), ("_masked", (5, 6), ", $4"))
-        for form in ("", "_bytes")
-    },
+    **_PRODUCTS,
     # Descriptors of matrices: an address and constant fields, and places a constant further on. LLVM and ptxas must
     # not see that the upper half is constant: they would put each place together of two halves. In a loop a place is
     # then one addition; made before it, it would take two uniform registers, of which there are few.
@@ -152,6 +145,10 @@ TENSOR_CORES: dict[str, Row] = {
         _BY_ELECTED % (1, "tcgen05.shift.cta_group::{cta_group}.down [$0]"), _TCGEN05_COPY, "tcgen05.shift"
     ),
     "tcgen05_load_row": asm("tcgen05.ld.sync.aligned{shape}.b32 {$r*}, [$0]{split};", _TCGEN05_LOAD, "tcgen05"),
+    # the least or the greatest of a lane's columns, and the columns
+    "tcgen05_load_reduced_row": asm(
+        "tcgen05.ld.red.sync.aligned{shape}{reduction} {$r1*}, $r0, [$0]{split};", _TCGEN05_LOAD, "tcgen05.ld.red"
+    ),
     "tcgen05_store_row": asm("tcgen05.st.sync.aligned{shape}.b32 [$0]{split}, {$1*};", _TCGEN05_STORE, "tcgen05"),
     "tcgen05_load_wait_row": asm("tcgen05.wait::ld.sync.aligned;", _TCGEN05_LOADED, "tcgen05"),
     # the same, after which the registers are what the loads made of them

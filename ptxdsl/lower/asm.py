@@ -121,8 +121,8 @@ class AddressOperand:
 
 
 _PLACE = re.compile(
-    r"\[\$(?P<address>\d+)(?:\+(?P<offset>\d+))?\]|(?P<results>\$r\*)|\$(?P<rest>\d+)\*|\$r(?P<result>\d+)"
-    r"|\$(?P<operand>\d+)|\$\$"
+    r"\[\$(?P<address>\d+)(?:\+(?P<offset>\d+))?\]|\$r(?P<results>\d*)\*|(?P<comma>, )?(?P<open>\{)?\$(?P<rest>\d+)\*"
+    r"(?(open)\})|\$r(?P<result>\d+)|\$(?P<operand>\d+)|\$\$"
 )
 
 
@@ -136,8 +136,9 @@ def emit_asm(
 ) -> None:
     """``template``: PTX with ``$0 $1 …`` for operands and ``$r0 …`` for results; several registers print in braces.
 
-    ``$r*`` and ``$2*`` are all results, and the operands from a number on, without braces. ``tied``: the operands from
-    this number on share the registers of the results, which are as many.
+    ``$r*`` and ``$r1*`` are all results and those from a number on, ``$2*`` the operands from a number on, without
+    braces; where there are none of these, ``, {$2*}`` and ``, $2*`` are nothing. ``tied``: the operands from this
+    number on share the registers of the results, which are as many.
     """
     outputs = [(index, register) for index, result in enumerate(results) for register in registers(result.ty)]
     inputs: list[tuple[str, str]] = []  # constraint, typed operand
@@ -186,10 +187,13 @@ def emit_asm(
         if match["address"] is not None and operand_type(int(match["address"])).is_pointer:
             return address_text(int(match["address"]), int(match["offset"] or 0))
         if match["results"] is not None:
-            return ", ".join(f"${number}" for number in range(len(outputs)))
+            first = int(match["results"] or 0)
+            return ", ".join(f"${number}" for number, (index, _) in enumerate(outputs) if index >= first)
         if match["rest"] is not None:
             indices = range(int(match["rest"]), len(operands))
-            return ", ".join(f"${number}" for index in indices for number in operand_numbers(index, None))
+            rest = ", ".join(f"${number}" for index in indices for number in operand_numbers(index, None))
+            rest = f"{{{rest}}}" if match["open"] else rest
+            return f"{match['comma'] or ''}{rest}" if indices else ""
         if match["result"] is not None:
             return _list([n for n, (index, _) in enumerate(outputs) if index == int(match["result"])])
         if match["address"] is not None:  # an address held in an integer

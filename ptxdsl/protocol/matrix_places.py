@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ptxdsl.protocol.expressions import Expr, apply, const
 from ptxdsl.protocol.model import Place
+from ptxdsl.protocol.product_form import ProductForm
 from ptxdsl.protocol.tir_integers import plus
 
 _ADDRESS = 0x3FFF
@@ -36,23 +37,27 @@ def operand_places(name: str, a: Expr | None, b: Expr, n: int, k: int, types: st
     return tuple(places)
 
 
-def product_places(
-    a: Expr | None, b: Expr, kind: str, cta_group: int, instruction: int, *, sparse: bool = False
-) -> tuple[Place, ...]:
-    """What a product of tcgen05 reads in each CTA: A (None: it is in tensor memory) and B, 32 bytes of K of each.
+def product_places(a: Expr | None, b: Expr, form: ProductForm, shift: int) -> tuple[Place, ...]:
+    """What a product of tcgen05 reads in each CTA: A (None: it is in tensor memory), and B from its first column on.
 
-    Where A is sparse it is 64 bytes of B's K.
+    shift: columns of B that are left out at its start.
     """
-    size = {"f16": 2, "tf32": 4}.get(kind, 1)
-    scaled = kind.startswith("mx")
-    m = (instruction >> 27 & 3) * 128 if scaled else (instruction >> 24 & 31) * 16
-    n = (instruction >> 17 & 63) * 8
+    size = form.element
     places: list[Place] = []
     if a is not None:
-        places += matrix_places(a, m // cta_group, 32 // size, size, bool(instruction >> 15 & 1), True)
-    b_k = (64 if sparse else 32) // size
-    places += matrix_places(b, n // cta_group, b_k, size, bool(instruction >> 16 & 1), True)
+        places += _of_product(a, form.rows, form.row_bytes // size, form, form.a_mn_major)
+    b_k = form.row_bytes * (2 if form.sparse else 1) // size
+    places += _of_product(b, form.n // form.cta_group + shift, b_k, form, form.b_mn_major)
     return tuple(places)
+
+
+def _of_product(descriptor: Expr, rows: int, k: int, form: ProductForm, mn_major: bool) -> list[Place]:
+    """A matrix of tcgen05. With K = 96 the place of the leading offset has the address where the rows end: they are
+    read in the lines of 128 bytes in which they begin and those in which they end, which may be the same ones."""
+    lows = [descriptor, apply("shr.u", descriptor, const(16, 64), bits=64)] if form.k96 else [descriptor]
+    return [
+        place for low in lows for place in matrix_places(descriptor, rows, k, form.element, mn_major, True, address=low)
+    ]
 
 
 def copied_places(source: Expr, shape: str) -> tuple[Place, ...]:
@@ -62,10 +67,21 @@ def copied_places(source: Expr, shape: str) -> tuple[Place, ...]:
 
 
 def matrix_places(
-    descriptor: Expr, rows: int, k: int, element: int, mn_major: bool, tcgen05: bool = False
+    descriptor: Expr,
+    rows: int,
+    k: int,
+    element: int,
+    mn_major: bool,
+    tcgen05: bool = False,
+    *,
+    address: Expr | None = None,
 ) -> list[Place]:
-    """The bytes of rows by k elements; mn_major: K is not the direction in which they are neighbours."""
-    first = apply("mul", apply("and", descriptor, const(_ADDRESS, 64), bits=64), const(_UNIT, 64), bits=64)
+    """The bytes of rows by k elements; mn_major: K is not the direction in which they are neighbours.
+
+    address: has where they begin in its lowest 14 bits, unless the descriptor does.
+    """
+    low = apply("and", descriptor if address is None else address, const(_ADDRESS, 64), bits=64)
+    first = apply("mul", low, const(_UNIT, 64), bits=64)
     fields = _fixed(descriptor)
     if fields is None:
         return [Place(first, None)]

@@ -4,7 +4,7 @@ An allocation is an array of 32-bit columns for each group of 16 lanes: byte ``g
 what an address of PTX (lane << 16 | column) has of the group's first lane. Its base stands for what ``tcgen05.alloc``
 gives; who reads the slot where that was noted has it.
 
-Source: PTX ISA, "Tensor Memory Addressing", "Data Movement Shape", "Instruction descriptor", "Scale Factor layouts".
+Source: PTX ISA, "Tensor Memory Addressing", "Data Movement Shape", "Scale Factor layouts".
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ptxdsl.protocol.expressions import TENSOR, Expr, apply, const, tensor_address
 from ptxdsl.protocol.model import Array, Place
+from ptxdsl.protocol.product_form import ProductForm
 from ptxdsl.protocol.tir_integers import plus
 from ptxdsl.source import Span
 
@@ -24,7 +25,6 @@ _COPY = re.compile(r"^\.(\d+)x(\d+)b")
 _SHAPE = re.compile(r"^\.(\d+)x(\d+)b(x2)?\.x(\d+)")
 # Columns of a shape that is not repeated, by bits.
 _WIDTHS = {32: 1, 64: 2, 128: 4, 256: 8}
-_K_BYTES = 32  # of a product's A, a row
 
 
 def allocation(number: int, span: Span | None) -> Array:
@@ -53,24 +53,28 @@ def moved(address: Expr, shape: str, split: str) -> tuple[Place, ...]:
     return _places(address, columns, lanes // 16)
 
 
-def product(
-    name: str, operands: Sequence[Expr], kind: str, cta_group: int, instruction: int
-) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+def product(form: ProductForm, operands: Sequence[Expr]) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
     """What ``tcgen05.mma`` reads and writes of tensor memory in each CTA. operands: as ``intrinsics/`` has them."""
-    scaled = kind.startswith("mx")
-    n = (instruction >> 17 & 63) * 8
-    m = (instruction >> 27 & 3) * 128 if scaled else (instruction >> 24 & 31) * 16
     reads: tuple[Place, ...] = ()
-    if "_tensor" in name:
-        reads += _places(operands[1], _K_BYTES // 4)
-    if "_sparse" in name:
+    writes = _places(operands[0], form.columns)
+    if form.a_in_tensor_memory:
+        a = _places(operands[1], form.row_bytes // 4)
+        reads += a
+        writes += a if form.shifts_a else ()
+    if form.sparse:
         reads += _places(operands[3], 2)
-    if "_stationary" in name:
-        n //= 128 // m  # the parts of N lie side by side in the lanes
-    if name.endswith("_scaled"):
-        a_scales, b_scales = operands[5:7] if "_sparse" in name else operands[4:6]
-        reads += _places(a_scales, max(m // cta_group // 32, 1)) + _places(b_scales, -(-n // 32))
-    return reads, _places(operands[0], n)
+    if form.scaled:
+        scales = operands[5:7] if form.sparse else operands[4:6]
+        for address, rows, first in zip(scales, (form.rows, form.columns), form.scale_ids, strict=True):
+            reads += _places(address, _scale_columns(form, rows, first))
+    return reads, writes
+
+
+def _scale_columns(form: ProductForm, rows: int, first: int) -> int:
+    """Of a product's factors; first: their first byte in a word of four. With K = 96 they go on in the next word."""
+    count = (3 if form.kind == "mxf4" else 6) if form.k96 else 1
+    words = (first + count - 1) // 4
+    return words * -(-rows // 128) * 4 + -(-rows // 32)
 
 
 def copied(address: Expr, shape: str) -> tuple[Place, ...]:
@@ -89,7 +93,7 @@ def row_places(
     name: str, operands: Sequence[Expr], attrs: Mapping[str, object]
 ) -> tuple[tuple[Place, ...], tuple[Place, ...]] | None:
     """Reads and writes of tensor memory by a row of ``intrinsics/``; None of another."""
-    if name == "tcgen05_load_row":
+    if name in ("tcgen05_load_row", "tcgen05_load_reduced_row"):
         return moved(operands[0], str(attrs["shape"]), str(attrs.get("split", ""))), ()
     if name == "tcgen05_store_row":
         return (), moved(operands[0], str(attrs["shape"]), str(attrs.get("split", "")))

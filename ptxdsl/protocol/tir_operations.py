@@ -10,6 +10,7 @@ from ptxdsl.protocol import model, tensor_places
 from ptxdsl.protocol.expressions import Expr, apply, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
 from ptxdsl.protocol.model import Array, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
+from ptxdsl.protocol.product_form import column_shift, product_form
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
 from ptxdsl.tir import Const, Op, Value
@@ -69,18 +70,14 @@ _DESCRIPTORS: dict[str, tuple[int | None, int]] = {
 }
 # The same of tcgen05, with the operand that is the instruction's descriptor; and those of copies to tensor memory.
 _PRODUCTS: dict[str, tuple[int | None, int, int]] = {
-    f"tcgen05_mma_{place}{form}": (a, 2, 3)
-    for place, a in (("shared", 1), ("tensor", None))
-    for form in ("", "_bytes", "_divided", "_scaled", "_stationary", "_stationary_bytes")
-} | {
-    f"tcgen05_mma_{place}_sparse{form}": (a, 2, 4)
-    for place, a in (("shared", 1), ("tensor", None))
-    for form in ("", "_bytes", "_scaled")
+    name: (1 if "_shared" in name else None, 2, 3 + ("_sparse" in name))
+    for name in ROWS
+    if name.startswith("tcgen05_mma_")
 }
 _TENSOR_COPIES = {"tcgen05_copy_row": 1}
 # The operand that is not 0 in the lane that executes the instruction.
 _ELECTS = {
-    **{name: 5 + ("_sparse" in name) + 2 * name.endswith("_scaled") for name in _PRODUCTS},
+    **{name: said + 2 + 2 * ("_scaled" in name) for name, (_, _, said) in _PRODUCTS.items()},
     "tcgen05_copy_row": 2,
     "tcgen05_shift_row": 1,
     "tcgen05_commit_elected": 1,
@@ -163,7 +160,7 @@ def needs(op: Op) -> Sequence[Value]:
         wanted.update(_DESCRIPTORS[name])
     wanted.update(_PRODUCTS.get(name, (None,))[:2])
     if name.startswith("tcgen05_"):
-        wanted.update(range(6) if name in _PRODUCTS else (0,))
+        wanted.update(range(7) if name in _PRODUCTS else (0,))
     wanted |= {_TENSOR_COPIES.get(name), _ELECTS.get(name)}
     for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
         wanted.add(operand)
@@ -284,10 +281,12 @@ class Operations:
             first = None if a is None else of(operands[a])
             instruction = operands[said]
             assert isinstance(instruction, Const)
-            of_kind = str(op.attrs["kind"]), int(op.attrs["cta_group"]), int(instruction.value)
-            reads, writes = tensor_places.product(name, [of(v) for v in operands[:7]], *of_kind)
-            reads += product_places(first, of(operands[b]), *of_kind, sparse="_sparse" in name)
-            return model.Op(what, name, op.span, count=const(of_kind[1]), reads=reads, writes=writes)
+            form = product_form(name, op.attrs, int(instruction.value))
+            masks = operands[_ELECTS[name] + 1 :] if form.stationary else []
+            shift = column_shift(masks[0].value if isinstance(masks[0], Const) else None, form) if masks else 0
+            reads, writes = tensor_places.product(form, [of(v) for v in operands[:7]])
+            reads += product_places(first, of(operands[b]), form, shift)
+            return model.Op(what, name, op.span, count=const(form.cta_group), reads=reads, writes=writes)
         if name in _TENSOR_COPIES:
             group, shape = const(int(op.attrs["cta_group"])), str(op.attrs["shape"])
             reads, writes = copied_places(of(operands[1]), shape), tensor_places.copied(of(operands[0]), shape)

@@ -224,6 +224,7 @@ _FENCE = Effect(Kind.FENCE)
 _ASYNC = Effect(Kind.ASYNC_COPY, proxy="async")
 _WGMMA = Effect(Kind.ASYNC_MMA, "shared", proxy="async", completes_on="wgmma-group", convergent=True)
 _TCGEN05_MMA = Effect(Kind.ASYNC_MMA, "tensor", proxy="async", completes_on="mbarrier")
+_TCGEN05_LOAD = Effect(Kind.READ, "tensor", completes_on="tcgen05-wait-ld", convergent=True)
 _TCGEN05_COPY = Effect(Kind.ASYNC_COPY, "tensor", proxy="async", completes_on="mbarrier")
 
 # Registers to registers, lane by lane.
@@ -359,7 +360,8 @@ ROWS: dict[str, Row] = {
     "tcgen05.commit": Row(
         Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier"), 0
     ),
-    "tcgen05.ld": Row(Effect(Kind.READ, "tensor", completes_on="tcgen05-wait-ld", convergent=True)),
+    "tcgen05.ld": Row(_TCGEN05_LOAD),
+    "tcgen05.ld.red": Row(_TCGEN05_LOAD, 2),
     "tcgen05.st": Row(Effect(Kind.WRITE, "tensor", completes_on="tcgen05-wait-st", convergent=True), 0),
     "tcgen05.wait::ld": Row(Effect(Kind.WAIT_GROUP, "tensor", completes_on="tcgen05-wait-ld", convergent=True), 0),
     "tcgen05.wait::st": Row(Effect(Kind.WAIT_GROUP, "tensor", completes_on="tcgen05-wait-st", convergent=True), 0),

@@ -29,6 +29,9 @@ SNIPPETS = {
     " [%r3], [%r4], %p1;",
     "tcgen05.bytes": "tcgen05.mma.cta_group::1.kind::i8 [%r1], %l1, %l2, %r2, %p1;",
     "tcgen05.divided": "tcgen05.mma.cta_group::1.kind::f16 [%r1], %l1, %l2, %r2, %p1, 3;",
+    "tcgen05.packed": "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [%r1], %l1, %l2, [%r5], %r2,"
+    " [%r3], [%r4], %p1;",
+    "tcgen05.ld.red": "tcgen05.ld.red.sync.aligned.32x32b.x2.max.f32 {%r1, %r2}, %r3, [%r4];",
     "tcgen05.shift": "tcgen05.shift.cta_group::1.down [%r1];",
     "mma.m16n8k16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4},"
     " {%r5,%r6}, {%f1,%f2,%f3,%f4};",

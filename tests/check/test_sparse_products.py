@@ -6,7 +6,7 @@ from proofs import verdict
 KERNEL = """
 from layout import SharedTile, TensorMapSwizzle
 from tcgen05 import TensorAccumulator, TensorMemory, TensorScales, mma_arrive, tcgen05_fence_after, tcgen05_load_wait
-from tcgen05_rare import TensorSparsity, tcgen05_mma_sparse_scaled
+from tcgen05_sparse import TensorSparsity, tcgen05_mma_sparse_scaled
 from tma import tma_load
 
 comptime E4M3 = DType.float8_e4m3fn

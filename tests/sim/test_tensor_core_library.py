@@ -62,7 +62,16 @@ def product(a, b, d, m, n, k, *, keep=True, **forms):
     report = kernel.simulate(*maps, found, start, keep, grid=ctas, block=128, cluster=ctas, smem=SHARED, arch="sm_100a")
     assert report.finished, report.render()
     sign = -1 if forms.get("NEGATE", False) != forms.get("NEGATE_B", False) else 1
-    return found.astype(float), sign * a_values @ b_values.T + keep * 3 / 2 ** forms.get("SCALE", 0)
+    times = 2 if forms.get("REUSE") else 1
+    if forms.get("SHIFTS"):  # each row's next one is added, but in the last lane of a quarter
+        next_rows = np.where(np.arange(m) % 32 < 31, np.arange(m) + 1, np.arange(m))
+        a_values = a_values + a_values[np.minimum(next_rows, m - 1)]
+    expected = times * sign * a_values @ b_values.T + keep * 3 / 2 ** forms.get("SCALE", 0)
+    if forms.get("KEEPS"):
+        masks = np.array([1, 0x80000000, 0xFFFF0000, 0xF0F0F0F0, 0, 0xFFFFFFFF, 0x12345678, 0], np.uint32)
+        kept = (masks[:, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool).reshape(-1)
+        expected[kept[:m]] = 3
+    return found.astype(float), expected
 
 
 def near(found, expected, d="float32"):
@@ -119,11 +128,26 @@ def test_a_in_tensor_memory(type, d, k, ctas):
 
 @pytest.mark.parametrize(
     "forms",
-    [{"keep": False}, {"NEGATE": True}, {"NEGATE_B": True}, {"SCALE": 3}, {"SCALE": 3, "TENSOR": True}],
+    [
+        {"keep": False}, {"NEGATE": True}, {"NEGATE_B": True}, {"SCALE": 3}, {"SCALE": 3, "TENSOR": True},
+        {"KEEPS": True}, {"KEEPS": True, "TENSOR": True}, {"SHIFTS": True, "TENSOR": True}, {"REUSE": True},
+        {"REUSE": True, "A_MN": True, "B_MN": True}, {"REUSE": True, "TENSOR": True},
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_forms(forms):
-    near(*product("bf16", "bf16", "float32", 128, 16, 128, **forms))
+    n = 64 if forms.get("B_MN") else 16
+    near(*product("bf16", "bf16", "float32", 128, n, 128, **forms))
+
+
+@pytest.mark.parametrize("forms", [{"KEEPS": True}, {"SHIFTS": True, "TENSOR": True}, {"REUSE": True}], ids=str)
+def test_forms_of_pairs(forms):
+    near(*product("f16", "f16", "float32", 256, 32, 64, CTAS=2, **forms))
+
+
+@pytest.mark.parametrize("forms", [{"KEEPS": True}, {"SHIFTS": True, "TENSOR": True}, {"REUSE": True}], ids=str)
+def test_forms_of_bytes(forms):
+    near(*product("s8", "u8", "int32", 128, 16, 128, **forms))
 
 
 def test_saturating():
@@ -164,6 +188,9 @@ def test_saturating():
         ("packed", "packed", "e4m3", 16, {"M": 256, "N": 256, "CTAS": 2}),
         ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128, "K": 384, "K96": True}),
         ("packed", "packed", "ue8m0", 32, {"M": 256, "N": 128, "CTAS": 2, "K": 384, "K96": True}),
+        ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128, "K": 384, "K96": True, "TENSOR": True}),
+        ("e4m3", "e5m2", "ue8m0", 32, {"M": 128, "N": 128, "REUSE": True}),
+        ("packed", "packed", "e4m3", 16, {"M": 256, "N": 128, "CTAS": 2, "REUSE": True}),
     ],
     ids=str,
 )
@@ -202,7 +229,8 @@ def test_scaled(a, b, scale, block, forms):
         a_map, b_map, *layout, found, 0, grid=ctas, block=128, cluster=ctas, smem=SHARED, arch=arch
     )
     assert report.finished, report.render()
-    near(found, (-1 if "NEGATE" in forms or "NEGATE_B" in forms else 1) * values[0] @ values[1].T)
+    times = 2 if "REUSE" in forms else -1 if "NEGATE" in forms or "NEGATE_B" in forms else 1
+    near(found, times * values[0] @ values[1].T)
 
 
 # Moves and copies
@@ -233,6 +261,43 @@ def test_loads_and_stores(datapaths, bits, repeat, pack, split):
         for step in range(1 + pack):
             expected[at, columns + step] = 2 * words[at, columns + step]
     np.testing.assert_array_equal(after, expected)
+
+
+@pytest.mark.parametrize(
+    ("type", "op", "count", "forms"),
+    [
+        ("float32", "max", 8, {}), ("float32", "min", 32, {"ABS": True}), ("float32", "max", 4, {"NAN": True}),
+        ("float32", "min", 2, {"ABS": True, "NAN": True}), ("int32", "min", 16, {}), ("uint32", "max", 64, {}),
+        ("int32", "max", 4, {"DATAPATHS": 16, "SPLIT": 20}), ("uint32", "min", 4, {"DATAPATHS": 16, "SPLIT": 8}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_loads_that_find(type, op, count, forms):
+    rng = np.random.default_rng(count)
+    values = rng.standard_normal((128, 64)).astype(np.float32)
+    values[rng.random((128, 64)) < 0.1] = np.nan
+    words = values.view(np.uint32) if type == "float32" else rng.integers(0, 1 << 32, (128, 64), np.uint32)
+    found = np.full((128, count + 1), 77, np.uint32)
+    module = Module(read_file(str(SOURCE)), Options("sm_103a", check="off"))
+    kernel = module["reduced"].specialize(T=f"DType.{type}", OP=f'"{op}"', COUNT=count, **forms)
+    report = kernel.simulate(words, found, grid=1, block=128, arch="sm_103a")
+    assert report.finished, report.render()
+    thread = np.arange(128)
+    lane, first = thread, np.zeros(128, int)
+    if "SPLIT" in forms:  # threads 16 to 31 have the same lanes again, further on
+        lane, first = thread // 32 * 32 + thread % 16, thread % 32 // 16 * forms["SPLIT"]
+    read = words[lane[:, None], first[:, None] + np.arange(count)]
+    np.testing.assert_array_equal(found[:, 1:], read)
+    typed = read.view(type)
+    if forms.get("ABS"):
+        typed = abs(typed)
+    if type != "float32":
+        expected = getattr(typed, op)(axis=1)
+    elif forms.get("NAN"):
+        expected = getattr(np, f"{op}imum").reduce(typed, axis=1)
+    else:
+        expected = getattr(np, f"f{op}").reduce(typed, axis=1)
+    np.testing.assert_array_equal(found[:, 0].view(type), expected)
 
 
 LANES = {  # of a copy's rows

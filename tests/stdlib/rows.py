@@ -42,15 +42,26 @@ SPARSE = [
     for variant in [*WGMMA, *MIXED]
     if ".b1." not in variant["types"]
 ]
-# kinds of tcgen05, of blocks and pairs
-TCGEN05 = [{"cta_group": group, "kind": kind} for group in (1, 2) for kind in ("f16", "tf32", "f8f6f4")]
-TCGEN05_BYTES = [{"cta_group": group, "kind": "i8"} for group in (1, 2)]
-TCGEN05_DIVIDED = [{"cta_group": group, "kind": kind, "power": 15} for group in (1, 2) for kind in ("f16", "tf32")]
-TCGEN05_SCALED = [
-    {"cta_group": group, "kind": kind, "block": block}
-    for group in (1, 2)
-    for kind, block in (("mxf8f6f4", 32), ("mxf4", 32), ("mxf4nvf4", 16))
+# kinds of tcgen05, of blocks and pairs, without and with masks of lanes
+TCGEN05 = [
+    {"cta_group": group, "kind": kind, "form": form, "masks": masks}
+    for group, masks in ((1, 0), (1, 4), (2, 0), (2, 8))
+    for kind, form in (("f16", ".collector::a::fill"), ("tf32", ".collector::a::lastuse"), ("f8f6f4", ""))
 ]
+TCGEN05_BYTES = [{**v, "kind": "i8"} for v in TCGEN05 if v["kind"] == "f16"]
+TCGEN05_DIVIDED = [{**v, "power": 15} for v in TCGEN05 if v["kind"] != "f8f6f4"]
+TCGEN05_SCALED = [
+    {"cta_group": group, "kind": kind, "block": block, "form": form}
+    for group in (1, 2)
+    for kind, block, form in (("mxf8f6f4", 32, ".collector::a::use"), ("mxf4", 32, ""), ("mxf4nvf4", 16, ""))
+]
+SHIFTED = [{**v, "form": form} for v in TCGEN05[::3] for form in (".ashift", ".ashift.collector::a::lastuse")]
+STATIONARY = [
+    {"cta_group": 1, "kind": kind, "form": form, "masks": masks}
+    for kind in ("f16", "tf32", "f8f6f4")
+    for form, masks in ((".collector::b0::discard", 0), (".collector::b3::fill", 1))
+]
+STATIONARY_BYTES = [{**v, "kind": "i8"} for v in STATIONARY[:2]]
 MOVED_TENSORS = [
     {"shape": f".{shape}.x{count}{pack}", "split": split, "E": "float32", "N": count * each}
     for shape, each, split, most in (
@@ -63,9 +74,6 @@ MOVED_TENSORS = [
     for count in (1, 8, most)
     for pack in ("", ".pack::16b")
 ]
-
-
-STATIONARY = {"collector": "b3::fill", "cta_group": 1}
 
 
 def _each(variants: list[dict[str, Any]], **choices: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -99,22 +107,22 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "tcgen05_alloc_row": [{"cta_group": 1, "columns": 32}, {"cta_group": 2, "columns": 512}],
     "tcgen05_dealloc_row": [{"cta_group": 1, "columns": 32}, {"cta_group": 2, "columns": 512}],
     **{
-        f"tcgen05_mma_{place}{form}": variants
+        f"tcgen05_mma_{place}{form}": variants + (SHIFTED if (place, form) == ("tensor", "") else [])
         for place in ("shared", "tensor")
         for form, variants in (
-            ("", TCGEN05), ("_bytes", TCGEN05_BYTES), ("_divided", TCGEN05_DIVIDED), ("_scaled", TCGEN05_SCALED),
+            *(
+                (f"{what}{form}", variants)
+                for what in ("", "_sparse")
+                for form, variants in (("", TCGEN05), ("_bytes", TCGEN05_BYTES), ("_divided", TCGEN05_DIVIDED))
+            ),
+            ("_scaled", TCGEN05_SCALED),
+            ("_scaled_k96", [v for v in TCGEN05_SCALED if v["kind"] != "mxf8f6f4"]),
+            ("_sparse_scaled", [v for v in TCGEN05_SCALED if v["kind"] == "mxf8f6f4"]),
+            ("_sparse_scaled_packed", [v for v in TCGEN05_SCALED if v["kind"] != "mxf8f6f4"]),
+            *((f"_stationary{what}", STATIONARY) for what in ("", "_sparse")),
+            *((f"_stationary{what}_bytes", STATIONARY_BYTES) for what in ("", "_sparse")),
         )
     },
-    **{
-        f"tcgen05_mma_{place}_{what}{form}": [{**v, **more} for v in variants]
-        for place in ("shared", "tensor")
-        for what, more in (
-            ("sparse", {}), ("stationary", STATIONARY), ("stationary_masked", STATIONARY),
-        )
-        for form, variants in (("", TCGEN05), ("_bytes", TCGEN05_BYTES))
-    },
-    **{f"tcgen05_mma_{place}_sparse_scaled": TCGEN05_SCALED for place in ("shared", "tensor")},
-    "tcgen05_mma_shared_scaled_k96": [v for v in TCGEN05_SCALED if v["kind"] != "mxf8f6f4"],
     "tcgen05_descriptor": [{"fields": 0x4000_4040_0001_0000}],
     "tcgen05_descriptor_at": [{"offset": 2}],
     "tcgen05_copy_row": _each(
@@ -124,6 +132,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
                ".32x128b.warpx4.b8x16.b4x16_p64"),
     ),
     "tcgen05_load_row": MOVED_TENSORS,
+    "tcgen05_load_reduced_row": [
+        {"shape": f".{shape}.x{count}", "reduction": reduction, "split": split, "E": "float32", "N": count + 1}
+        for shape, split, count in (("32x32b", "", 2), ("32x32b", "", 128), ("16x32bx2", ", 16", 8))
+        for reduction in (".max.f32", ".min.abs.NaN.f32", ".max.u32", ".min.s32")
+    ],
     "tcgen05_store_row": [{**v, "shape": v["shape"].replace(".pack", ".unpack")} for v in MOVED_TENSORS],
     "tcgen05_load_wait_of": [{"E": "float32", "N": 128}],
     "createpolicy": _each([{}], priority=("evict_first", "evict_last", "evict_normal", "evict_unchanged")),
@@ -233,7 +246,7 @@ def _array(element: ast.Expr, size: ast.Expr, attrs: Mapping[str, Any]) -> tuple
     """``Array[E, N]`` as the attributes say; the coordinates of a tensor are as many as its rank."""
     assert isinstance(element, ast.Name)
     name = attrs.get(element.id, element.id)
-    length = size.value if isinstance(size, ast.IntLiteral) else attrs["N"] if size.id == "N" else attrs["rank"]
+    length = size.value if isinstance(size, ast.IntLiteral) else attrs.get(size.id, attrs.get("rank"))
     return (DTYPES[SCALAR_NAMES.get(name, name)].ty,) * length
 
 

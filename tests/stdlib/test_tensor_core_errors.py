@@ -12,9 +12,10 @@ from ptxdsl.source import Source
 HEAD = """
 from layout import SharedTile, TensorMapSwizzle
 from tcgen05 import MatrixDescriptor, NarrowFloat, TensorAccumulator, TensorMemory, TensorOperand, TensorScales
-from tcgen05_rare import TensorSparsity, tcgen05_mma_sparse, tcgen05_mma_sparse_scaled, tcgen05_mma_stationary
-from tcgen05_rare import zero_columns
-from tcgen05 import mma_arrive, tcgen05_cp, tcgen05_ld, tcgen05_mma, tcgen05_mma_scaled, tcgen05_shift, tcgen05_st
+from tcgen05_sparse import TensorSparsity, tcgen05_mma_sparse, tcgen05_mma_sparse_scaled
+from tcgen05_stationary import tcgen05_mma_stationary, tcgen05_mma_stationary_sparse, zero_columns
+from tcgen05 import mma_arrive, tcgen05_cp, tcgen05_ld, tcgen05_ld_reduced, tcgen05_mma, tcgen05_mma_scaled
+from tcgen05 import tcgen05_shift, tcgen05_st
 
 comptime BF16 = DType.bfloat16
 comptime F32 = DType.float32
@@ -131,7 +132,7 @@ CASES = {
     "tcgen05_mma_sparse(d, a, TensorSparsity[BF16, 256](0), whole)":
         "half of A has a K of 64 and metadata one of 256, so B one of 128 and not of 128",
     "tcgen05_mma_sparse(TensorAccumulator[F32, 64, 64](0), b, places, whole)":
-        "a sparse product has 128 rows, not 64: where metadata of others lies is not known",
+        "metadata is of 128 rows, a block of the result has 64",
     "tcgen05_mma_sparse_scaled(square, fp8, TensorSparsity[E4M3, 256](0), SharedTile[E4M3, 128, 256](memory), "
     "TensorScales[U8, 128, 8](0), TensorScales[U8, 128, 8](0))":
         "a factor is for 64 elements of DType.float8_e4m3fn, not for 32",
@@ -157,6 +158,39 @@ CASES = {
     'tcgen05_mma_stationary[use="keep"](kept, b, b)': "a buffer is of use fill, use, lastuse or discard, not keep",
     'tcgen05_mma_stationary[use="fill"](kept, b, b)':
         "a buffer holds a K of 16 of DType.bfloat16, not of 64",
+    'tcgen05_mma_stationary_sparse(TensorAccumulator[F32, 64, 256, stationary=True](0), b, '
+    'TensorSparsity[BF16, 128, rows=64, stationary=True](0), SharedTile[BF16, 256, 128](memory))':
+        "a sparse product with a stationary B has 64 or 128 columns, not 256",
+    "tcgen05_mma_sparse(TensorAccumulator[F32, 128, 64, cta_group=2](0), b, "
+    "TensorSparsity[BF16, 128, rows=64, cta_group=2](0), SharedTile[BF16, 32, 128](memory))":
+        "the result of a sparse product of a pair with 128 rows is a TensorAccumulator[…, sparse=True]",
+    "tcgen05_mma_sparse[part=2, parts=2](d, a, places, b)": "of 2 parts of K there is none of number 2",
+    "TensorSparsity[BF16, 128, rows=96](0).copy(TensorSparsity[BF16, 128, rows=96].Tile(memory))":
+        "metadata is of 64 or 128 rows of a block, with a stationary B also of 32, not of 96",
+    # buffers, parts, shifts
+    'tcgen05_mma[use="fill"](d, a, b)': "a buffer holds a K of 16 of DType.bfloat16, not of 64",
+    'tcgen05_mma[use="keep"](d, a, b)': "a buffer is of use fill, use, lastuse or discard, not keep",
+    "tcgen05_mma[shifts=True](d, a, b)":
+        "only an A in tensor memory of 128 rows is shifted, with the use lastuse or discard, not a descriptor of 128 "
+        "rows with the use discard",
+    'tcgen05_mma[shifts=True, use="fill"](d, TensorOperand[BF16, 128, 16](0), SharedTile[BF16, 64, 16, '
+    'swizzle=TensorMapSwizzle.SWIZZLE_32B](memory))':
+        "only an A in tensor memory of 128 rows is shifted, with the use lastuse or discard, not a tensor of 128 rows "
+        "with the use fill",
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 64]](0).k_block[16, 4]()": "a K of 64 has no block of number 4 of 16",
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 192]](0).k_block[96, 0]()":
+        "a block of K is a part of a box of 64, or several, not 96",
+    "_ = TensorOperand[BF16, 128, 64](0).k_block[48, 0]()": "a K of 64 has no block of number 0 of 48",
+    "tcgen05_mma_scaled[part=4, parts=4](square, fp8, fp8, scales, scales)":
+        "of 4 parts of K there is none of number 4",
+    # loads that find
+    '_ = tcgen05_ld_reduced[F32, "max", 1](tensor.address)':
+        "the least and greatest are found of 2 columns at least, not of 1",
+    '_ = tcgen05_ld_reduced[F32, "sum", 4](tensor.address)': "what is found is the min or the max, not sum",
+    '_ = tcgen05_ld_reduced[BF16, "max", 4](tensor.address)':
+        "the least and greatest are found of float32, int32 and uint32, not of DType.bfloat16",
+    '_ = tcgen05_ld_reduced[DType.int32, "max", 4, nan=True](tensor.address)':
+        "only float32 has signs to leave out and NaN, not DType.int32",
     # layouts
     "tcgen05_mma(d, SharedTile[BF16, 128, 64, swizzle=NONE](memory), b)":
         "A without a swizzle lies in boxes of 16 bytes, not 128: give the tile box_cols=8 or a swizzle",
@@ -195,8 +229,6 @@ OF_K96 = {
         "a product with a K of 96 has 128 rows and a multiple of 16 columns, not 128 and 72",
     f"tcgen05_mma_scaled[k96=True](square, MatrixDescriptor[SharedTile[U8, 128, 384]](0), {LONG}, {FACTORS})":
         "with a K of 96 descriptors are MatrixDescriptor[Tile, False, True]",
-    f"tcgen05_mma_scaled[k96=True](square, TensorOperand[U8, 128, 384](0), {LONG}, {FACTORS})":
-        "with a K of 96 A lies in shared memory",
     "_ = MatrixDescriptor[SharedTile[U8, 128, 384, swizzle=TensorMapSwizzle.SWIZZLE_64B], False, True].of("
     "SharedTile[U8, 128, 384, swizzle=TensorMapSwizzle.SWIZZLE_64B](memory))":
         "a matrix of a product with a K of 96 is K-major, in boxes of 128 bytes with SWIZZLE_128B, not of 64",
@@ -211,18 +243,24 @@ def test_what_is_said_of_a_k_of_96(line):
     assert (said.code, said.message) == ("E0407", OF_K96[line])
 
 
-FEATURES = {
-    "sm_100a": (f"tcgen05_mma_scaled[k96=True](square, {LONG}, {LONG}, {FACTORS})", "products with a K of 96"),
-    "sm_103a": ("tcgen05_mma(TensorAccumulator[DType.int32, 128, 128](0), fp4, fp4)", "products of bytes"),
-    "sm_110a": ("tcgen05_mma[scale_d=1](d, a, b)", "products that divide D"),
-    "sm_100f": ("tcgen05_shift(tensor.address)", "shifts of tensor memory"),
-    "sm_90a": ("tcgen05_mma(d, a, b)", "fifth-generation tensor cores"),
-}
+FEATURES = [
+    ("sm_100a", f"tcgen05_mma_scaled[k96=True](square, {LONG}, {LONG}, {FACTORS})", "products with a K of 96"),
+    ("sm_103a", "tcgen05_mma(TensorAccumulator[DType.int32, 128, 128](0), fp4, fp4)", "products of bytes"),
+    ("sm_110a", "tcgen05_mma[scale_d=1](d, a, b)", "products that divide D"),
+    ("sm_100f", "tcgen05_shift(tensor.address)", "shifts of tensor memory"),
+    ("sm_90a", "tcgen05_mma(d, a, b)", "fifth-generation tensor cores"),
+    ("sm_100a", '_ = d.load_reduced["max", 0, 8]()', "loads from tensor memory that find the least or greatest"),
+    (
+        "sm_103f",
+        "tcgen05_mma_sparse_scaled(square, fp4, TensorSparsity[U8, 512, packed=True](0), "
+        "SharedTile[U8, 128, 256](memory), TensorScales[E4M3, 128, 16](0), TensorScales[E4M3, 128, 16](0))",
+        "products of a sparse A of two e2m1 in a byte",
+    ),
+]
 
 
-@pytest.mark.parametrize("arch", FEATURES)
-def test_what_a_target_lacks(arch):
-    line, what = FEATURES[arch]
+@pytest.mark.parametrize(("arch", "line", "what"), FEATURES)
+def test_what_a_target_lacks(arch, line, what):
     with pytest.raises(CompileError) as caught:
         compile_source(Source("wrong.pdsl", f"{HEAD}    {line}\n"), options=Options(arch=arch))
     assert caught.value.diagnostics[0].code == "E0701"

@@ -79,6 +79,7 @@ SHAPES: dict[str, str] = {
     "tcgen05.cp": "a v",
     "tcgen05.dealloc": "v v",
     "tcgen05.ld": "D a v?",
+    "tcgen05.ld.red": "D d a v?",
     "tcgen05.relinquish_alloc_permit": "",
     "tcgen05.shift": "a",
     "tcgen05.st": "a V|a v V",

@@ -198,6 +198,8 @@ def decode_instruction(
     if raw.get("max_shift") and not ws:
         raise wrong("a maximum shift is for tcgen05.mma.ws alone")
     _check_shape(kind, m, n, cta_group, ws, wrong)
+    if sparse and ws and n == 256:
+        raise wrong("N = 256 with a sparse A and .ws", "N is 64 or 128 then")
     if sparse and row.block_scaled and m != 128 * cta_group:
         help = f"M is {128 * cta_group} with scale factors and .cta_group::{cta_group}"
         raise wrong(f"M = {m} with a sparse A", help)

@@ -51,10 +51,13 @@ SYNTAX: dict[str, Syntax] = {
     "mma": Syntax((_GROUP,), tuple(f"a{a}vv{mask}p{scale}" for a in "va" for mask in ("", "m") for scale in ("", "i"))),
     "mma.ashift": Syntax((_GROUP,), tuple(f"aavv{mask}p{scale}" for mask in ("", "m") for scale in ("", "i"))),
     "mma.block_scale": Syntax((_GROUP,), ("avvvaap", "aavvaap")),
-    "mma.sp": Syntax((_GROUP,), tuple(f"a{a}vav{mask}p" for a in "va" for mask in ("", "m"))),
+    "mma.sp": Syntax(
+        (_GROUP,), tuple(f"a{a}vav{mask}p{scale}" for a in "va" for mask in ("", "m") for scale in ("", "i"))
+    ),
     "mma.block_scale.sp": Syntax((_GROUP,), ("avvavaap", "aavavaap")),
     # … zero-column mask
     "mma.ws": Syntax((("cta_group::1",),), ("avvvp", "aavvp", "avvvpv", "aavvpv")),
+    "mma.ws.sp": Syntax((("cta_group::1",),), ("avvavp", "aavavp", "avvavpv", "aavavpv")),
 }
 # What makes another form of an instruction, in the order of the names above.
 _VARIANTS = ("red", "16x32bx2", "multicast::cluster", "ashift", "block_scale", "ws", "sp")

@@ -113,10 +113,11 @@ class Layout:
 
 
 _HALF_LANES = tuple(Strip(32 * i, 16, 16 * i) for i in range(4))
-# "Data Path Layout Organization": Layout ID -> where a CTA's rows and columns of D lie. C is of a sparse A.
+# "Data Path Layout Organization": Layout ID -> where a CTA's rows and columns of D lie.
 LAYOUTS: dict[str, Layout] = {
     "A": Layout(128, (Strip(0, 128, 0),)),
     "B": Layout(64, (Strip(0, 64, 0, 0), Strip(64, 64, 0, 1)), parts=2),
+    "C": Layout(64, _HALF_LANES, alignments=(0, 16)),
     "D": Layout(128, (Strip(0, 128, 0),)),
     "E": Layout(64, (Strip(0, 64, 0, 0), Strip(64, 64, 0, 1)), parts=2),
     "F": Layout(64, _HALF_LANES, alignments=(0, 16)),
@@ -124,12 +125,12 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 
-def layout_id(m: int, cta_group: int, ws: bool) -> str:
-    """The table of "Data Path Layout Organization", for a dense A."""
+def layout_id(m: int, cta_group: int, ws: bool, sparse: bool = False) -> str:
+    """The table of "Data Path Layout Organization"."""
     if m == 256:
         return "A"
     if m == 128:
-        return "D" if cta_group == 1 else "B"
+        return "D" if cta_group == 1 else "C" if sparse else "B"
     if m == 64:
         return "E" if ws else "F"
     return "G"

@@ -115,7 +115,7 @@ class Product(Work):
         self.descriptor = descriptor
         self.enable = enable
         self.scale_input = scale_input
-        self.layout: Layout = LAYOUTS[layout_id(descriptor.m, form.cta_group, form.ws)]
+        self.layout: Layout = LAYOUTS[layout_id(descriptor.m, form.cta_group, form.ws, form.sparse)]
         self.packed = descriptor.kind in ("mxf4", "mxf4nvf4")
         self.disabled = 0
         self.d_column = self.lane = 0
@@ -178,8 +178,6 @@ class Product(Work):
             )
         if d.transpose_a:
             raise Fault(BAD_INSTRUCTION, "A in tensor memory cannot be transposed")
-        if d.k == 96:
-            raise Fault(BAD_INSTRUCTION, "K = 96 with A in tensor memory is not supported by the simulator")
         self.a_column = column_of(address)
         for cta in self.ctas:
             columns = tensor_columns(d.a_type, self.packed, self.stored_k)
@@ -232,22 +230,16 @@ class Product(Work):
 
     def place_metadata(self, address: int) -> None:
         d = self.descriptor
-        if self.layout.rows != 128:
-            raise Fault(
-                BAD_INSTRUCTION,
-                f"tcgen05.mma.sp with M = {d.m} and .cta_group::{len(self.ctas)} is not supported by the simulator",
-                "the PTX ISA has its metadata in a figure alone; M is 128, or 256 of a pair",
-            )
         most = 1 if d.kind in sparse.SELECTED else 0
-        if d.sparsity_selector > most or lane_of(address):
+        if d.sparsity_selector > most or lane_of(address) != self.lane:
             raise Fault(
                 BAD_INSTRUCTION,
                 f"metadata at lane {lane_of(address)} with the sparsity selector {d.sparsity_selector}",
-                f"with .kind::{d.kind} the lane is 0 and the selector {'0 or 1' if most else '0'}",
+                f"with .kind::{d.kind} the selector is {'0 or 1' if most else '0'}, the lane that of D, {self.lane}",
             )
         self.metadata_column = column_of(address)
         for cta in self.ctas:
-            self._access(cta, ALL_LANES, self.metadata_column, sparse.COLUMNS)
+            self._access(cta, self._lanes(), self.metadata_column, sparse.COLUMNS)
 
     # Carrying it out
 
@@ -262,7 +254,7 @@ class Product(Work):
             for i, cta in enumerate(self.ctas):
                 self._multiply_in(cta, b, self.disabled >> 128 * i & ALL_LANES)
         if self.form.ashift and self.a_column is not None:
-            columns = tensor_columns(d.a_type, self.packed, d.k)
+            columns = tensor_columns(d.a_type, self.packed, self.stored_k)
             for cta in self.ctas:
                 shift_down(tensor_memory(self.machine, cta).words, 0, 128, self.a_column, columns)
 
@@ -294,7 +286,7 @@ class Product(Work):
             else:
                 a = whole_a[strip.row : strip.row + strip.rows]
             if self.metadata_column is not None:
-                a = self._with_zeros(words, strip, a)
+                a = self._with_zeros(words[lanes], a)
             if d.negate_a:
                 a = -a
             part_b = b[strip.part * self.part_columns : (strip.part + 1) * self.part_columns]
@@ -315,15 +307,15 @@ class Product(Work):
             else:
                 place[...] = result
 
-    def _with_zeros(self, words: Array, strip: Strip, stored: Array) -> Array:
-        """The rows of A in a strip, of which half is stored."""
+    def _with_zeros(self, words: Array, stored: Array) -> Array:
+        """Rows of A of which half is stored; words: of their lanes."""
         assert self.metadata_column is not None
         d, first = self.descriptor, self.metadata_column
         columns = sparse.chosen_columns(words[:, first : first + sparse.COLUMNS], d.kind, d.sparsity_selector)
         if columns is None:
             help = "each two numbers of 2 bits name two elements of four, with tf32 0b0100 and 0b1110 one of two"
             raise Fault(BAD_INSTRUCTION, f"{self.origin.opcode}: metadata that names one element of A twice", help)
-        return expand(stored, columns[strip.row : strip.row + strip.rows], d.k)
+        return expand(stored, columns, d.k)
 
     def _scale(self, words: Array, strip: Strip, a: Array, b: Array) -> tuple[Array, Array]:
         """A and B with the scale factors that the partition of the strip's lanes holds."""

@@ -36,8 +36,8 @@ def parse(opcode: str) -> Form | str:
     if kind not in KINDS:
         return f"tcgen05.mma of kind {kind or 'none'}"
     is_sparse = "sp" in parts
-    if is_sparse and {"ws", "ashift"}.intersection(parts):
-        return f"tcgen05.mma{'.ws' * ('ws' in parts)}.sp{'.ashift' * ('ashift' in parts)}"
+    if is_sparse and "ashift" in parts:  # what becomes of the metadata is said nowhere
+        return "tcgen05.mma.sp with .ashift"
     row = KINDS[kind]
     scale_vec = row.scale_default
     collectors = ("b0", "b1", "b2", "b3") if "ws" in parts else ("a",)

@@ -97,11 +97,18 @@ def parse(opcode: str) -> Form | str:
     reduce = next((part for part in rest if part in ("min", "max")), "")
     types = ("f32", "u32", "s32") if reduce else ("b32",)
     type = next((part for part in rest if part in types), "")
-    known = {"sync", "aligned", shape, f"x{repeats}", type, pack}
+    known = {"sync", "aligned", shape, f"x{repeats}", type}
     if "red" in rest:
-        known |= {"red", reduce, "abs", "NaN"}
+        known |= {"red", reduce, *(("abs", "NaN") if type == "f32" else ())}
+    else:
+        known.add(pack)
     other = next((part for part in rest if part not in known), None)
-    if other or not type or ("red" in rest) != bool(reduce) or (reduce and shape not in ("32x32b", "16x32bx2")):
+    if (
+        other
+        or not type
+        or ("red" in rest) != bool(reduce)
+        or (reduce and (repeats < 2 or shape not in ("32x32b", "16x32bx2")))
+    ):
         return f"{name} with .{other}" if other else f"this form of {name}"
     return Form(shape, repeats, pack in rest, reduce, type, "abs" in rest, "NaN" in rest)
 
