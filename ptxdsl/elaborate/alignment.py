@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ptxdsl import tir
+from ptxdsl.effects import Kind
+from ptxdsl.intrinsics import ROWS
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.tir.multiples import LARGEST, Multiples, lowest_bit
 from ptxdsl.tir.simplify import carried_inits, carried_params
 
-ALLOCATIONS = ("shared.alloc", "shared.dynamic")
+ALLOCATIONS = ("shared.alloc", "shared.dynamic", "alloca")
+_ACCESSES = {"load": "a load", "store": "a store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,9 @@ class Misaligned:
 
     @property
     def name(self) -> str:
-        return f"`{self.allocation.attrs['name']}`" if "name" in self.allocation.attrs else "dynamic shared memory"
+        if "name" in self.allocation.attrs:
+            return f"`{self.allocation.attrs['name']}`"
+        return "local memory" if self.allocation.name == "alloca" else "dynamic shared memory"
 
     @property
     def help(self) -> str:
@@ -46,6 +51,19 @@ class Misaligned:
         if self.offset % want:
             return f"{self.offset} bytes from the start of {self.name} is no multiple of {want}"
         return f"allocate it with `alignment={want}`"
+
+
+def accesses(body: tir.Block) -> Iterator[Wanted]:
+    """What loads, stores and atomic operations want: the alignment of their types, or what is said of it."""
+    for op in tir.walk(body):
+        if op.name in ("load", "store"):
+            bytes = op.attrs["align"]
+        elif op.name in ROWS and ROWS[op.name].effect.kind is Kind.ATOMIC and op.operands[0].ty.is_pointer:
+            bytes = (op.results[0] if op.results else op.operands[1]).ty.bytes
+        else:
+            continue
+        if bytes > 1 and op.operands[0].ty.space != "global":
+            yield Wanted(op.operands[0], bytes, _ACCESSES.get(op.name, "an atomic operation"), op.span)
 
 
 def misaligned(body: tir.Block, wanted: Iterable[Wanted]) -> Iterator[Misaligned]:

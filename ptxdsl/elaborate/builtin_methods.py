@@ -124,6 +124,7 @@ def _retyped(e: Builtins, bound: Bound) -> RValue:
     pointer, t = _pointer(e, bound)
     to = e.result_of(bound)
     assert isinstance(to, PointerType)
+    e.retyped = e.retyped or to.elem != t.elem
     return Runtime(PointerType(to.elem, t.space, to.mutable), pointer.value, pointer.comptime)
 
 

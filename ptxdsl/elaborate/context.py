@@ -111,6 +111,7 @@ class Context:
         self._one_deeper = _Deeper(self)
         self.known_offsets: dict[tir.Value, tuple[tir.Value, int]] = {}  # pointer → base and constant bytes after it
         self.alignments: list[Wanted] = []  # what must be aligned; looked at when the kernel is complete
+        self.retyped = False  # whether a pointer became one to elements of another type
 
     # ------------------------------------------------------------------------------------------ implemented above
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, error
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.alignment import misaligned
+from ptxdsl.elaborate.alignment import accesses, misaligned
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     Overloads,
@@ -125,7 +125,7 @@ class Kernels(KernelOptions):
         self.state, self.ops, self.loop = {}, [], None
         self.op_count, self.steps = 0, 0
         self.uses_dynamic_shared, self.dynamic_shared = False, None
-        self.known_offsets, self.alignments = {}, []
+        self.known_offsets, self.alignments, self.retyped = {}, [], False
         scope = Scope(binding.scope)
         values, params = self._parameters(node, binding.scope, scope)
         body = self._body(node, scope)
@@ -136,6 +136,8 @@ class Kernels(KernelOptions):
         return tir.Kernel(symbol, values, body, signature, node.name_span)
 
     def _check_alignments(self, body: tir.Block) -> None:
+        if self.retyped:  # else each element lies where its type wants it
+            self.alignments += accesses(body)
         for found in misaligned(body, self.alignments) if self.alignments else ():
             wanted, allocation = found.wanted, found.allocation
             message = (
