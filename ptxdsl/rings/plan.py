@@ -220,7 +220,8 @@ def trip_count(loop: Op) -> int | None:
     if not loop.attrs["signed"]:
         mask = (1 << start.ty.bits) - 1
         first, last = first & mask, last & mask
-    return len(range(first, last, loop.attrs["step"]))
+    turns = range(first, last, loop.attrs["step"])
+    return (turns[-1] - turns[0]) // turns.step + 1 if turns else 0  # ``len`` stops at 63 bits
 
 
 def leaves(block: Block, loop: Op) -> bool:
