@@ -217,3 +217,18 @@ def test_addresses_before_an_allocation_are_written_as_ptxas_reads_them() -> Non
     assert isinstance(compiled, Compiled)
     ptx = compiled.ptx
     assert "+-8]" in ptx and "shared-" not in ptx
+
+
+@pytest.mark.parametrize(
+    ("ends", "turns"),
+    [
+        ("UInt64(2**64 - 1)", range(2**64 - 1)),
+        ("Int64.MIN, Int64.MAX", range(-(2**63), 2**63 - 1)),
+        ("UInt64(1), UInt64(2**64 - 1), UInt64(3)", range(1, 2**64 - 1, 3)),
+    ],
+)
+def test_loops_of_more_turns_than_a_list_can_have_items(ends: str, turns: range) -> None:
+    compiled = compile_source(Source("k.pdsl", KERNEL + f"    for i in range({ends}):\n        p[] = Int32(i)\n"))
+    assert isinstance(compiled, Compiled)
+    last = (turns[-1] + 2**31) % 2**32 - 2**31  # LLVM sees that only the last store stays
+    assert f"st.global.b32 \t[%rd1], {last};" in compiled.ptx
