@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except Help as asked:
         return _tell(partial(_write, str(asked)), (), as_json)
-    except SystemExit as end:  # argparse: its usage errors; `_end`
+    except _Signalled as end:
+        return _SIGNALLED + end.number
+    except SystemExit as end:  # argparse: its usage errors
         return end.code if isinstance(end.code, int) else USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -68,16 +70,26 @@ def command() -> NoReturn:
                 code = code or FOUND
     except KeyboardInterrupt:
         code = _INTERRUPTED
+    except _Signalled as end:
+        code = _SIGNALLED + end.number
     if code > _SIGNALLED and os.name == "posix":  # a shell asks how a process ended: Ctrl-C ends its loops too
         signal.signal(code - _SIGNALLED, signal.SIG_DFL)
         os.kill(os.getpid(), code - _SIGNALLED)
     os._exit(code)
 
 
+class _Signalled(BaseException):
+    """A signal asks for the end. No SystemExit: that is also what an ``exit()`` in ``--expect`` raises."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 def _end(number: int, frame: object) -> NoReturn:
     """A signal that asks for the end: half-written files and tools that run go first. The next one does not wait."""
     signal.signal(number, signal.SIG_DFL)
-    raise SystemExit(_SIGNALLED + number)
+    raise _Signalled(number)
 
 
 def _failed(problem: Exception, as_json: bool) -> int:

@@ -76,12 +76,12 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     if gpu and (arguments.trace or arguments.timeline or arguments.races or arguments.explore or schedule):
         what = "--schedule, --trace, --timeline, --races and --explore are the simulator's"
         raise error("E1019", what, None, help="add --target sim")
-    arch = arguments.arch or (_device_arch() if gpu else None)
+    arch = _device_arch() if gpu and arguments.arch is None else arguments.arch
     if source.name.endswith(".ptx"):
-        subject = ptx_subject(source, arguments.kernel, specs, arch or target_of_ptx(source.text) or DEFAULT_ARCH)
+        subject = ptx_subject(source, arguments.kernel, specs, _first(arch, target_of_ptx(source.text)))
     else:
         options = Options(
-            arch or DEFAULT_ARCH,
+            _first(arch),
             wait=arguments.wait,
             contract=not arguments.no_contract,
             ring_unroll=not arguments.no_ring_unroll,
@@ -109,6 +109,10 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     for name, path in saves:
         ran.write(write_by, path, partial(np.save, arr=bound.arrays[name][0], allow_pickle=False))
     return ran
+
+
+def _first(*archs: str | None) -> str:
+    return next((arch for arch in archs if arch is not None), DEFAULT_ARCH)
 
 
 def _fill_in(arguments: Arguments, launch: Launch) -> None:

@@ -36,6 +36,8 @@ def _instead_of(path: str) -> str | None:
     """What a file that is not there may have been: one beside it of nearly its name."""
     from difflib import get_close_matches
 
+    if os.path.islink(path):
+        return f"it is a link to '{os.readlink(path)}', which is not there"
     folder, name = os.path.split(path)
     try:
         close = get_close_matches(name, os.listdir(folder or "."), n=1, cutoff=0.75)

@@ -204,3 +204,12 @@ def test_a_file_that_is_not_there(asked: str, help: str | None, tmp_path: Path) 
         imports.read_file(f"{tmp_path}/{asked}")
     (problem,) = caught.value.diagnostics
     assert (problem.code, problem.help) == ("E1001", help and help.format(folder=tmp_path))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links")
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "kernel.pdsl").symlink_to("gone.pdsl")
+    with pytest.raises(CompileError) as caught:
+        imports.read_file(f"{tmp_path}/kernel.pdsl")
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, problem.help) == ("E1001", "it is a link to 'gone.pdsl', which is not there")

@@ -152,6 +152,17 @@ def test_a_current_folder_that_is_gone(
 
 
 @posix
+def test_a_signal_is_no_outcome_of_an_expectation(program: Path) -> None:
+    """The expectation is evaluated when the signal comes; ``exit()`` in one is its mistake, a signal is not."""
+    words = ["run", "faulty.pdsl", "--arg", "p=zeros:i32:2", "--target", "sim"]
+    expect = "[__import__('os').kill(__import__('os').getpid(), 15), __import__('time').sleep(60)] == p"
+    root = str(Path(cli.__file__).parents[1])
+    command = [sys.executable, "-m", "ptxdsl", *words, "--expect", expect]
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, "")
+
+
+@posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_the_process_in_order(program: Path, name: str) -> None:
     """While the assembler runs: no file stays behind, and the shell is told."""
