@@ -8,8 +8,9 @@ such, as ``if lane == 0: arrive``, stay inside one agent; their operations are t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from ptxdsl.check import own_groups
 from ptxdsl.check.threads import WARP, Block, Mask, members, warps, whole_warps
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import Expr
@@ -31,10 +32,8 @@ from ptxdsl.protocol.model import (
 # More agents than this are no roles: a kernel where every thread waits for something of its own.
 MAX_AGENTS = 40
 
-_WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.CLUSTER_WAIT, Kind.WAIT_GROUP})
+_WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.CLUSTER_WAIT})
 _ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
-_WARPS = frozenset({Kind.WARP_SYNC})
-
 
 # A condition of thread ids and unknown values that sends threads more ways than this may differ within each warp.
 _FEW = 16
@@ -83,21 +82,21 @@ class Shape:
         """Whether a thread may wait in a node, or leave it other than at its end."""
         found = self._waits.get(id(node))
         if found is None:
-            found = self._waits[id(node)] = self._does(node, _WAITS, True)
+            found = self._waits[id(node)] = self._does(node, _waits, True)
         return found
 
     def acts(self, node: Node) -> bool:
         """Whether there is more in a node than accesses to memory."""
         found = self._acts.get(id(node))
         if found is None:
-            found = self._acts[id(node)] = self._does(node, None, True)
+            found = self._acts[id(node)] = self._does(node, _acts, True)
         return found
 
     def collects(self, node: Node) -> bool:
         """Whether the lanes of a warp meet in a node."""
         found = self._collects.get(id(node))
         if found is None:
-            found = self._collects[id(node)] = self._does(node, _WARPS, False)
+            found = self._collects[id(node)] = self._does(node, _collects, False)
         return found
 
     def leaves_behind(self, branch: Branch) -> bool:
@@ -136,11 +135,13 @@ class Shape:
             found = self._known[expr] = own.union(*(self._variables(arg) for arg in expr.args))
         return found
 
-    def _does(self, node: Node, kinds: frozenset[Kind] | None, jumps: bool) -> bool:
-        inner = {n.label for n in walk(node) if isinstance(n, Loop)}
-        for n in walk(node):
+    @staticmethod
+    def _does(node: Node, does: Callable[[Op], bool], jumps: bool) -> bool:
+        nodes = walk(node)
+        inner = {n.label for n in nodes if isinstance(n, Loop)}
+        for n in nodes:
             if isinstance(n, Op):
-                if n.kind in kinds if kinds is not None else n.kind not in _ACCESSES:
+                if does(n):
                     return True
             elif not jumps:
                 continue
@@ -192,13 +193,25 @@ class Shape:
         return list(groups.values())
 
 
+def _waits(op: Op) -> bool:
+    return op.kind in _WAITS or (op.kind is Kind.WAIT_GROUP and op.what.completes_on not in own_groups.MECHANISMS)
+
+
+def _acts(op: Op) -> bool:
+    return op.kind not in _ACCESSES
+
+
+def _collects(op: Op) -> bool:
+    return op.kind is Kind.WARP_SYNC
+
+
 def agents(kernel: Kernel, block: Block) -> list[Mask]:
     """The agents of a kernel as sets of threads. Raises TooManyAgents."""
     shape = Shape(kernel, block)
     pending, found = [block.all], []
     while pending:
         mask = pending.pop()
-        parts = next(_splits(kernel.program, mask, shape), None)
+        parts = next(_splits(kernel.program, mask, shape), None) or own_groups.parted(kernel.program, mask, block)
         if parts is None:
             found.append(mask)
         else:

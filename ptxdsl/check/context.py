@@ -308,7 +308,7 @@ class Context:
             reader.writers |= writer.bit
         if a.pipe and b.pipe and a.agent == b.agent:
             return
-        if a.agent == b.agent and not a.asynchronous and not b.asynchronous:
+        if a.agent == b.agent and (a.grouped or not a.asynchronous) and (b.grouped or not b.asynchronous):
             within, across = threads_meet(a.form, b.form)
             if within:
                 a.within |= b.bit

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptxdsl.check import own_groups
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
@@ -20,7 +21,7 @@ from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
 
 WGMMA = "wgmma-group"
-_MECHANISMS = frozenset({"bulk-group", "cp-async-group", WGMMA})
+_MECHANISMS = own_groups.MECHANISMS | {WGMMA}
 
 
 def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, agent: Agent) -> Step | None:
@@ -74,6 +75,7 @@ class Start(Step):
         self.asynchronous = op.what.proxy == "async"
         self.pipe = False
         self.together = mechanism == WGMMA
+        self.grouped = mechanism != WGMMA
         self.parts = [
             ([Part(place, op.span, mask, expressions, (), boxes) for place in places], writes)
             for places, writes in ((op.reads, False), (op.writes, True))
@@ -111,7 +113,7 @@ class Start(Step):
                 for parts, writes in self.parts:
                     found += touches_of(
                         self, parts, context, agent, env, writes=writes, mask=self.acting,
-                        asynchronous=self.asynchronous, cta=cta, pipe=self.pipe, grouped=not self.asynchronous,
+                        asynchronous=self.asynchronous, cta=cta, pipe=self.pipe, grouped=self.grouped,
                         together=self.together,
                     )  # fmt: skip
         return found
@@ -172,10 +174,9 @@ class WaitGroup(Step):
         else:
             groups.pop(self.mechanism, None)
         state.known[agent.number] |= done
-        if self.mechanism == WGMMA:  # each warp has waited for its part
-            state.fresh[agent.number] |= done
-            state.met[agent.number] |= done
-        elif done & context.plain:  # each thread has waited for its own copies
-            state.fresh[agent.number] |= done & context.plain
+        state.fresh[agent.number] |= done
+        if self.mechanism in own_groups.MECHANISMS:  # each thread has waited for its own copies
             state.met[agent.number] &= ~done
+        else:  # each warp for its part
+            state.met[agent.number] |= done
         return self.number + 1

@@ -89,7 +89,7 @@ class Touch:
 
     places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact:
     whether the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped:
-    by the threads' own proxy, but later (cp.async). together: by several warps, each with all that they do.
+    work of which each thread or warp waits for its own. together: by several warps, each with all that they do.
     certain: whether it happens to these bytes whenever the site is reached. writers: of a read, the bits of what
     writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
     of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered

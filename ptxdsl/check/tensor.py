@@ -84,6 +84,7 @@ class Product(Start):
         super().__init__(op, mask, expressions, _PIPE, context.boxes)
         self.pair = op.count is not None and op.count.op == "const" and op.count.value == 2
         self.pipe = True
+        self.grouped = False
 
     def ctas(self, agent: Agent) -> tuple[int, ...]:
         return (agent.cta & ~1, agent.cta | 1) if self.pair else (agent.cta,)
