@@ -134,7 +134,7 @@ FEATURES: dict[str, Feature] = {
     "tma.shared_cta": Feature(_SM90, (8, 6), "bulk copies whose destination is .shared::cta"),
     "tma.multicast": Feature(_SM90, (8, 0), "bulk copies into several CTAs (.multicast::cluster)"),
     "tma.cta_group": Feature(_TCGEN05, (8, 6), "tensor copies that signal a CTA pair (.cta_group)"),
-    "tma.gather4": Feature(_TCGEN05, (8, 6), "tensor copies of gathered rows (tile::gather4)"),
+    "tma.gather4": Feature(_TCGEN05, (8, 6), "tensor copies of four rows (tile::gather4, ::scatter4)"),
     "setmaxnreg": Feature(_SPECIFIC, (8, 0), "moving registers between warps (setmaxnreg)", plural=False),
     "wgmma": Feature(_exactly("sm_90a"), (8, 0), "warpgroup matrix multiply (wgmma)", plural=False),
     "wgmma.mixed": Feature(_exactly("sm_90a"), (8, 4), "products of signed by unsigned bytes (wgmma)"),

@@ -28,7 +28,7 @@ from ptxdsl.check.values import Symbols
 from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import ARRAY_SHIFT
+from ptxdsl.protocol.expressions import array_number
 from ptxdsl.protocol.model import Kernel, Op, walk
 from ptxdsl.record import replace
 
@@ -282,7 +282,7 @@ def _mixed(nodes: list[Any]) -> frozenset[int]:
         if not isinstance(node, Op):
             continue
         if node.kind is Kind.BAR_INIT and node.barrier is not None and node.barrier.address is not None:
-            barriers.add(affine(node.barrier.address, 1, {}) >> ARRAY_SHIFT)
+            barriers.add(array_number(affine(node.barrier.address, 1, {})))
         for place in (*node.writes, *node.reads) if node.kind is not Kind.ASYNC_MMA else ():
-            data.add(affine(place.address, 1, {}) >> ARRAY_SHIFT if place.address is not None else 0)
+            data.add(array_number(affine(place.address, 1, {})) if place.address is not None else 0)
     return frozenset(barriers if 0 in data else barriers & data)

@@ -27,7 +27,7 @@ from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, members, range_text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr
+from ptxdsl.protocol.expressions import Expr, array_number
 from ptxdsl.protocol.model import Kernel, Op, Unmodelled, walk
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
@@ -176,7 +176,7 @@ def never_filled(kernel: Kernel) -> Finding | None:
         return None
     for array in kernel.arrays:
         for number, op in reads:
-            if number == array.base >> ARRAY_SHIFT and number not in filled:
+            if number == array_number(array.base) and number not in filled:
                 message = f"`{array.name}` is read, and nothing in the kernel writes it"
                 return Finding(classes.READ_BEFORE_FULL, message, op.span, (), "fill it, and let all who read it wait")
     return None
@@ -187,7 +187,7 @@ def _array_of(address: Expr | None) -> int:
     if address is None:
         return 0
     if address.op == "const":
-        return int(address.value) >> ARRAY_SHIFT
+        return array_number(int(address.value))
     if address.op == "add":
         return sum(map(_array_of, address.args))
     return _array_of(address.args[0]) if address.op in ("sub", "ext.u", "ext.s", "trunc", "mapa") else 0

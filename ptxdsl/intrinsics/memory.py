@@ -191,6 +191,8 @@ ATOMICS: dict[str, Row] = {
 # Tensor copies (TMA): {rank} dimensions, as many coordinates, the innermost first. PTX ISA, "Tensor Copies".
 _TENSOR_LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _TENSOR_STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
+_TENSOR_GATHER = "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
+_TENSOR_SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
 _TENSOR_REDUCE = "cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{op}.tile.bulk_group"
 
 TENSOR_COPIES: dict[str, Row] = {
@@ -210,6 +212,15 @@ TENSOR_COPIES: dict[str, Row] = {
         f"{_TENSOR_LOAD}.cta_group::2.L2::cache_hint [$0], [$1, {{$4*}}], [$2], $3;",
         _TENSOR_IN,
         "tma.cta_group",
+    ),
+    # four rows of a matrix: a column, then the rows
+    "tensor_gather": asm(f"{_TENSOR_GATHER} [$0], [$1, {{$3*}}], [$2];", _TENSOR_IN, "tma.gather4"),
+    "tensor_gather_hint": asm(
+        f"{_TENSOR_GATHER}.L2::cache_hint [$0], [$1, {{$4*}}], [$2], $3;", _TENSOR_IN, "tma.gather4"
+    ),
+    "tensor_scatter": asm(f"{_TENSOR_SCATTER} [$0, {{$2*}}], [$1];", _TENSOR_OUT, "tma.gather4"),
+    "tensor_scatter_hint": asm(
+        f"{_TENSOR_SCATTER}.L2::cache_hint [$0, {{$3*}}], [$1], $2;", _TENSOR_OUT, "tma.gather4"
     ),
     "tensor_store": asm(f"{_TENSOR_STORE} [$0, {{$2*}}], [$1];", _TENSOR_OUT, "tma"),
     "tensor_store_hint": asm(f"{_TENSOR_STORE}.L2::cache_hint [$0, {{$3*}}], [$1], $2;", _TENSOR_OUT, "tma"),

@@ -20,6 +20,11 @@ TENSOR = 1 << 39  # of arrays in tensor memory (``tensor_places.py``); these hav
 TENSOR_SHIFT = 24
 
 
+def array_number(address: int) -> int:
+    """The number of the array that an address is in, of whichever CTA."""
+    return (address & (1 << CTA_SHIFT) - 1) >> ARRAY_SHIFT
+
+
 class Expr:
     """An integer expression; made by the functions below, which fold constants and make equal ones the same object.
 

@@ -233,6 +233,12 @@ WRONG: dict[str, tuple[str, str, int, int]] = {
     "N = 0": ("E1164", mma("f16"), A, f16(n=0)),
     "N = 264": ("E1164", mma("f16"), A, f16(n=264)),
     "N = 40 of integers": ("E1164", mma("i8"), A, descriptors.typed("i8", "s8", "s8", "s32", m=128, n=40)),
+    "N = 256 of .ws and .sp": (
+        "E1164", mma("f16", form=".ws.sp").replace(", %w0", ", [%v1], %w0"), A, f16(sparse=1, n=256)
+    ),
+    ".sp with .ashift": (
+        "E1110", mma("f16.ashift", "[%v1]", form=".sp").replace(", %w0", ", [%v1], %w0"), A, f16(sparse=1)
+    ),
     "N = 32 of .ws": ("E1164", mma("f16", form=".ws"), A, f16(n=32)),
     "N = 24 of a transposed B of 8 bits": ("E1164", mma("f8f6f4"), A, f8(n=24, transpose_b=1)),
     "f16 times bf16": ("E1164", mma("f16"), A, f16("f16", "bf16")),
@@ -293,6 +299,9 @@ def test_wrong_instructions(name: str) -> None:
         "tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%u0}, [%mine];",
         "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%u0}, [%mine], 3;",
         "tcgen05.ld.32x32b.x1.b32 {%u0}, [%mine];",
+        "tcgen05.ld.red.sync.aligned.32x32b.x1.max.f32 {%u0}, %u1, [%mine];",
+        "tcgen05.ld.red.sync.aligned.32x32b.x2.max.abs.u32 {%u0, %u1}, %u2, [%mine];",
+        "tcgen05.ld.red.sync.aligned.32x32b.x2.pack::16b.max.f32 {%u0, %u1}, %u2, [%mine];",
         "tcgen05.st.sync.aligned.32x32b.x1.pack::16b.b32 [%mine], {%u0};",
     ],
 )

@@ -16,16 +16,18 @@ A_SCALES, B_SCALES = 320, 340
 D_TYPES = {"f32": 1, "s32": 2}
 
 
-def put_metadata(words, numbers, selector):
+def put_metadata(words, numbers, selector, lane_of=int):
     """numbers: (rows, numbers) of 2 bits. By the formats of JAX's Mosaic GPU for elements of 16 and of 8 bits, and of
-    CUTLASS, which has tf32 as 16 bits, its 4 bits for two elements taken for two numbers, and 4 bits as 8 bits."""
+    CUTLASS, which has tf32 as 16 bits, its 4 bits for two elements taken for two numbers, and 4 bits as 8 bits.
+
+    lane_of: where what lies in a lane there is here."""
     words[:, METADATA : METADATA + 2] = 0
     for (row, i), number in np.ndenumerate(numbers):
         if numbers.shape[1] == 16:
             lane, column, bit = row // 16 * 16 + i // 8 * 8 + row % 8, selector, row // 8 % 2 * 16 + i % 8 * 2
         else:
             lane, column, bit = row, i // 16, i % 16 * 2
-        words[lane, METADATA + column] |= np.uint32(number << bit)
+        words[lane_of(lane), METADATA + column] |= np.uint32(number << bit)
 
 
 def sparse_rows(rng, rows, chunks):
@@ -50,7 +52,7 @@ def placed(rng, kind, rows, k):
 
 def multiply(
     kind, a_type, b_type, d_type="f32", *, n=32, pair=False, selector=0, in_tensor=False, repeat=False,
-    scale=None, vector=0,
+    scale=None, vector=0, metadata_lane=0,
 ):  # fmt: skip
     """D of the simulator, and of NumPy. vector: scale factors of a row."""
     rng = np.random.default_rng([n, *kind.encode(), *a_type.encode()])
@@ -84,8 +86,8 @@ def multiply(
     else:
         fields |= {"d_type": D_TYPES[d_type], "sparsity_selector": selector}
     registers = {
-        "%r1": 0, "%r2": 256, "%d1": a, "%d2": descriptor, "%r3": pack_instruction(kind, **fields), "%r4": METADATA,
-        "%r5": A_SCALES, "%r6": B_SCALES, "%p1": True,
+        "%r1": 0, "%r2": 256, "%d1": a, "%d2": descriptor, "%r3": pack_instruction(kind, **fields),
+        "%r4": metadata_lane << 16 | METADATA, "%r5": A_SCALES, "%r6": B_SCALES, "%p1": True,
     }  # fmt: skip
     left = "[%r2]" if in_tensor else "%d1"
     form, scales = (f".block_scale.scale_vec::{vector}X", ", [%r5], [%r6]") if scale else ("", "")
@@ -118,6 +120,53 @@ def multiply(
 def test_products(kind, a, b, forms):
     found, expected = multiply(kind, a, b, **forms)
     assert (found == expected).all()
+
+
+@pytest.mark.parametrize("lane", [0, 16])
+@pytest.mark.parametrize(
+    ("kind", "type", "pair"), [("f16", "f16", False), ("f8f6f4", "e4m3", False), ("tf32", "tf32", True)]
+)
+def test_rows_in_half_of_the_lanes(kind, type, pair, lane):
+    """Layouts C and F: 64 rows in lanes 0 to 15 or 16 to 31 of each quarter, metadata too ("Alignment restriction")."""
+    rng, n, k = np.random.default_rng(lane), 32, 2 * K[kind]
+    bench = Bench(2 if pair else 1).allocated()
+    ctas = len(bench.ctas)
+    stored, values = random_codes(rng, type, (64 * ctas, k // 2))
+    b, b_values = random_codes(rng, type, (n, k))
+    numbers, places = placed(rng, kind, 64 * ctas, k)
+    whole = np.zeros((64 * ctas, k))
+    np.put_along_axis(whole, places, values, axis=1)
+    for i in range(ctas):
+        mine = slice(64 * i, 64 * (i + 1))
+        a = put_matrix(bench, A_AT, stored[mine], type, cta=i)
+        of_b = put_matrix(bench, B_AT, b[i * n // ctas : (i + 1) * n // ctas], type, cta=i)
+        put_metadata(bench.words(i), numbers[mine], 0, lambda at: at // 16 * 32 + at % 16 + lane)
+        bench.words(i)[:, :n] = words_of(np.full((128, n), 3.0), "f32")
+    fields = {
+        "m": 64 * ctas,
+        "n": n,
+        "a_type": CODES[kind][type],
+        "b_type": CODES[kind][type],
+        "sparse": 1,
+        "d_type": 1,
+    }
+    registers = {
+        "%r1": lane << 16, "%d1": a, "%d2": of_b, "%r3": pack_instruction(kind, **fields), "%p1": True,
+        "%r4": lane << 16 | METADATA,
+    }  # fmt: skip
+    opcode = f"tcgen05.mma.sp.cta_group::{ctas}.kind::{kind}"
+    power = "" if kind == "f8f6f4" else ", 1"
+    bench.execute(f"{opcode} [%r1], %d1, %d2, [%r4], %r3, %p1{power};", registers)
+    found = np.vstack([floats(d_matrix(bench.words(i), "C", n, 0, lane), "f32") for i in range(ctas)])
+    expected = whole @ b_values.T + (1.5 if power else 3)
+    assert (found == floats(words_of(expected, "f32"), "f32")).all()
+    others = bench.words()[(np.arange(128) % 32 < 16) == bool(lane), :n]
+    assert (floats(others, "f32") == 3).all()
+
+
+def test_metadata_at_another_lane_than_d():
+    with pytest.raises(Fault, match="metadata at lane 16"):
+        multiply("f16", "f16", "f16", metadata_lane=16)
 
 
 def test_an_element_that_is_named_twice():

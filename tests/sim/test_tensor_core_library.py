@@ -120,10 +120,14 @@ def test_layouts_of_tf32(forms):
 
 
 @pytest.mark.parametrize(
-    ("type", "d", "k", "ctas"), [("bf16", "float32", 64, 1), ("s8", "int32", 128, 1), ("tf32", "float32", 32, 2)]
-)
-def test_a_in_tensor_memory(type, d, k, ctas):
-    near(*product(type, type, d, 128 * ctas, 32, k, TENSOR=True, CTAS=ctas))
+    ("type", "d", "m", "k", "ctas"),
+    [
+        ("bf16", "float32", 128, 64, 1), ("s8", "int32", 128, 128, 1), ("tf32", "float32", 256, 32, 2),
+        ("f16", "float16", 64, 64, 1), ("e4m3", "float32", 128, 128, 2),
+    ],
+)  # fmt: skip
+def test_a_in_tensor_memory(type, d, m, k, ctas):
+    near(*product(type, type, d, m, 32, k, TENSOR=True, CTAS=ctas), d)
 
 
 @pytest.mark.parametrize(

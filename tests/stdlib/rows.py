@@ -174,6 +174,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             "store_hint", "prefetch",
         )
     },
+    **{f"tensor_{name}{hint}": [{"bytes": 512}] for name in ("gather", "scatter") for hint in ("", "_hint")},
     "tensor_reduce": _each([{}], rank=(1, 5), op=("add", "min", "max", "inc", "dec", "and", "or", "xor")),
     "tensor_reduce_hint": _each([{}], rank=(2,), op=("add",)),
     "wgmma_shared": WGMMA,

@@ -13,7 +13,7 @@ HEAD = """
 from layout import SharedTile, TensorMapSwizzle, TileRing, dynamic_shared
 from matrix_memory import ld_matrix, st_matrix
 from pending import Pending
-from tma import tma_load, tma_reduce, tma_store, cp_async_bulk_tensor_prefetch
+from tma import tma_gather4, tma_load, tma_reduce, tma_scatter4, tma_store, cp_async_bulk_tensor_prefetch
 from wgmma import WGMMAAccumulator, load_operand, store_accumulator, wgmma_async, wgmma_wait_group_sync
 from wgmma_rare import wgmma_bits_async, wgmma_sparse_async
 
@@ -63,6 +63,11 @@ CASES = {
         "a copy moves whole boxes of 128 rows, this part of a tile has 64",
     "tma_load(SharedTile[BF16, 512, 64](memory), map, bars, [0, 0])": "a box has at most 256 rows, not 512",
     "tma_store(map, [0], a)": "a box of a tensor of one dimension has one row, this tile has 64",
+    "tma_gather4(SharedTile[BF16, 8, 16, swizzle=TensorMapSwizzle.SWIZZLE_NONE, box_cols=8](memory), map, bars, 0, "
+    "[0, 1, 2, 3])":
+        "four rows of a box are a multiple of 128 bytes, not 64",
+    "tma_scatter4(map, 0, [0, 1, 2, 3], SharedTile[BF16, 6, 64](memory))":
+        "four rows at a time fill a tile of a multiple of 4 rows, not of 6",
     'tma_reduce["mul"](map, [0, 0], a)':
         "tensor copies combine by add, min, max, inc, dec, and, or, xor, not by mul",
     'cp_reduce_async_bulk_global_shared_cta["mul"](memory.address_space_cast[AddressSpace.GENERIC](), memory, 64)':
