@@ -6,6 +6,7 @@ Source: PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Instruction Op
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ptxdsl.record import dataclass, field
 
@@ -142,7 +143,12 @@ class Instruction:
     @property
     def parts(self) -> tuple[str, ...]:
         """``("ld", "global", "v4", "f32")``; a part may contain ``::`` (``shared::cta``)."""
-        return tuple(self.opcode.split("."))
+        return _parts(self.opcode)
+
+
+@lru_cache(4096)
+def _parts(opcode: str) -> tuple[str, ...]:
+    return tuple(opcode.split("."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _OFFSET = (1 << RANK_SHIFT) - 1
 _GENERIC, _GLOBAL, _SHARED, _LOCAL, _CLUSTER = (
     SPACES[name] for name in ("generic", "global", "shared", "local", "cluster")
 )
+_REPEATED = frozenset((_SHARED, _CLUSTER))  # spaces to which programs come again and again by the same addresses
 _MOST_PLANS = 1 << 12
 _SHARED_BYTES = 1 << 32  # of the window of generic addresses
 _GRANULES, _COLUMNS = 8, 512  # of tensor memory
@@ -39,13 +40,24 @@ Key = tuple[str, int]  # ``shared`` or ``tensor`` and the CTA's number, ``global
 @dataclass(slots=True, eq=False)
 class Piece(Generic[T]):
     """Accesses to one piece of memory: ``size`` bytes each at offsets ``starts``, or all bytes from an offset on that
-    many. cells: what is kept of the memory. sites: of all, or of each."""
+    many. cells: what is kept of the memory. sites: of all, or of each. index: where that is in what is kept, for those
+    who look at the same piece again and again."""
 
     cells: T
     starts: int | Array
     size: int
     sites: int | Array
     kind: int
+    index: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """How the records of a turn are divided: which (None: all) are alike, of which site if it is one, with their kind,
+    space and bytes. again: all are of memory to which a program comes again and again by the same addresses."""
+
+    parts: list[tuple[Places, int | None, int, int, int]]
+    again: bool
 
 
 class Spaces(Generic[T]):
@@ -59,7 +71,8 @@ class Spaces(Generic[T]):
         self.shared_cells: dict[Cta, T] = {}
         self.tensor_cells: dict[Cta, T] = {}
         self._codes: dict[int, int] = {}  # by site, what its records are alike in: kind, space and bytes
-        self._plans: dict[bytes, list[tuple[Places, int | None, int, int, int]]] = {}  # by the sites of a turn
+        self._plans: dict[bytes, Plan] = {}  # by the sites of a turn
+        self._spans: dict[tuple[bytes, int], int | None] = {}  # by addresses from the first one on, and bytes
         self._known: dict[Cta, dict[bytes, list[Piece[T]]]] = {}  # by records
         self._known_places: dict[Cta, dict[tuple[bytes, int], list[tuple[T, Array]]]] = {}  # by addresses and bytes
 
@@ -177,31 +190,37 @@ class Spaces(Generic[T]):
 
     # The log
 
-    def pieces(self, cta: Cta, records: Array) -> Iterator[Piece[T]]:
+    def pieces(self, cta: Cta, records: Array) -> list[Piece[T]]:
         """Of records of one warp, fences left out. Loads come first, then stores: a warp does not race with itself."""
         key = records["site"].tobytes()
         plan = self._plans.get(key)
         if plan is None:
-            plan = _kept(self._plans, key, list(self._plan(records)))
-        for places, site, kind, space, size in plan:
-            part = records if places is None else records[places]
-            if space == _GLOBAL:
-                yield from self._alike(cta, part, site, kind, space, size)
+            plan = _kept(self._plans, key, self._plan(records))
+        known = self._known.get(cta)
+        if known is None:
+            known = self._known[cta] = {}
+        if plan.again:
+            text = records.tobytes()
+            found = known.get(text)
+            if found is None:
+                found = _kept(known, text, [piece for part in plan.parts for piece in self._alike(cta, records, *part)])
+            return found
+        found = []
+        for part in plan.parts:
+            if part[3] in _REPEATED:
+                some = records if part[0] is None else records[part[0]]
+                text = some.tobytes()
+                pieces = known.get(text)
+                if pieces is None:
+                    pieces = _kept(known, text, list(self._alike(cta, some, None, *part[1:])))
+                found += pieces
             else:
-                yield from self._again(cta, part, site, kind, space, size)
+                found += self._alike(cta, records, *part)
+        return found
 
-    def _again(self, cta: Cta, records: Array, *how: Any) -> list[Piece[T]]:
-        """Of records of memory to which a program comes again and again by the same addresses."""
-        known = self._known.setdefault(cta, {})
-        text = records.tobytes()
-        pieces = known.get(text)
-        if pieces is None:
-            pieces = _kept(known, text, list(self._alike(cta, records, *how)))
-        return pieces
-
-    def _plan(self, records: Array) -> Iterator[tuple[Places, int | None, int, int, int]]:
-        """Which records (None: all) are alike, of which site if it is one, with their kind, space and bytes. All but
-        those of global memory are of one."""
+    def _plan(self, records: Array) -> Plan:
+        """All parts but those of global memory are of one site."""
+        parts: list[tuple[Places, int | None, int, int, int]] = []
         sites = records["site"].tolist()
         alike: dict[tuple[int, int], list[int]] = {}
         for at, site in enumerate(sites):
@@ -222,11 +241,14 @@ class Spaces(Generic[T]):
             if len(places) < len(sites):
                 neighbours = places[-1] - places[0] == len(places) - 1
                 which = slice(places[0], places[-1] + 1) if neighbours else np.array(places)
-            yield which, site, kind, space, code & 0xFFFF
+            parts.append((which, site, kind, space, code & 0xFFFF))
+        return Plan(parts, all(part[3] in _REPEATED for part in parts))
 
     def _alike(
-        self, cta: Cta, records: Array, site: int | None, kind: int, space: int, size: int
+        self, cta: Cta, records: Array, which: Places, site: int | None, kind: int, space: int, size: int
     ) -> Iterator[Piece[T]]:
+        if which is not None:
+            records = records[which]
         masks = records["mask"].tobytes()
         sites: int | Array
         if masks.count(0xFF) == len(masks):
@@ -252,17 +274,30 @@ class Spaces(Generic[T]):
             outside = ~inside & (addresses < LOCAL_WINDOW)
             addresses = addresses[outside]
             sites = sites if isinstance(sites, int) else sites[outside]
-        first, count = int(addresses[0]) if len(addresses) else 0, len(addresses)
-        if _neighbours(addresses, size):
+        if not len(addresses):
+            return
+        first = addresses.item(0)
+        span = self._span(addresses - first, size)
+        if span is not None and (span > size or site is not None):
             region = self.memory.region(first)
-            if region is not None and first + size * count <= region.end:
+            if region is not None and first + span <= region.end:
                 if region.writable:
                     cells = self._region_cells(region.start, region.end)
-                    yield Piece(cells, first - region.start, size * count, sites, kind)
+                    yield Piece(cells, first - region.start, span, sites, kind)
                 return
         for cells, offsets, which in self._global_parts(addresses, size):
             some = sites if which is None or isinstance(sites, int) else sites[which]
             yield Piece(cells, offsets, size, some, kind)
+
+    def _span(self, offsets: Array, size: int) -> int | None:
+        """How many bytes accesses at these offsets touch, if all follow upon one another or touch the same."""
+        key = offsets.tobytes(), size
+        span = self._spans.get(key, -1)
+        if span == -1:
+            alike = not offsets.any()
+            span = size if alike else size * len(offsets) if _neighbours(offsets, size) else None
+            _kept(self._spans, key, span)
+        return span
 
     def _shared_pieces(
         self, cta: Cta, addresses: Array, size: int, sites: int | Array, kind: int

@@ -105,6 +105,8 @@ class Strand(Actor):
 
     def told(self, clock: Clock) -> None:
         """It learns what a clock has: what all of the lanes have told that had done something."""
+        if not self.apart:
+            return
         own = clock.own
         for component, (_, until, _) in list(self.apart.items()):
             if component < own.shape[1] and own[GENERIC, component] >= until:
@@ -115,6 +117,8 @@ class Strand(Actor):
 
         That the others have passed their waits is taken for granted: lanes that go on together meet before they part.
         """
+        if not self.apart:
+            return self.clock, []
         others = [(c, done) for c, done in self.apart.items() if done[2] & ~self.mask]
         if not others:
             return self.clock, []

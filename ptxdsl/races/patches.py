@@ -55,7 +55,6 @@ class Patches:
         """Each cell has become that many."""
         self.of = np.repeat(self.of, factor)
         self.sizes *= factor
-        self._areas.clear()
         self.version += 1
 
     def area(self, starts: int | Array, size: int) -> Area | None:
@@ -67,11 +66,12 @@ class Patches:
             self._areas.clear()
         area = Area(starts, size, cells, self.of[:0], (), -1)
         self._areas[starts if isinstance(starts, int) else starts.tobytes(), size] = area
-        self.refresh(area)
+        self.refresh(area, cells)
         return area
 
-    def refresh(self, area: Area) -> None:
-        """Its patches, each of which lies in it as a whole."""
+    def refresh(self, area: Area, cells: slice | Array) -> None:
+        """Its patches, each of which lies in it as a whole. cells: those that it has now."""
+        area.cells = cells
         touched = self.of[area.cells] if isinstance(area.cells, slice) else self.of[np.unique(area.cells)]
         numbers, counts = np.unique(touched, return_counts=True)
         partly = counts < self.sizes[numbers]

@@ -68,13 +68,18 @@ class Races:
     # What is remembered for words
 
     def passed(self, strand: Strand, wait: Passed) -> None:
-        self._passed.setdefault(strand.number, deque(maxlen=_KEPT)).append(wait)
+        waits = self._passed.get(strand.number)
+        if waits is None:
+            waits = self._passed[strand.number] = deque(maxlen=_KEPT)
+        waits.append(wait)
 
     def arrived(self, strand: Strand, arrival: Passed) -> None:
         self._arrived[strand.number] = arrival
 
     def remember(self, work: Work) -> None:
-        kept = self._works.setdefault(work.number, deque(maxlen=_KEPT))
+        kept = self._works.get(work.number)
+        if kept is None:
+            kept = self._works[work.number] = deque(maxlen=_KEPT)
         kept.append((work.end, work.issuer, work.issued, work.instruction))
 
     def _issue(self, number: int, time: int) -> tuple[int, int] | None:

@@ -68,8 +68,7 @@ class Cells:
         self.writes = Writes(places)
         self.strong_writes: Writes | None = None  # kept apart: they are no race among themselves
         self.objects: Array | None = None  # whether the place is part of a live mbarrier
-        self.writer_before = np.zeros(places, np.uint32)
-        self.written_before = np.zeros(places, np.int32)
+        self.written = False  # whether anything has been
         self.rows: dict[int, int] = {}  # of readers, by component
         self.reader: Array
         self.read: Array
@@ -78,7 +77,7 @@ class Cells:
 
     def _readers(self, reader: Array, read: Array, site: Array) -> None:
         self.reader, self.read, self.read_site = reader, read, site
-        self._one_reader, self._one_read, self._one_read_site = single(reader), single(read), single(site)
+        self._one_read, self._one_read_site = single(read), single(site)
 
     # Where
 
@@ -90,9 +89,15 @@ class Cells:
         area = patches.area(starts, size)
         if area is None:
             return patches.new_area(starts, size, self._cells(starts, size))
-        if area.version != patches.version:
-            patches.refresh(area)
-        return area
+        return self.current(area)
+
+    def current(self, index: Index) -> Index:
+        """The same places, after others may have been told apart."""
+        if isinstance(index, Area):
+            assert self.patches is not None
+            if index.version != self.patches.version:
+                self.patches.refresh(index, self._cells(index.starts, index.size))
+        return index
 
     def _cells(self, starts: int | Array, size: int) -> Cut:
         if isinstance(starts, int):
@@ -146,21 +151,20 @@ class Cells:
             array[..., new] = array[..., old]
 
     def _arrays(self) -> list[Array]:
-        kept = [self.writer_before, self.written_before, self.reader, self.read, self.read_site]
+        kept = [self.reader, self.read, self.read_site]
         for writes in (self.writes, self.strong_writes):
             if writes is not None:
-                kept += [writes.who, writes.time, writes.site]
+                kept += writes.arrays()
         if self.objects is not None:
             kept.append(self.objects)
         return kept
 
     def _renewed(self, made: Callable[[Array], Array]) -> None:
         """All that is known, in other arrays."""
-        self.writer_before, self.written_before = made(self.writer_before), made(self.written_before)
         self._readers(made(self.reader), made(self.read), made(self.read_site))
         for writes in (self.writes, self.strong_writes):
             if writes is not None:
-                writes.keep(made(writes.who), made(writes.time), made(writes.site))
+                writes.keep(*map(made, writes.arrays()))
         if self.objects is not None:
             self.objects = made(self.objects)
 
@@ -174,8 +178,12 @@ class Cells:
         """The first byte of an access that is part of a live mbarrier."""
         if self.objects is None:
             return None
-        if isinstance(index, Area) and index.few and not any(self.objects.item(place) for place in index.few):
-            return None
+        if isinstance(index, Area) and index.few:
+            for place in index.few:
+                if self.objects.item(place):
+                    break
+            else:
+                return None
         there = np.flatnonzero(self.objects[_places(index)])
         return self.first_byte(index, int(there[0])) if len(there) else None
 
@@ -202,22 +210,24 @@ class Cells:
 
     def access_read(self, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
         """site: of the instruction, or of each cell's, which own memory does not have."""
-        actor.clock.fit(actor.domain.capacity)
+        clock = actor.clock
+        clock.fit(actor.domain.capacity)
         few = index.few if isinstance(index, Area) else ()
-        if few and self._writes_known(actor, row, few, site):
+        if not self.written or (few and self._writes_known(clock.own, row, few, site)):
             found = []
         else:
             found = self._conflicts_with_writes(actor, row, index, site, self.strong[site])
-        r, number, time = self._row(actor), actor.number, actor.time
+        r, time = self._row(actor), actor.time
         if few:
             assert isinstance(site, int)
+            times, sites = self._one_read, self._one_read_site
             for place in few:
-                self._one_reader[r, place] = number
-                self._one_read[r, place] = time
-                self._one_read_site[r, place] = site
+                times[r, place] = time
+                sites[r, place] = site
             return found
         places = _places(index)
-        self.reader[r, places] = number
+        if not self.own:  # whose rows have more than one reader
+            self.reader[r, places] = actor.number
         self.read[r, places] = time
         self.read_site[r, places] = site
         return found
@@ -230,45 +240,44 @@ class Cells:
             cells = np.arange(index.start, index.stop) if isinstance(index, slice) else index
             found = self.access_write(actor, row, cells[~strong], site[~strong])
             return found + self.access_write(actor, row, cells[strong], site[strong])
-        actor.clock.fit(actor.domain.capacity)
+        clock = actor.clock
+        clock.fit(actor.domain.capacity)
         few = index.few if isinstance(index, Area) else ()
-        places = _places(index)
-        if few and self._writes_known(actor, row, few, site) and self._reads_known(actor, row, few):
+        if few and self._writes_known(clock.own, row, few, site) and self._reads_known(clock.own, row, few):
             found = []
         else:
-            found = self._conflicts_with_writes(actor, row, index, site, strong)
-            if self.rows:
-                found += self._conflicts_with_reads(actor, row, index, site)
-                self.read[:, places] = 0
+            found = self._conflicts_with_writes(actor, row, index, site, strong) if self.written else []
+            found += self._conflicts_with_reads(actor, row, index, site)
         if some:
             if self.strong_writes is None:
                 self.strong_writes = Writes(len(self.writes.time))
-            self.strong_writes.put(places, actor, site)
-            return found
-        self.writer_before[places] = self.writes.who[places]
-        self.written_before[places] = self.writes.time[places]
-        self.writes.put(places, actor, site)
+            self.strong_writes.put(_places(index), actor, site)
+        elif few:
+            assert isinstance(site, int)
+            self.writes.put_few(few, actor, site)
+        else:
+            self.writes.put(_places(index), actor, site)
+        self.written = True
         return found
 
-    def _writes_known(self, actor: Actor, row: int, few: tuple[int, ...], site: int | Array) -> bool:
-        own = actor.clock.own
+    def _writes_known(self, own: Array, row: int, few: tuple[int, ...], site: int | Array) -> bool:
         if not self.writes.known(own, row, few):
             return False
         return self.strong_writes is None or bool(self.strong[site]) or self.strong_writes.known(own, row, few)
 
-    def _reads_known(self, actor: Actor, row: int, few: tuple[int, ...]) -> bool:
-        """Whether the actor knows of all reads of these places; then they are forgotten."""
-        own, reads, readers = actor.clock.own, self._one_read, self._one_reader
+    def _reads_known(self, own: Array, row: int, few: tuple[int, ...]) -> bool:
+        """Whether a clock's row covers all reads of these places; then they are forgotten."""
+        times = self._one_read
         last = []
-        for r in self.rows.values():
+        for component, r in self.rows.items():
             for place in few:
-                time = reads[r, place]
+                time = times[r, place]
                 if time:
-                    if own.item(row, readers[r, place] & COMPONENT) < time:
+                    if own.item(row, component) < time:
                         return False
                     last.append((r, place))
         for there in last:
-            reads[there] = 0
+            times[there] = 0
         return True
 
     def unknown_to(self, known: Array) -> list[tuple[int, int]]:
@@ -290,6 +299,8 @@ class Cells:
             if row == len(self.reader):
                 more = max(2, row) if self.own else _READERS
                 self._readers(*(_longer(have, more) for have in (self.reader, self.read, self.read_site)))
+            if self.own:
+                self.reader[row] = actor.number
         return row
 
     def _conflicts_with_writes(
@@ -314,10 +325,14 @@ class Cells:
         return self._told(actor, row, index, site, who, times, sites, bad, read=False)
 
     def _conflicts_with_reads(self, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
+        """They are forgotten then."""
         rows, places = len(self.rows), _places(index)
         times = self.read[:rows, places]
         if not times.any():
             return []
+        if isinstance(places, slice):
+            times = times.copy()
+        self.read[:rows, places] = 0
         who = self.reader[:rows, places]
         known = self._known(actor, row, who, times)
         if known.all():
@@ -354,7 +369,7 @@ class Cells:
             if before is not None and (not before.fenced or generic[at]):
                 continue
             place = places.start + at if isinstance(places, slice) else places[at]
-            first = (0, 0) if read else (int(self.writer_before[place]), int(self.written_before[place]))
+            first = (0, 0) if read else self.writes.before(place)
             byte = self.first_byte(index, at)
             found[key] = Before(int(who[at]), int(times[at]), key[0], byte, here, read, bool(generic[at]), first)
         return list(found.values())

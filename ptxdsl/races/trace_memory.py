@@ -44,9 +44,11 @@ class TraceMemory(TraceActors):
 
     def _records(self, strand: Strand, records: Array) -> None:
         for piece in self.spaces.pieces(strand.warp.cta, records):
-            cells = piece.cells
-            index = cells.index(piece.starts, piece.size)
-            sites = piece.sites
+            cells, sites = piece.cells, piece.sites
+            if cells.own and piece.index is not None:
+                index = cells.current(piece.index)
+            else:
+                index = piece.index = cells.index(piece.starts, piece.size)
             if not isinstance(sites, int):
                 assert not isinstance(index, Area)  # pieces of own memory have one site
                 count = index.stop - index.start if isinstance(index, slice) else len(index)
@@ -55,7 +57,8 @@ class TraceMemory(TraceActors):
             if piece.kind == LOAD:
                 found = cells.access_read(strand, GENERIC, index, sites)
             else:
-                self._not_over(strand, cells, index, sites)
+                if cells.objects is not None:
+                    self._not_over(strand, cells, index, sites)
                 found = cells.access_write(strand, GENERIC, index, sites)
             if found:
                 self._tell(strand, cells, found, piece.kind == LOAD)
@@ -86,7 +89,7 @@ class TraceMemory(TraceActors):
     def _access(self, actor: Actor, cells: Cells, index: Index, site: int, how: How, row: int | None = None) -> None:
         if row is None:
             row = actor.rows[0 if cells.own else 1]
-        if how != "read":
+        if how != "read" and cells.objects is not None:
             self._not_over(actor, cells, index, site)
         access = cells.access_read if how == "read" else cells.access_write
         found = access(actor, row, index, site)
