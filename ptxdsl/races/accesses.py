@@ -14,17 +14,17 @@ from ptxdsl.sim.machine.memory import SHARED_SPACES
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta
-    from ptxdsl.sim.machine.memory import Memory
+    from ptxdsl.sim.machine.memory import Memory, Region
 
 Array = npt.NDArray[Any]
 
 LOAD, STORE, ATOMIC, FENCE, JOIN = 0, 1, 3, 4, 8
 _LANES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(bool)  # of a chunk, by its mask
 _OFFSET = (1 << RANK_SHIFT) - 1
-_GENERIC, _GLOBAL, _SHARED, _LOCAL, _CLUSTER = (
+GENERIC, GLOBAL, SHARED, LOCAL, CLUSTER = (
     SPACES[name] for name in ("generic", "global", "shared", "local", "cluster")
 )
-_REPEATED = frozenset((_SHARED, _CLUSTER))  # spaces to which programs come again and again by the same addresses
+_REPEATED = frozenset((SHARED, CLUSTER))  # spaces to which programs come again and again by the same addresses
 _MOST_PLANS = 1 << 12
 _SHARED_BYTES = 1 << 32  # of the window of generic addresses
 _GRANULES, _COLUMNS = 8, 512  # of tensor memory
@@ -125,12 +125,13 @@ class Spaces(Generic[T]):
         region = self.memory.region(address)
         if region is None or not region.writable or address >= region.end:
             return None
-        return self._region_cells(region.start, region.end), address - region.start
+        return self.region(region), address - region.start
 
-    def _region_cells(self, start: int, end: int) -> T:
-        cells = self.global_cells.get(start)
+    def region(self, region: Region) -> T:
+        cells = self.global_cells.get(region.start)
         if cells is None:
-            cells = self.global_cells[start] = self.make(("global", start), end - start, False)
+            made = self.make(("global", region.start), region.end - region.start, False)
+            cells = self.global_cells[region.start] = made
         return cells
 
     def _shared_again(self, cta: Cta, starts: Array, size: int) -> list[tuple[T, Array]]:
@@ -172,7 +173,7 @@ class Spaces(Generic[T]):
         region = self.memory.region(low)
         if region is not None and high + size <= region.end:
             if region.writable:
-                yield self._region_cells(region.start, region.end), addresses - region.start, None
+                yield self.region(region), addresses - region.start, None
             return
         left = np.ones(len(addresses), bool)
         while low <= high:
@@ -182,7 +183,7 @@ class Spaces(Generic[T]):
                 which = left & (addresses < end)
                 good = addresses[which]
                 if int(good.max()) + size <= end:
-                    yield self._region_cells(region.start, end), good - region.start, which
+                    yield self.region(region), good - region.start, which
             left &= addresses >= max(end, low + 1)
             if not left.any():
                 return
@@ -229,11 +230,11 @@ class Spaces(Generic[T]):
                 record = records[at]
                 code = int(record["kind"]) << 24 | int(record["space"]) << 16 | int(record["bytes"])
                 self._codes[site] = code
-            of_one = -1 if code >> 16 & 0xFF == _GLOBAL else site
+            of_one = -1 if code >> 16 & 0xFF == GLOBAL else site
             alike.setdefault((code, of_one), []).append(at)
         for (code, _), places in sorted(alike.items(), key=lambda item: item[0][0]):
             space, kind = code >> 16 & 0xFF, code >> 24
-            if space == _LOCAL or kind >= FENCE:
+            if space == LOCAL or kind >= FENCE:
                 continue
             first = sites[places[0]]
             site = first if all(sites[at] == first for at in places) else None
@@ -254,7 +255,7 @@ class Spaces(Generic[T]):
         if masks.count(0xFF) == len(masks):
             addresses = records["addresses"].reshape(-1).view(np.int64)
             sites = site if site is not None else np.repeat(records["site"], 8)
-            if space == _SHARED and _neighbours(addresses, size):
+            if space == SHARED and _neighbours(addresses, size):
                 start = int(addresses[0])
                 if start >> RANK_SHIFT == cta.rank and (start & _OFFSET) + size * len(addresses) <= len(cta.window):
                     yield Piece(self.shared(cta), start & _OFFSET, size * len(addresses), sites, kind)
@@ -263,10 +264,10 @@ class Spaces(Generic[T]):
             lanes = _LANES[records["mask"]]
             addresses = records["addresses"][lanes].view(np.int64)
             sites = site if site is not None else np.repeat(records["site"], lanes.sum(axis=1))
-        if space in (_SHARED, _CLUSTER):
+        if space in (SHARED, CLUSTER):
             yield from self._shared_pieces(cta, addresses, size, sites, kind)
             return
-        if space == _GENERIC:
+        if space == GENERIC:
             inside = (addresses >= SHARED_WINDOW) & (addresses < SHARED_WINDOW + _SHARED_BYTES)
             if inside.any():
                 part = sites if isinstance(sites, int) else sites[inside]
@@ -282,8 +283,7 @@ class Spaces(Generic[T]):
             region = self.memory.region(first)
             if region is not None and first + span <= region.end:
                 if region.writable:
-                    cells = self._region_cells(region.start, region.end)
-                    yield Piece(cells, first - region.start, span, sites, kind)
+                    yield Piece(self.region(region), first - region.start, span, sites, kind)
                 return
         for cells, offsets, which in self._global_parts(addresses, size):
             some = sites if which is None or isinstance(sites, int) else sites[which]

@@ -126,6 +126,7 @@ class TraceCheck(TraceOrder):
     def gone(self, cluster: Cluster) -> None:
         for cta in cluster.ctas:
             self.spaces.forget(cta)
+            self.ranges.forget(cta)
             self.unfinished.pop(cta, None)
             for warp in cta.warps:
                 self.lanes.pop(warp, None)

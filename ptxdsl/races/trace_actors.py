@@ -9,6 +9,7 @@ from ptxdsl.races.actors import Actor, Groups, Strand, Unit, WarpLanes, Work
 from ptxdsl.races.clocks import Domain
 from ptxdsl.races.flags import Flags
 from ptxdsl.races.races import Races
+from ptxdsl.races.ranges import Ranges
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.site_kinds import Sites
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
@@ -33,6 +34,8 @@ class TraceActors(Watch):
         strong = self.sites.strong
         self.spaces: Spaces[Cells] = Spaces(machine.memory, lambda _, size, own: Cells(size, own, strong))
         self.flags = Flags(self.sites)
+        apart = self.flags.orders.tolist() if self.sites.orders else [False] * len(self.sites.kinds)
+        self.ranges = Ranges(self.spaces, apart)
         self.domains: dict[Cluster, Domain] = {}
         self.lanes: dict[Warp, WarpLanes] = {}
         self.units: dict[tuple[Cta, object], Unit] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.accesses import LOAD, segments, tensor_words
+from ptxdsl.races.accesses import LOAD, Piece, segments, tensor_words
 from ptxdsl.races.actors import Actor, Strand, Work
 from ptxdsl.races.clocks import GENERIC
 from ptxdsl.races.patches import Area
@@ -26,24 +26,28 @@ class TraceMemory(TraceActors):
 
     def ran(self, warp: Warp) -> None:
         log = self.machine.log
-        records = log.take() if log is not None else None
-        if records is None:
+        if log is None or not log.count:
             return
+        pieces = self.ranges.pieces(warp.cta, log.words, log.count)
+        if pieces is not None:
+            lanes = log.words[2] >> 32
+            log.clear()
+            self._pieces(self.lanes_of(warp).of(lanes), pieces)
+            return
+        records = log.take()
+        assert records is not None
         for mask, part in segments(records):
             strand = self.lanes_of(warp).of(mask)
-            if not self.sites.orders:
-                self._records(strand, part)
-                continue
-            for orders, some in self.flags.split(part):
+            for orders, some in self.flags.split(part) if self.sites.orders else ((False, part),):
                 if orders:
                     self.flags.order(strand, some)
-                self._records(strand, some)
+                self._pieces(strand, self.spaces.pieces(warp.cta, some))
 
     def joined(self, warp: Warp, mask: int) -> None:
         self.lanes_of(warp).of(mask).meet()
 
-    def _records(self, strand: Strand, records: Array) -> None:
-        for piece in self.spaces.pieces(strand.warp.cta, records):
+    def _pieces(self, strand: Strand, pieces: list[Piece[Cells]]) -> None:
+        for piece in pieces:
             cells, sites = piece.cells, piece.sites
             if cells.own and piece.index is not None:
                 index = cells.current(piece.index)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 LANES = 32
+CHUNK = 8  # lanes that compiled code works on together, and whose accesses are one record
 
 # Status of a lane.
 RUNNABLE, BLOCKED, EXITED = 0, 1, 2
@@ -58,7 +59,9 @@ LOG = np.dtype([("count", "u8"), ("capacity", "u8"), ("entries", "u8")], align=T
 # A load, store or atomic operation of up to eight neighbouring lanes, before it is checked. bytes: of one lane. kind: 0
 # a load, 1 a store, 3 an atomic operation, 4 a fence (``membar``, ``fence`` but those of proxies; without addresses), 8
 # a warp collective at which the lanes of ``group`` meet. space: of the instruction, as in SPACES. mask: which of the
-# lanes from ``first`` on; addresses: theirs, as the instruction has them. group: all lanes that run together there.
+# lanes from ``first`` on; addresses: theirs, as the instruction has them. form: ROW where all lanes access neighbours in
+# their order, ALIKE where they access the same (then all addresses are that one). group: all lanes that run together.
+ROW, ALIKE = 1, 2
 ACCESS = np.dtype(
     [
         ("warp", "u8"),  # host address of WARP
@@ -68,6 +71,7 @@ ACCESS = np.dtype(
         ("space", "u1"),
         ("first", "u1"),
         ("mask", "u1"),
+        ("form", "u1"),
         ("group", "u4"),
         ("addresses", "u8", 8),
     ],

@@ -101,15 +101,22 @@ class AccessLog:
         self._log: npt.NDArray[Any] = np.zeros(1, LOG)
         self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
         self._count = cells(self._log.view(np.uint8), "Q")
+        self.words = cells(self._entries.view(np.uint8), "Q")
         self.lost = 0  # accesses for which there was no room
         memory.launch["trace"] = self._log.ctypes.data
 
+    @property
+    def count(self) -> int:
+        """How many records there are for ``take``, in ``words``."""
+        return min(self._count[0], len(self._entries))
+
+    def clear(self) -> None:
+        """Those of ``words`` are done with."""
+        self.lost += self._count[0] - self.count
+        self._count[0] = 0
+
     def take(self) -> npt.NDArray[Any] | None:
         """The records since the last call, None if there are none. They are overwritten when a warp runs again."""
-        count = self._count[0]
-        if not count:
-            return None
-        self._count[0] = 0
-        kept = min(count, len(self._entries))
-        self.lost += count - kept
-        return self._entries[:kept]
+        kept = self.count
+        self.clear()
+        return self._entries[:kept] if kept else None

@@ -27,8 +27,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ptxdsl.ptx.module import Instruction, Operand
+from ptxdsl.sim.layout import CHUNK
 
-WIDTH = 8  # lanes a vector
+WIDTH = CHUNK  # lanes a vector
 
 # LLVM's element type of a PTX type. Floats of 16 bits and less and packed ones are their bits.
 ELEMENTS = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.sim.layout import ACCESS, WARP, offset
+from ptxdsl.sim.layout import ACCESS, ALIKE, ROW, WARP, offset
 from ptxdsl.sim.translate.emitter import WIDTH
 from ptxdsl.sim.translate.runtime_fields import load, splat, store
 from ptxdsl.sim.translate.runtime_pointers import JOIN, V
@@ -58,6 +58,7 @@ write:
   %kind = trunc i32 %kind.wide to i16
   %space.byte = trunc i32 %space to i8
   %first.byte = trunc i64 %first to i8
+{_form()}
   %warp.i = ptrtoint ptr %warp to i64
   {store("access_warp", "%warp.i", "i64")}
   {store("access_site", "%site")}
@@ -66,13 +67,40 @@ write:
   {store("access_space", "%space.byte", "i8")}
   {store("access_first", "%first.byte", "i8")}
   {store("access_mask", "%mask", "i8")}
+  {store("access_form", "%form", "i8")}
   {load("group")}
   {store("access_group", "%group")}
-  {store("access_addresses", "%a", V)}
+  {store("access_addresses", "%kept", V)}
   br label %done
 done:
   ret void
 }}"""
+
+
+def _form() -> str:
+    """IR for the form of an access of ``%bytes`` by lanes ``%mask``, and for the addresses %a as they are kept."""
+    steps = ", ".join(f"i64 {i}" for i in range(WIDTH))
+    return f"""
+  %lead.i = call i8 @llvm.cttz.i8(i8 %mask, i1 true)
+  %lead = extractelement {V} %a, i8 %lead.i
+  {splat("lead.v", "%lead", V)}
+  %active = bitcast i8 %mask to <{WIDTH} x i1>
+  %unlike = icmp ne {V} %a, %lead.v
+  %unlike.active = and <{WIDTH} x i1> %unlike, %active
+  %unlike.bits = bitcast <{WIDTH} x i1> %unlike.active to i8
+  %alike = icmp eq i8 %unlike.bits, 0
+  %bytes.wide = zext i16 %bytes to i64
+  {splat("bytes.v", "%bytes.wide", V)}
+  %steps = mul {V} %bytes.v, <{steps}>
+  %wanted = add {V} %lead.v, %steps
+  %apart = icmp ne {V} %a, %wanted
+  %apart.bits = bitcast <{WIDTH} x i1> %apart to i8
+  %lined = icmp eq i8 %apart.bits, 0
+  %all = icmp eq i8 %mask, -1
+  %row = and i1 %lined, %all
+  %other = select i1 %row, i8 {ROW}, i8 0
+  %form = select i1 %alike, i8 {ALIKE}, i8 %other
+  %kept = select i1 %alike, {V} %lead.v, {V} %a"""
 
 
 def _in_order(bytes: int) -> str:
