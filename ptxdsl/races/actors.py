@@ -86,7 +86,7 @@ class Strand(Actor):
     component: after which time, up to which, and those lanes.
     """
 
-    __slots__ = ("apart", "fenced", "mask", "met", "seen", "warp")
+    __slots__ = ("_times", "_times_of", "apart", "fenced", "mask", "met", "seen", "warp")
 
     def __init__(self, domain: Domain, component: int, clock: Clock, warp: Warp, mask: int) -> None:
         super().__init__(domain, component, clock, False)
@@ -96,6 +96,8 @@ class Strand(Actor):
         self.seen: Clock | None = None
         self.met = 0
         self.apart: dict[int, tuple[int, int, int]] = {}
+        self._times_of = clock.own
+        self._times = memoryview(clock.own)
 
     def meet(self) -> None:
         """Its lanes have met: each knows what all have done."""
@@ -129,9 +131,14 @@ class Strand(Actor):
             np.minimum(known[:WAITS], after, out=known[:WAITS])
         return clock, [(c, until, lanes, lanes & self.mask) for c, (_, until, lanes) in others]
 
-    def tick(self) -> None:
-        """What comes now is not part of what has been released."""
-        self.clock.own[GENERIC, self.component] += 1
+    def tick(self) -> int:
+        """What comes now is not part of what has been released. Gives the time."""
+        own = self.clock.own
+        if own is not self._times_of:
+            self._times_of, self._times = own, memoryview(own)
+        time: int = self._times[GENERIC, self.component] + 1  # through a view, as often as this happens
+        self._times[GENERIC, self.component] = time
+        return time
 
     def know(self, component: int, time: int) -> None:
         """Asynchronous work is over; its end is known to all proxies."""
@@ -161,9 +168,8 @@ class WarpLanes:
         self.domain = domain
         self.warp = warp
         self.components: dict[int, int] = {}  # by the lanes of a strand; of many strands by the lowest one
-        clock = domain.clock()
-        first = Strand(domain, self._component(warp.live), clock, warp, warp.live)
-        clock.fit(domain.capacity)
+        component, clock = self._component(warp.live), domain.clock()
+        first = Strand(domain, component, clock, warp, warp.live)
         first.tick()
         self.strands = [first]
 

@@ -44,7 +44,11 @@ class Clock:
     def join(self, other: Clock) -> None:
         """Knows what the other one knows, too."""
         if other.domain == self.domain:
-            self.own = joined(self.own, other.own)
+            own, others = self.own, other.own
+            if own.shape == others.shape:
+                np.maximum(own, others, out=own)
+            else:
+                self.own = joined(own, others)
             if other.foreign is None:
                 return
         if other.domain not in (self.domain, NO_DOMAIN):

@@ -27,16 +27,40 @@ class Ranges(Generic[T]):
         self.spaces = spaces
         self.apart = apart
         self._known: dict[Cta, dict[tuple[int, int, int], Piece[T]]] = {}  # of shared memory
+        self._shared_alone: set[tuple[int, int]] = set()  # turns with no other memory, by the first site and how many
+        self._turns: dict[Cta, dict[bytes, list[Piece[T]]]] = {}  # of such
 
     def forget(self, cta: Cta) -> None:
         for other in cta.cluster.ctas:
             self._known.pop(other, None)
+            self._turns.pop(other, None)
 
     def pieces(self, cta: Cta, words: memoryview, count: int) -> list[Piece[T]] | None:
         """Of so many records of lanes that run together, as ``Spaces.pieces`` has them; None where they are no ranges."""
+        begins = words[1], count
+        if begins not in self._shared_alone:
+            return self._pieces(cta, words, count)
+        turns = self._turns.get(cta)
+        if turns is None:
+            turns = self._turns[cta] = {}
+        text = words[: count * _WORDS].tobytes()
+        pieces = turns.get(text)
+        if pieces is None:
+            pieces = self._pieces(cta, words, count)
+            if pieces is not None and begins in self._shared_alone:
+                if len(turns) >= _MOST_KNOWN:
+                    turns.clear()
+                turns[text] = pieces
+        return pieces
+
+    def _pieces(self, cta: Cta, words: memoryview, count: int) -> list[Piece[T]] | None:
         ranges = self._ranges(words, count)
         if ranges is None:
             return None
+        if all(order >> 16 & 0xFF != GLOBAL for order, *_ in ranges):
+            self._shared_alone.add((words[1], count))
+        else:
+            self._shared_alone.discard((words[1], count))
         known = self._known.get(cta)
         if known is None:
             known = self._known[cta] = {}

@@ -26,9 +26,10 @@ class TraceMemory(TraceActors):
 
     def ran(self, warp: Warp) -> None:
         log = self.machine.log
-        if log is None or not log.count:
+        count = log.count if log is not None else 0
+        if log is None or not count:
             return
-        pieces = self.ranges.pieces(warp.cta, log.words, log.count)
+        pieces = self.ranges.pieces(warp.cta, log.words, count)
         if pieces is not None:
             lanes = log.words[2] >> 32
             log.clear()

@@ -35,7 +35,7 @@ class Gate:
     complete consist of. component, time, origin: of its initialisation; cells: where it lies. stage: of a RolePipeline,
     if it is of one. used: the last use by each component. passed: the last phase that each strand's component has
     waited for. waits: for the last phase or the one under way: the phase, who, when and where. knowing: strands'
-    components, with the row, that know of the initialisation. parts: what lanes have told of what they did with others,
+    components that know of the initialisation. parts: what lanes have told of what they did with others,
     by component and time the lanes. told_by: the asynchronous work that told it last.
     """
 
@@ -50,12 +50,15 @@ class Gate:
     used: dict[int, tuple[int, Instruction]] = field(default_factory=dict)
     passed: dict[int, int] = field(default_factory=dict)
     waits: list[tuple[int, int, int, Instruction]] = field(default_factory=list)
-    knowing: set[tuple[int, int]] = field(default_factory=set)
+    knowing: set[int] = field(default_factory=set)
     parts: dict[tuple[int, int], int] = field(default_factory=dict)
     told_by: Work | None = None
 
     def join(self, strand: Strand) -> None:
         """A strand tells what it knows. What lanes did together is told when each of them has told its part."""
+        if not strand.apart:
+            self.pending.join(strand.clock)
+            return
         clock, parts = strand.tells()
         self.pending.join(clock)
         for component, until, lanes, some in parts:
@@ -80,6 +83,9 @@ class TraceOrder(TraceMemory):
     # Instructions
 
     def executed(self, group: Group) -> None:
+        opcode = group.instruction.opcode
+        if opcode.startswith("mbarrier"):
+            return  # told of by what it does
         parts = group.instruction.parts
         first = parts[0]
         if first == "fence":
@@ -182,19 +188,23 @@ class TraceOrder(TraceMemory):
         gate = self.gates.get(barrier)
         if gate is None:
             return
-        actor = self.actor()
-        # Copies use it through the async proxy; of tcgen05.commit's arrival the ISA does not say that.
-        row = GENERIC if isinstance(actor, Work) and actor.unit.name == "tcgen05" else actor.rows[0]
-        if gate.component != actor.component and (actor.component, row) not in gate.knowing:
-            component, time, own = gate.component, gate.time, actor.clock.own
-            known = component < own.shape[1] and (own[row, component] >= time or own[INIT, component] >= time)
-            if known and isinstance(actor, Strand):
-                gate.knowing.add((actor.component, row))
-            elif not known:
-                generic = component < own.shape[1] and own[GENERIC, component] >= time
-                self.races.add_uninitialised(barrier, gate.origin, actor, self.site(), bool(generic))
+        actor = self.work or self._strand or self.strand()
+        if actor.component != gate.component and actor.component not in gate.knowing:
+            self._must_know(actor, barrier, gate)
         origin = self.work.instruction if self.work is not None else self.group.instruction  # type: ignore[union-attr]
         gate.used[actor.component] = actor.time, origin
+
+    def _must_know(self, actor: Actor, barrier: Barrier, gate: Gate) -> None:
+        """The initialisation of what it uses."""
+        # Copies use it through the async proxy; of tcgen05.commit's arrival the ISA does not say that.
+        row = GENERIC if isinstance(actor, Work) and actor.unit.name == "tcgen05" else actor.rows[0]
+        component, time, own = gate.component, gate.time, actor.clock.own
+        known = component < own.shape[1] and (own[row, component] >= time or own[INIT, component] >= time)
+        if known and isinstance(actor, Strand):
+            gate.knowing.add(actor.component)
+        elif not known:
+            generic = component < own.shape[1] and own[GENERIC, component] >= time
+            self.races.add_uninitialised(barrier, gate.origin, actor, self.site(), bool(generic))
 
     def arrives(self, barrier: Barrier) -> None:
         gate = self.gates.get(barrier)
@@ -205,12 +215,13 @@ class TraceOrder(TraceMemory):
                 gate.pending.join(self.work.clock)
                 gate.told_by = self.work
             return
-        strand = self.strand()
+        strand = self._strand or self.strand()
         assert self.group is not None
-        if "relaxed" not in self.group.instruction.parts:
+        instruction = self.group.instruction
+        if ".relaxed" not in instruction.opcode:
             gate.join(strand)
-        strand.tick()
-        arrival = Passed(strand.time, barrier.name, barrier.place, barrier.phase, self.group.instruction, False, None)
+        time = strand.tick()
+        arrival = Passed(time, barrier.name, barrier.place, barrier.phase, instruction, False, None)
         self.races.arrived(strand, arrival)
 
     def completed(self, barrier: Barrier) -> None:
@@ -249,17 +260,16 @@ class TraceOrder(TraceMemory):
         gate = self.gates.get(barrier)
         if gate is None:
             return
-        strand = self.strand()
-        if "relaxed" not in group.instruction.parts:
+        strand = self._strand or self.strand()
+        if ".relaxed" not in group.instruction.opcode:
             strand.clock.join(gate.done)
             strand.told(gate.done)
-        strand.tick()
-        phase = barrier.phase - 1
-        again = gate.passed.get(strand.component) == phase
-        gate.passed[strand.component] = phase
+        time, phase, component = strand.tick(), barrier.phase - 1, strand.component
+        again = gate.passed.get(component) == phase
+        gate.passed[component] = phase
         if not again:
-            gate.waits.append((phase, strand.component, strand.time, group.instruction))
-        wait = Passed(strand.time, barrier.name, barrier.place, phase, group.instruction, again, gate.stage)
+            gate.waits.append((phase, component, time, group.instruction))
+        wait = Passed(time, barrier.name, barrier.place, phase, group.instruction, again, gate.stage)
         self.races.passed(strand, wait)
 
     def _not_over(self, actor: Actor, cells: Cells, index: Index, sites: int | Array) -> None:
