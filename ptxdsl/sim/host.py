@@ -41,6 +41,7 @@ class Group(Protocol):
     warp: Warp
     instruction: Instruction
     mask: int
+    quiet: bool  # to be set by a handler: what it did, if it does not wait, makes nobody ready who waits
 
     @property
     def lanes(self) -> Lanes: ...

@@ -6,6 +6,7 @@ Source: PTX ISA, "mbarrier.init" … "mbarrier.pending_count". Lanes act in thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -121,11 +122,13 @@ def arrive(group: Group) -> None:
     if address is not None and number is not None:
         barrier = _arrivable(group, made, address, destination)
         count, expect = (1, number) if made.expects else (number, 0)
+        phase = barrier.phase
         first = barrier.arrive(
             group.mask.bit_count(), count, complete=made.complete, drop=drop, expect=expect, time=group.time
         )
         if destination is not None:
             group.write(destination, tokens(first, group.mask, count), "b64")
+        group.quiet = barrier.phase == phase
         return
     lanes = lane_numbers(group.mask)
     numbers = [1] * len(lanes) if number_operand is None else group.values(number_operand, "u32")
@@ -171,11 +174,16 @@ def wait(group: Group) -> Wait | None:
     if address is not None and what is not None:
         barrier = _waitable(group, made, address)
         if _complete(group, made, barrier, what):
-            _saw(group, barrier)
-            if result is not None:
-                group.write(result, True, "pred")
+            _passes(group, barrier, result)
             return None
-        return _later(group, made, result, [(barrier, what)])
+
+        def again(group: Group) -> Wait | None:
+            if _waitable(group, made, address) is not barrier or not _complete(group, made, barrier, what):
+                return wait(group)
+            _passes(group, barrier, result)
+            return None
+
+        return _later(group, made, result, [(barrier, what)], again)
     pairs = [
         (_waitable(group, made, address), what)
         for address, what in zip(group.values(address_operand, "u64"), group.values(what_operand, kind), strict=True)
@@ -193,6 +201,14 @@ def wait(group: Group) -> Wait | None:
     if result is not None:
         group.write(result, found, "pred")
     return None
+
+
+def _passes(group: Group, barrier: Barrier, result: Operand | None) -> None:
+    """All lanes have waited for one phase, and it is complete."""
+    _saw(group, barrier)
+    if result is not None:
+        group.write(result, True, "pred")
+    group.quiet = True
 
 
 def _saw(group: Group, barrier: Barrier) -> None:
@@ -219,7 +235,13 @@ def _complete(group: Group, made: Form, barrier: Barrier, what: int) -> bool:
     return barrier.completed(what)
 
 
-def _later(group: Group, made: Form, result: Operand | None, pairs: list[tuple[Barrier, int]]) -> Wait | None:
+def _later(
+    group: Group,
+    made: Form,
+    result: Operand | None,
+    pairs: list[tuple[Barrier, int]],
+    then: Callable[[Group], Wait | None] | None = None,
+) -> Wait | None:
     """None of the (barrier, parity or state) of the lanes is complete."""
     barrier, what = pairs[0]
     if made.parity:
@@ -249,7 +271,7 @@ def _later(group: Group, made: Form, result: Operand | None, pairs: list[tuple[B
             group.write(result, False, "pred")
 
     if made.blocking:
-        return Wait(ready, describe, give_up=give_up)
+        return Wait(ready, describe, then, give_up=give_up)
     give_up(group)
     group.polled(Wait(ready, describe))
     return None

@@ -69,7 +69,7 @@ class WarpStorage:
         self.fields = fields
         self.registers = registers
         self.views: dict[tuple[str, str], Any] = {}  # by Group: register and type -> view
-        self.bits: dict[tuple[str, str], Any] = {}  # by Group: register and type -> what reads its bytes
+        self.bits: dict[tuple[int, str], Any] = {}  # by Group: operand and type -> what reads its bytes
         thread = index * LANES + np.arange(LANES)
         self.tid: npt.NDArray[np.uint32] = fields["tid"][0]
         self.tid[:] = (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1]))

@@ -38,6 +38,10 @@ _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 _MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
 _LOW32 = np.uint64(_MASK32)
 
+# What reads a register's bytes in all lanes, how many a lane has, which bits of the value count, and what is added to it.
+# Without the first the last is the value itself, or with no bytes nothing is known.
+Bits = tuple[Callable[[], bytes] | None, int, int, int]
+
 # How a register's slot gives a type: as it is, as a predicate, by its low bits or extended, in two rows.
 _DIRECT, _PREDICATE, _OTHER_WIDTH, _WIDE = range(4)
 
@@ -45,7 +49,7 @@ _DIRECT, _PREDICATE, _OTHER_WIDTH, _WIDE = range(4)
 class WarpGroup:
     """See ``host.Group``."""
 
-    __slots__ = ("cta", "instruction", "machine", "mask", "polling", "warp")
+    __slots__ = ("cta", "instruction", "machine", "mask", "polling", "quiet", "warp")
 
     def __init__(self, machine: Machine, warp: Warp, instruction: Instruction, mask: int) -> None:
         self.machine = machine
@@ -54,6 +58,7 @@ class WarpGroup:
         self.instruction = instruction
         self.mask = mask
         self.polling: Wait | bool | None = None
+        self.quiet = False
 
     @property
     def lanes(self) -> npt.NDArray[np.bool_]:
@@ -226,35 +231,37 @@ class WarpGroup:
 
     def common(self, operand: Operand, type: str) -> int | None:
         """The value that all active lanes have; None where they differ."""
-        base: Operand | None = operand
-        kind, offset = type, 0
-        if isinstance(operand, Address):
-            base, kind, offset = operand.base, "address", operand.offset
-            if not isinstance(base, Register):
-                return (offset if base is None else offset + self.address_of(base)) & _MASK64
-        elif isinstance(operand, Immediate) and operand.kind == "int":
-            return _masked(operand.value, type)
-        if self.mask == FULL and isinstance(base, Register):
-            read, size, mask = self.warp.storage.bits.get((base.name, kind)) or self._bits(base.name, kind)
-            if read is not None:
-                data = read()
-                first = data[:size]
-                return int.from_bytes(first, "little") + offset & mask if data == first * LANES else None
+        bits = self.warp.storage.bits
+        read, size, mask, offset = bits.get((id(operand), type)) or self._bits(operand, type)
+        if read is None and size:
+            return offset
+        if read is not None and self.mask == FULL:
+            data = read()
+            first = data[:size]
+            return int.from_bytes(first, "little") + offset & mask if data == first * LANES else None
         values = self.values(operand, type)
         first_value = values[0]
         return first_value if values.count(first_value) == len(values) else None
 
-    def _bits(self, name: str, type: str) -> tuple[Callable[[], bytes] | None, int, int]:
-        """What reads a register's bytes in all lanes, how many a lane has, and which bits of the value count; the first
-        is None where the value is not simply these bytes."""
-        how, view = (self._address_slot(name) if type == "address" else self._slot(name, type)) or (None, None)
-        made: tuple[Callable[[], bytes] | None, int, int] = None, 0, 0
-        if view is not None and how in (_DIRECT, _OTHER_WIDTH) and view.dtype.kind == "u":
-            wanted = view.itemsize if type == "address" else np.dtype(DTYPES[type]).itemsize
-            made = view.tobytes, view.itemsize, (1 << 8 * min(wanted, view.itemsize)) - 1
-            if type != "address" and how == _OTHER_WIDTH and type[0] == "s":
-                made = None, 0, 0
-        self.warp.storage.bits[name, type] = made
+    def _bits(self, operand: Operand, type: str) -> Bits:
+        """How ``common`` finds a value, kept for an operand of the program."""
+        made: Bits = None, 0, 0, 0
+        register, kind, offset = operand, type, 0
+        if isinstance(operand, Address):
+            register, kind, offset = operand.base, "address", operand.offset  # type: ignore[assignment]
+            if not isinstance(register, Register):
+                base = 0 if register is None else self.address_of(register)
+                made = None, 8, 0, base + offset & _MASK64
+        elif isinstance(operand, Immediate) and operand.kind == "int":
+            made = None, 8, 0, _masked(operand.value, type)
+        if isinstance(register, Register):
+            name = register.name
+            how, view = (self._address_slot(name) if kind == "address" else self._slot(name, type)) or (None, None)
+            simple = how == _DIRECT or (how == _OTHER_WIDTH and (kind == "address" or type[0] != "s"))
+            if simple and view is not None and view.dtype.kind == "u":
+                wanted = view.itemsize if kind == "address" else np.dtype(DTYPES[type]).itemsize
+                made = view.tobytes, view.itemsize, (1 << 8 * min(wanted, view.itemsize)) - 1, offset
+        self.warp.storage.bits[id(operand), type] = made
         return made
 
     def uniform(self, operand: Operand, type: str) -> int:

@@ -66,7 +66,7 @@ class Turns:
                 warp.release(parked)
         if quads[WRITES_QUAD] != writes:
             warp.changes += 1
-            self.changed = True
+            self.tell(quiet=True)  # nobody but loops that look at it waits for memory
         cluster = warp.cta.cluster
         if self.changed:
             machine.wake(cluster, warp.clock)
@@ -92,6 +92,11 @@ class Turns:
         warp.issued, warp.retired = issued, retired
         if self.watch is not None:
             self.watch.ran(warp)
+
+    def tell(self, quiet: bool) -> None:
+        """Something has changed. quiet: so that nobody is ready by it but loops that only look."""
+        if not quiet or self.machine.pollers:
+            self.changed = True
 
     # Host instructions
 
@@ -124,7 +129,7 @@ class Turns:
                     self.watch.executed(group)
                 warp.changes += 1
                 machine.changes += 1
-                self.changed = True
+                self.tell(group.quiet)
             if mask != warp.live and not warp.blocked & mask:
                 self._others_first(warp, mask)
             return
@@ -256,7 +261,7 @@ class Turns:
         warp.release(blocked.mask, info.next_block)
         warp.changes += 1
         machine.changes += 1
-        self.changed = True
+        self.tell(group.quiet)
         if machine.trace is not None:
             self.trace(warp, blocked, "resume")
 
