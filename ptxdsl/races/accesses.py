@@ -21,9 +21,7 @@ Array = npt.NDArray[Any]
 LOAD, STORE, ATOMIC, FENCE, JOIN = 0, 1, 3, 4, 8
 _LANES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(bool)  # of a chunk, by its mask
 _OFFSET = (1 << RANK_SHIFT) - 1
-GENERIC, GLOBAL, SHARED, LOCAL, CLUSTER = (
-    SPACES[name] for name in ("generic", "global", "shared", "local", "cluster")
-)
+GENERIC, GLOBAL, SHARED, LOCAL, CLUSTER = (SPACES[name] for name in ("generic", "global", "shared", "local", "cluster"))
 _REPEATED = frozenset((SHARED, CLUSTER))  # spaces to which programs come again and again by the same addresses
 _MOST_PLANS = 1 << 12
 _SHARED_BYTES = 1 << 32  # of the window of generic addresses

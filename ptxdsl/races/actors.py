@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, WAITS, Clock, Domain
+from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, WAITS, Clock, Domain, single
 from ptxdsl.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Strand(Actor):
         self.met = 0
         self.apart: dict[int, tuple[int, int, int]] = {}
         self._times_of = clock.own
-        self._times = memoryview(clock.own)
+        self._times = single(clock.own)
 
     def meet(self) -> None:
         """Its lanes have met: each knows what all have done."""
@@ -135,7 +135,7 @@ class Strand(Actor):
         """What comes now is not part of what has been released. Gives the time."""
         own = self.clock.own
         if own is not self._times_of:
-            self._times_of, self._times = own, memoryview(own)
+            self._times_of, self._times = own, single(own)
         time: int = self._times[GENERIC, self.component] + 1  # through a view, as often as this happens
         self._times[GENERIC, self.component] = time
         return time

@@ -36,7 +36,7 @@ class Ranges(Generic[T]):
             self._turns.pop(other, None)
 
     def pieces(self, cta: Cta, words: memoryview, count: int) -> list[Piece[T]] | None:
-        """Of so many records of lanes that run together, as ``Spaces.pieces`` has them; None where they are no ranges."""
+        """Of so many records of lanes that run together, as ``Spaces.pieces`` has them; None where some is no range."""
         begins = words[1], count
         if begins not in self._shared_alone:
             return self._pieces(cta, words, count)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.clocks import GENERIC, SHIFT
+from ptxdsl.races.clocks import GENERIC, SHIFT, single
 from ptxdsl.races.patches import Area, Patches
-from ptxdsl.races.writes import COMPONENT, Cut, Writes, single
+from ptxdsl.races.writes import COMPONENT, Cut, Writes
 from ptxdsl.record import dataclass
 
 if TYPE_CHECKING:

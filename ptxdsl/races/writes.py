@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.clocks import MOST_COMPONENTS
+from ptxdsl.races.clocks import MOST_COMPONENTS, single
 
 if TYPE_CHECKING:
     from ptxdsl.races.actors import Actor
@@ -19,8 +19,8 @@ COMPONENT = MOST_COMPONENTS - 1
 
 
 class Writes:
-    """Of each place the last write: the actor's number, its time (0: none), the instruction's site; and by whom and when
-    it was written before that. one_…: the same, for single places."""
+    """Of each place the last write: the actor's number (who), its time (0: none), the instruction's site; and who wrote
+    it before that (writer), and when (earlier). one_…: the same, for single places."""
 
     __slots__ = ("_one_earlier", "_one_site", "_one_time", "_one_who", "_one_writer", "earlier", "site", "time", "who",
                  "writer")  # fmt: skip
@@ -65,8 +65,3 @@ class Writes:
             if time and item(row, who[place] & COMPONENT) < time:
                 return False
         return True
-
-
-def single(array: Array) -> memoryview:
-    """Of which single elements are read and written faster. (An empty one has no elements to ask for.)"""
-    return memoryview(array)  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ LOG = np.dtype([("count", "u8"), ("capacity", "u8"), ("entries", "u8")], align=T
 # A load, store or atomic operation of up to eight neighbouring lanes, before it is checked. bytes: of one lane. kind: 0
 # a load, 1 a store, 3 an atomic operation, 4 a fence (``membar``, ``fence`` but those of proxies; without addresses), 8
 # a warp collective at which the lanes of ``group`` meet. space: of the instruction, as in SPACES. mask: which of the
-# lanes from ``first`` on; addresses: theirs, as the instruction has them. form: ROW where all lanes access neighbours in
+# lanes from ``first`` on; addresses: theirs, as the instruction has them. form: ROW where all access neighbours in
 # their order, ALIKE where they access the same (then all addresses are that one). group: all lanes that run together.
 ROW, ALIKE = 1, 2
 ACCESS = np.dtype(

@@ -177,7 +177,7 @@ def wait(group: Group) -> Wait | None:
             _passes(group, barrier, result)
             return None
 
-        def again(group: Group) -> Wait | None:
+        def again(group: Group, address: int = address, what: int = what) -> Wait | None:
             if _waitable(group, made, address) is not barrier or not _complete(group, made, barrier, what):
                 return wait(group)
             _passes(group, barrier, result)

@@ -38,7 +38,7 @@ _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 _MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
 _LOW32 = np.uint64(_MASK32)
 
-# What reads a register's bytes in all lanes, how many a lane has, which bits of the value count, and what is added to it.
+# What reads a register's bytes in all lanes, how many a lane has, which bits of the value count, what is added to it.
 # Without the first the last is the value itself, or with no bytes nothing is known.
 Bits = tuple[Callable[[], bytes] | None, int, int, int]
 
@@ -246,12 +246,14 @@ class WarpGroup:
     def _bits(self, operand: Operand, type: str) -> Bits:
         """How ``common`` finds a value, kept for an operand of the program."""
         made: Bits = None, 0, 0, 0
-        register, kind, offset = operand, type, 0
+        register: Operand | None = operand
+        kind, offset = type, 0
         if isinstance(operand, Address):
-            register, kind, offset = operand.base, "address", operand.offset  # type: ignore[assignment]
-            if not isinstance(register, Register):
-                base = 0 if register is None else self.address_of(register)
-                made = None, 8, 0, base + offset & _MASK64
+            base, kind, offset = operand.base, "address", operand.offset
+            register = base
+            if not isinstance(base, Register):
+                start = 0 if base is None else self.address_of(base)
+                made = None, 8, 0, start + offset & _MASK64
         elif isinstance(operand, Immediate) and operand.kind == "int":
             made = None, 8, 0, _masked(operand.value, type)
         if isinstance(register, Register):
