@@ -259,6 +259,7 @@ def test_the_access_log() -> None:
     assert found["kind"].tolist() == [0] * 4 + [3] + [1] * 20
     assert (found["space"] == layout.SPACES["global"]).all() and (found["bytes"] == 4).all()
     assert found["first"].tolist() == [0, 8, 16, 24, 8, *[0, 8, 16, 24] * 5]
+    assert found["form"].tolist() == [layout.ROW] * 4 + [layout.ALIKE] + [layout.ROW] * 20
     assert found[4]["mask"] == 2 and found[4]["addresses"][1] == base
     assert (found[1]["addresses"] == base + 4 * np.arange(8, 16)).all()
     assert made.code.sites[found[4]["site"]].instruction.opcode == "atom.global.add.u32"
