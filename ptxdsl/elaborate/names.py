@@ -50,7 +50,11 @@ RENAMED = {
     "__shfl_xor_sync": "shuffle_xor(value, offset)", "__shfl_down_sync": "shuffle_down(value, offset)",
     "__syncwarp": "syncwarp()", "__popc": "pop_count(x)", "__clz": "count_leading_zeros(x)", "fmaxf": "max",
     "fminf": "min", "expf": "exp", "sqrtf": "sqrt", "rsqrtf": "rsqrt", "__expf": "exp_approx", "warpSize": "WARP_SIZE",
-    "laneid": "lane_id()", "half": "Float16",
+    "laneid": "lane_id()", "half": "Float16", "atomic_add": "fetch_add(p, value)", "static_assert": "comptime assert",
+    "__shared__": "unsafe_stack_allocation[n, T, address_space=.SHARED]()",
+    "shared": "unsafe_stack_allocation[n, T, address_space=.SHARED]()",
+    **{f"f{bits}": f"Float{bits}" for bits in (16, 32, 64)}, "bf16": "BFloat16", "double": "Float64",
+    **{f"{kind[0].lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
     **{f"{kind.lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
 }  # fmt: skip

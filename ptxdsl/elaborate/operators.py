@@ -162,7 +162,12 @@ class Operators(Memory):
         column = {"int": 0, "uint": 1, "float": 2, "bool": 1}[kind]
         name = names[column] if names else None
         if name is None or (kind == "bool" and op not in BITWISE):
-            help = "use `and`, `or`, `not`" if kind == "bool" else "it works on integers: `bitcast` or convert first"
+            if op == "@":
+                help = "structs with `__matmul__` have it"
+            else:
+                help = (
+                    "use `and`, `or`, `not`" if kind == "bool" else "it works on integers: `bitcast` or convert first"
+                )
             raise self.fail("E0302", f"`{op}` does not apply to {t}", span, help=help)
         attrs = {}
         if self.index_depth and name in ("add", "sub", "mul"):  # inside a pointer index, where overflow is unspecified

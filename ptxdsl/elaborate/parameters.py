@@ -84,7 +84,7 @@ class Parameters(Convert):
                     raise self.fail(
                         "E0306", f"{binding.what} takes {count(len(positional), 'parameter')}, more are given",
                         argument.span,
-                        help=None if positional else "leave the brackets out",
+                        help=_named(binding) or (None if positional else "leave the brackets out"),
                     )  # fmt: skip
                 param = positional[position]
                 position += 1
@@ -94,7 +94,7 @@ class Parameters(Convert):
                     near = closest(argument.name, (p.name for p in binding.params))
                     raise self.fail(
                         "E0307", f"{binding.what} has no parameter `{argument.name}`", argument.span,
-                        help=f"did you mean `{near}`?" if near else None,
+                        help=f"did you mean `{near}`?" if near else _named(binding),
                     )  # fmt: skip
                 param = found
             if is_hole(argument):
@@ -337,6 +337,12 @@ def parameter_name(pattern: ast.Expr) -> str | None:
     if isinstance(pattern, ast.Attribute) and isinstance(pattern.value, ast.Name) and pattern.value.id == "Self":
         return pattern.name
     return None
+
+
+def _named(binding: Binding) -> str | None:
+    """Which parameters can be given by name alone."""
+    names = [f"`{p.name}=`" for p in binding.params if p.kind == "kw"]
+    return f"by name it takes {', '.join(names)}" if names else None
 
 
 def is_hole(argument: ast.Argument) -> bool:

@@ -270,11 +270,21 @@ def _two_words(c: Context) -> Diagnostic | None:
 def _expression(c: Context) -> Diagnostic | None:
     if not c.expects_expression:
         return None
+    help = _SIGNS_OF_C.get(c.token) if c.before is None or c.before in ("=", "(", ",") else None
     if c.before is None:
-        return c.problem("E0110", f"a statement cannot begin with {c.found}")
+        return c.problem("E0110", f"a statement cannot begin with {c.found}", help=help)
     after = f" after '{c.before}'" if c.before.type not in ("STRING", "INDENT") else ""
     found = "" if c.ends_line else f", found {'keyword ' if c.is_keyword else ''}{c.found}"
-    return c.problem("E0110", f"expected an expression{after}{found}")
+    return c.problem("E0110", f"expected an expression{after}{found}", help=None if c.ends_line else help)
+
+
+# What stands in C where an operand begins.
+_SIGNS_OF_C = {
+    "/": "a comment begins with '#'",
+    "//": "a comment begins with '#'",
+    "&": "variables have no address; that of an element in memory is 'p.unsafe_offset(i)'",
+    "*": "what a pointer points to is 'p[]'",
+}
 
 
 def _in_brackets(c: Context) -> Diagnostic | None:

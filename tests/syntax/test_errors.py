@@ -86,6 +86,10 @@ OPERATORS = [
     ("x^++", "E0110", "there is no operator '++'", "write '+= 1'"),
     ("if ^!a: pass", "E0103", "'!' is not an operator", "write 'not'"),
     ("x = a ^? b", "E0103", "'?' is not an operator", "a if condition else b"),
+    ("^// a comment", "E0110", "a statement cannot begin with '//'", "a comment begins with '#'"),
+    ("^/* a comment */", "E0110", "a statement cannot begin with '/'", "a comment begins with '#'"),
+    ("x = ^&y", "E0110", "expected an expression after '=', found '&'", "variables have no address"),
+    ("x = (^*p)", "E0110", "expected an expression after '(', found '*'", "is 'p[]'"),
 ]
 
 GONE = [
