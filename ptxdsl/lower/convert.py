@@ -8,6 +8,7 @@ from __future__ import annotations
 from ptxdsl.lower.arith import Handler
 from ptxdsl.lower.builder import Builder, from_lanes, lanes_of
 from ptxdsl.lower.llvm_types import constant, llvm_type, scalar_type
+from ptxdsl.targets import target
 from ptxdsl.tir import F32, Const, Op, Ty, Value
 
 
@@ -30,7 +31,32 @@ def _itof(b: Builder, op: Op) -> None:
         wide = Value(Ty("f32", to.lanes))
         b.set(wide, _convert(b, "sitofp" if op.name == "itof.s" else "uitofp", op.operands[0], wide.ty))
         return b.set(op.result, _cast_lanes(b, wide, to))
-    b.set(op.result, _convert(b, "sitofp" if op.name == "itof.s" else "uitofp", op.operands[0], to))
+    (x,) = op.operands
+    if to.name.startswith("bf16") and x.ty.bits > 24 and target(b.options.arch).capability < _INTEGER_TO_BF16:
+        signed = op.name == "itof.s"
+        lanes = [_to_bfloat(b, x.ty.scalar, lane, signed) for lane in lanes_of(b, x)]
+        return b.set(op.result, from_lanes(b, to, lanes))
+    b.set(op.result, _convert(b, "sitofp" if op.name == "itof.s" else "uitofp", x, to))
+
+
+_INTEGER_TO_BF16 = 90  # from this compute capability on there is an instruction; LLVM rounds twice below it
+
+
+def _to_bfloat(b: Builder, source: Ty, text: str, signed: bool) -> str:
+    """An integer of 32 or 64 bits as a bfloat, rounded once: towards zero to float32, and the rest is not forgotten."""
+    integer, name = f"i{source.bits}", ("" if signed else "u") + {32: "i", 64: "ll"}[source.bits]
+    wide = b.call("float", f"llvm.nvvm.{name}2f.rz", [f"{integer} {text}"])
+    back = b.emit(f"{'fptosi' if signed else 'fptoui'} float {wide} to {integer}")  # it fits: it is nearer to zero
+    odd = _with_rest(b, wide, b.emit(f"icmp ne {integer} {back}, {text}"))
+    return b.emit(f"fptrunc float {odd} to bfloat")
+
+
+def _with_rest(b: Builder, single: str, inexact: str) -> str:
+    """A float32 that was rounded towards zero, with its last bit set where that lost something: a format of fewer bits
+    is rounded to from it as from what it was."""
+    bits = b.emit(f"bitcast float {single} to i32")
+    last = b.emit(f"zext i1 {inexact} to i32")
+    return b.emit(f"bitcast i32 {b.emit(f'or i32 {bits}, {last}')} to float")
 
 
 # (source, bits, signed) -> the conversion that rounds to zero and saturates in hardware and in LLVM's own folding
@@ -93,6 +119,10 @@ def _float_cast(b: Builder, source: Ty, text: str, to: Ty) -> str:
         half = _from_float8(b, source, text)
         return half if to.name == "f16" else _float_cast(b, Ty("f16"), half, to)
     if to.name.startswith("f8"):
+        if source.name == "f64":
+            single = b.call("float", "llvm.nvvm.d2f.rz", [f"double {text}"])
+            back = b.emit(f"fpext float {single} to double")
+            return _to_float8(b, _with_rest(b, single, b.emit(f"fcmp one double {back}, {text}")), to)
         return _to_float8(b, _float_cast(b, source, text, F32), to)
     instruction = "fpext" if to.bits > source.bits else "fptrunc"
     if to.bits == source.bits:  # between f16 and bf16: through the type that has both

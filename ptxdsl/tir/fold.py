@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from ptxdsl.hints import Any
-from ptxdsl.tir import F32, Const, Ty, Value
+from ptxdsl.tir import Const, Ty, Value
 
 # The precision (with the hidden bit), least exponent of a normal number, and largest finite value of each format.
 _FORMATS = {
@@ -190,8 +190,8 @@ def _scalar(name: str, args: Sequence[Any], source: Ty, target: Ty) -> Any:
         return round_float(Fraction(unsigned(args[0], bits) if suffix == "u" else args[0]), target)
     if base == "ftoi":
         return wrap(_to_int(args[0], target.bits, suffix == "s"), target.bits)
-    if name == "fcast":  # to fp8 through f32, from which alone there is an instruction
-        return round_float(round_float(args[0], F32) if target.name.startswith("f8") else args[0], target)
+    if name == "fcast":
+        return round_float(args[0], target)
     if name == "bitcast":
         return _bitcast(args[0], source, target)
     return None
