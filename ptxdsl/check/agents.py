@@ -166,11 +166,14 @@ class Shape:
         found = self._parts.get(expr)
         if found is None:
             parts: dict[Expr, None] = {}
-            self._collect(expr, parts, set())
+            self._collect(expr, parts, set(), set())
             found = self._parts[expr] = tuple(parts)
         return found
 
-    def _collect(self, expr: Expr, parts: dict[Expr, None], seen: set[int]) -> None:
+    def _collect(self, expr: Expr, parts: dict[Expr, None], seen: set[int], done: set[Expr]) -> None:
+        if expr in done:
+            return
+        done.add(expr)
         row = self.block.row(expr)
         if row is not None:
             if not isinstance(row, int):
@@ -179,9 +182,9 @@ class Shape:
         if expr.op == "var" and expr.value not in seen:
             seen.add(expr.value)
             for value in self._assigned.get(expr.value, ()):
-                self._collect(value, parts, seen)
+                self._collect(value, parts, seen, done)
         for arg in expr.args:
-            self._collect(arg, parts, seen)
+            self._collect(arg, parts, seen, done)
 
     def split(self, mask: Mask, exprs: tuple[Expr, ...]) -> list[Mask]:
         """The threads of a mask by what they have for each expression, in the order of their first threads."""

@@ -18,7 +18,21 @@ from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.groups import CommitGroup, Fence, Start, WaitGroup
 from ptxdsl.check.parts import Agent, Barrier
-from ptxdsl.check.program import Advance, Assignment, Cannot, Choose, End, Enter, Go, Head, Leave, Next, Step, Turned
+from ptxdsl.check.program import (
+    Advance,
+    Assignment,
+    Cannot,
+    Choose,
+    End,
+    Enter,
+    Follow,
+    Go,
+    Head,
+    Leave,
+    Next,
+    Step,
+    Turned,
+)
 from ptxdsl.check.ring_variables import RingVariables
 from ptxdsl.check.slots import Access
 from ptxdsl.check.states import State
@@ -32,7 +46,7 @@ from ptxdsl.record import dataclass
 _MOST_TRIED = 160
 
 _FREE = (
-    Advance, Cannot, ClusterArrive, ClusterWait, CommitGroup, End, Enter, Fence, Go, Head, Leave, Meet, Next,
+    Advance, Cannot, ClusterArrive, ClusterWait, CommitGroup, End, Enter, Fence, Follow, Go, Head, Leave, Meet, Next,
     Relinquishment, TensorFence, Turned, WaitGroup, WarpSync,
 )  # fmt: skip
 

@@ -15,7 +15,9 @@ from __future__ import annotations
 from math import lcm
 
 from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leaves, moved, signs, unknown_leaf
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.check.recurrences import Recurrence, recurrences
+from ptxdsl.protocol.algebra import substitute
+from ptxdsl.protocol.expressions import Expr, var
 from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of, walk
 
 # A constant trip count from here on is taken for any number, as an unknown one.
@@ -47,6 +49,9 @@ class Counters:
         self.turn_of: dict[int, int] = {}  # loop label → the variable that counts its turns
         self.start_of: dict[int, int] = {}  # of a range that starts at no constant: the variable that keeps its start
         self.inductive: dict[tuple[int, int], tuple[int, Expr]] = {}  # (label, variable) → (its start's variable, step)
+        self.recurrent = recurrences(kernel)
+        self.begun: dict[tuple[int, int], int] = {}  # (label, variable of a recurrence) → what it began with
+        self._followed = {r.variable: r.form for own in self.recurrent.values() for r in own}
         self._parent: dict[int, int] = {}
         self._rates: dict[Expr, Rates] = {}
         self._moved_by: dict[int, tuple[int, int]] = {}  # a range's index → the counter of its turns, the step
@@ -91,6 +96,7 @@ class Counters:
         by_stop: dict[Expr, int] = {}
         by_range: dict[tuple[Expr, Expr], int] = {}
         by_start: dict[tuple[Expr | None, Expr], int] = {}
+        by_form: dict[Recurrence, int] = {}
         starts: dict[int, Expr] = {}
         for node in walk(kernel.program):
             if isinstance(node, Assign):
@@ -101,12 +107,13 @@ class Counters:
                 turn, self.start_of[node.label] = self.fresh, self.fresh + 1
                 self.fresh += 2
                 self._parent[turn] = turn
-                self.unite(turn, by_range.setdefault((node.range.start, node.range.stop), turn))
+                ends = self._alike(node.range.start), self._alike(node.range.stop)
+                self.unite(turn, by_range.setdefault(ends, turn))
                 self._moved_by[node.range.index] = turn, node.range.step
             elif node.range is not None:
                 turn = node.range.index
                 self._parent.setdefault(turn, turn)
-                other = by_stop.setdefault(node.range.stop, turn)
+                other = by_stop.setdefault(self._alike(node.range.stop), turn)
                 if node.range.stop.op != "const":
                     self.unite(turn, other)
             else:
@@ -115,6 +122,18 @@ class Counters:
                 self._parent[turn] = turn
             self.turn_of[node.label] = turn
             self._find_inductive(node, turn, starts, by_start)
+            for recurrent in self.recurrent.get(node.label, ()):
+                self.unite(turn, by_form.setdefault(recurrent.form, turn))
+                for v in recurrent.of:
+                    if (node.label, v) not in self.begun:
+                        self.begun[node.label, v] = self.fresh
+                        self.fresh += 1
+
+    def _alike(self, expr: Expr) -> Expr:
+        """The same expression of all variables that their loops compute alike."""
+        first: dict[Recurrence, int] = {}
+        names = {v: var(first.setdefault(form, v)) for v, form in self._followed.items()}
+        return substitute(expr, lambda e: names.get(e.value) if e.op == "var" else None, {}) if names else expr
 
     def _find_inductive(
         self, loop: Loop, turn: int, starts: dict[int, Expr], known: dict[tuple[Expr | None, Expr], int]
@@ -232,7 +251,7 @@ class Counters:
             if not isinstance(node, Assign):
                 continue
             for target, value in zip(node.targets, node.values, strict=True):
-                if target in self._parent:
+                if target in self._parent or target in self._followed:
                     continue
                 rates = self.rates(value)
                 grown = {g: rate for g, rate in rates.items() if rate[1]} if -1 not in rates else IRREGULAR

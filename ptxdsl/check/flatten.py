@@ -18,6 +18,7 @@ from ptxdsl.check.program import (
     Choose,
     End,
     Enter,
+    Follow,
     Go,
     Head,
     Leave,
@@ -27,6 +28,7 @@ from ptxdsl.check.program import (
     Turned,
     large,
 )
+from ptxdsl.check.recurrences import Recurrent
 from ptxdsl.check.slots import Access, Part
 from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warps
@@ -123,22 +125,47 @@ class _Flattener:
         self.flush()
         plain = []
         values: list[Expr] = []
+        by_turns: list[Step] = []  # those look at no variable that is assigned here: they come last
         for target, value in zip(node.targets, node.values, strict=True):
             self.used.add(target)
-            loop = self._inductive(target, value)
-            if loop is None:
+            step = self._advance(target, value) or self._follow(target)
+            if step is None:
                 self.use(value)
                 values.append(value)
                 plain.append(target)
-                continue
-            start, step, turn = loop
-            group = self.counters.group(turn)
-            assert group is not None
-            advance = Advance(target, start, turn, self.expressions.function(step), group)
-            advance.uses = (start, turn, *self.expressions.variables(step))
-            self.put(advance)
+            else:
+                by_turns.append(step)
         if plain:
             self.put(Assignment(tuple(plain), values, self.expressions))
+        for step in by_turns:
+            self.put(step)
+
+    def _advance(self, target: int, value: Expr) -> Step | None:
+        loop = self._inductive(target, value)
+        if loop is None:
+            return None
+        start, step, turn = loop
+        group = self.counters.group(turn)
+        assert group is not None
+        advance = Advance(target, start, turn, self.expressions.function(step), group)
+        advance.uses = (start, turn, *self.expressions.variables(step))
+        return advance
+
+    def _follow(self, target: int) -> Step | None:
+        """The end of a turn for a variable that its loop computes anew."""
+        for label in self.again:
+            for recurrent in self.counters.recurrent.get(label, ()):
+                if recurrent.variable == target:
+                    return self._followed(label, recurrent, 1)
+        return None
+
+    def _followed(self, label: int, recurrent: Recurrent, ahead: int) -> Step:
+        turn = self.counters.turn_of[label]
+        group = self.counters.group(turn)
+        assert group is not None
+        begun = [self.counters.begun[label, v] for v in recurrent.of]
+        inputs = [self.expressions.function(leaf)([]) for leaf in recurrent.inputs]
+        return Follow(recurrent, begun, inputs, turn, ahead, group)
 
     def _inductive(self, target: int, value: Expr) -> tuple[int, Expr, int] | None:
         for label, turn in self.counters.turn_of.items():
@@ -240,6 +267,10 @@ class _Flattener:
             if label == node.label:
                 starts.append((variable, before))
                 self.used |= {variable, before}
+        recurrent = self.counters.recurrent.get(node.label, ())
+        for v in dict.fromkeys(v for one in recurrent for v in one.of):
+            starts.append((v, self.counters.begun[node.label, v]))
+            self.used |= {v, self.counters.begun[node.label, v]}
         kept = self.counters.start_of.get(node.label)
         first = self.expressions.function(node.range.start) if node.range is not None else lambda env: 0
         if kept is not None and node.range is not None:
@@ -252,6 +283,8 @@ class _Flattener:
         if node.range is not None and kept is None:
             enter.uses += self.expressions.variables(node.range.start)
         self.put(enter)
+        for one in recurrent:
+            self.put(self._followed(node.label, one, 0))
         ordinal = self.ordinals[-1].get(group, 0)
         self.ordinals[-1][group] = ordinal + 1
         outside = self.nesting

@@ -16,9 +16,10 @@ from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.facts import Outcome, parts
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent
+from ptxdsl.check.recurrences import Recurrent
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
-from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, scale
+from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, is_simple, scale
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import Expr, uniform
 from ptxdsl.source import Span
@@ -112,6 +113,31 @@ class Advance(Step):
             amount = operate("mul", (turns, key[2]), 64, 64, context.symbols)
             value = self._known[key] = UNKNOWN if amount is UNKNOWN else add(key[1], amount)
         env[self.variable] = value
+        return self.number + 1
+
+
+class Follow(Step):
+    """A variable that a loop computes anew: its value after the turns that were, and ``ahead`` more of the counter.
+
+    begun: where what the variables of its equations began with is kept; inputs: what does not change.
+    """
+
+    def __init__(
+        self, recurrent: Recurrent, begun: list[int], inputs: list[Value], turn: int, ahead: int, group: int
+    ) -> None:
+        super().__init__(None)
+        self.variable, self.form = recurrent.variable, recurrent.form
+        self.begun, self.inputs = begun, inputs
+        self.turn, self.ahead, self.rates = turn, ahead, ((group, 1, 1),)
+        self.uses, self.assigns = (*begun, turn, self.variable), (self.variable,)
+
+    def run(self, context: Context, state: State, agent: Agent) -> int:
+        env = state.environments[agent.number]
+        if self.ahead or not is_simple(env[self.variable]):
+            symbols = context.symbols
+            args = (*(env[v] for v in self.begun), *self.inputs)
+            turns = symbols.index(env[self.turn] + self.ahead, self.rates)
+            env[self.variable] = symbols.recurrence(self.form, (turns, *args), self.form.low)
         return self.number + 1
 
 

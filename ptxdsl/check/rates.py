@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd, lcm
 
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.expressions import Expr, nodes
 
 Rates = dict[int, tuple[int, int]]
 IRREGULAR: Rates = {-1: (1, 0)}
@@ -51,10 +51,10 @@ def moved(expr: Expr) -> tuple[int, int] | None:
 
 
 def leaves(expr: Expr) -> list[Expr]:
+    """Each once; what is loaded counts as one, too."""
     if not expr.args:
         return [expr]
-    found = [leaf for arg in expr.args for leaf in leaves(arg)]
-    return [expr, *found] if expr.op == "load" else found
+    return [node for node in nodes(expr) if not node.args or node.op == "load"]
 
 
 def unknown_leaf(leaf: Expr) -> bool:

@@ -206,7 +206,9 @@ def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: 
     faults = [_diagnostic(finding) for finding in proof.findings]
     kinds = tuple(finding.kind for finding in proof.findings)
     shows_with = tuple(finding.witness for finding in proof.findings)
-    taken = (_block_text(kernel, shape),) if assumed else ()
+    taken: tuple[str, ...] = (_block_text(kernel, shape),) if assumed else ()
+    if proof.verdict == PROVED and kernel.awaited:
+        taken += (_awaited_text(kernel.awaited),)
     return Verdict(
         kernel.name,
         proof.verdict,
@@ -222,6 +224,12 @@ def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: 
 
 def _block_text(kernel: Kernel, block: Shape) -> str:
     return f"for blocks of {_shape_text(block)} threads (not in the source: say {_how_to_say(kernel, block)})"
+
+
+def _awaited_text(loops: tuple[Span, ...]) -> str:
+    at = sorted({span.line for span in loops})
+    ends = "the loops at lines" if len(at) > 1 else "the loop at line"
+    return f"if {ends} {', '.join(map(str, at))} come{'' if len(at) > 1 else 's'} to an end (waits for memory)"
 
 
 def _shape_text(block: Shape) -> str:

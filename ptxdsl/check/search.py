@@ -247,7 +247,7 @@ class Search:
                 if after == END or self.steps - before > 1:  # it may be back where it was
                     moved = True
         if asked:
-            return asked[min(asked)]
+            return min(asked.values(), key=lambda found: _behind(state, found))
         if any(place != END for place in places):
             raise deadlock.stuck(context, state)
         endings.check(context, state)
@@ -272,6 +272,12 @@ class Search:
                 places[number] = END
             self.steps += count
             return after
+
+
+def _behind(state: State, asked: Any) -> tuple[list[int], int]:
+    """The turns of the loops around a test: who is behind is asked first, so that few decisions wait for the others."""
+    step, agent = asked[:2]
+    return [state.environments[agent.number][variable] for _, variable, _ in step.nesting], agent.number
 
 
 def _mixed(nodes: list[Any]) -> frozenset[int]:

@@ -13,10 +13,9 @@ recognised as alike (``states.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import compute
 
 INFINITE = 1 << 62
 CHOICES = frozenset({"select", "min.s", "min.u", "max.s", "max.u"})
@@ -33,7 +32,8 @@ UNKNOWN = Unknown()
 
 
 class Atom:
-    """op: ``symbol`` (name), ``index`` (value; rates by group), else an operation over args (values).
+    """op: ``symbol`` (name), ``index`` (value; rates by group), ``recurrence`` (name: the ``Recurrence``; args: turns,
+    what it begins with), else an operation over args (values).
 
     low, high: bounds that hold whatever the launch. moving: whether an index is in it.
     """
@@ -181,6 +181,10 @@ class Symbols:
         """A value that has grown with loops. rates: (group, turns, growth): what so many turns of the group add."""
         return Sum(0, ((self.atom("index", (value, rates)), 1),))
 
+    def recurrence(self, form: Any, args: tuple[Any, ...], low: int) -> Value:
+        """args: turns, what it begins with."""
+        return UNKNOWN if any(a is UNKNOWN for a in args) else Sum(0, ((self.atom("recurrence", form, args, low), 1),))
+
     def operation(self, op: str, args: tuple[Any, ...], bits: int) -> Value:
         """What is no sum, as an atom of its own."""
         if any(a is UNKNOWN for a in args):
@@ -200,44 +204,8 @@ class Symbols:
         return Sum(0, ((self.atom(op, bits, args, low, high), 1),))
 
 
-def plain(value: Value, known: Callable[[Atom], int | None]) -> int | None:
-    """The int that a value is when atoms are as ``known`` says, or None."""
-    if isinstance(value, int):
-        return value
+def is_simple(value: Value) -> bool:
+    """Whether it is a number, or a sum of what is no operation."""
     if not isinstance(value, Sum):
-        return None
-    result = value.constant
-    for atom, coefficient in value.terms:
-        part = _atom_value(atom, known)
-        if part is None:
-            return None
-        result += coefficient * part
-    return result
-
-
-def _atom_value(atom: Atom, known: Callable[[Atom], int | None]) -> int | None:
-    if atom.op == "index":
-        return int(atom.name[0])
-    if atom.op in ("symbol", "load"):
-        return known(atom)
-    args = [plain(a, known) if not isinstance(a, Test) else truth(a, known) for a in atom.args]
-    if any(a is None for a in args):
-        return None
-    return compute(atom.op, [a for a in args if a is not None], atom.name, 64)
-
-
-def truth(test: Any, known: Callable[[Atom], int | None]) -> int | None:
-    """A test when atoms are as ``known`` says."""
-    if isinstance(test, int):
-        return test
-    if not isinstance(test, Test):
-        return None
-    if test.op in ("lt", "eq"):
-        value = plain(test.value, known)
-        return None if value is None else int(value < 0 if test.op == "lt" else value == 0)
-    args = [truth(a, known) for a in test.args]
-    if any(a is None for a in args):
-        return None
-    if test.op == "not":
-        return 1 - int(args[0] or 0)
-    return int(all(args) if test.op == "and" else any(args))
+        return isinstance(value, int)
+    return all(atom.op in ("symbol", "index", "load", "recurrence") for atom, _ in value.terms)

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from itertools import product
 
 from ptxdsl.check.facts import Bounds, Outcome, Terms
-from ptxdsl.check.values import Atom, Sum, Test, plain
+from ptxdsl.check.values import Atom, Sum, Test, Value
 from ptxdsl.hints import Any
+from ptxdsl.protocol.expressions import compute
 
 _FINITE = 1 << 61
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 0, 16, 32, 64, 128, 192, 256, 320, 512, 1024, 4096, -1)
 _MOST = 20_000  # combinations
+_MOST_COMPUTED = 200_000  # atoms, in all of them
 
 
 def facts_of(path: Any) -> list[tuple[Terms, Bounds]]:
@@ -40,12 +42,14 @@ def assignment(path: Any) -> dict[Atom, int] | None:
         return {}
     choices = [_choices(symbol, facts) for symbol in symbols]
     names = list(symbols)
+    computed = 0
     for tried, values in enumerate(_smallest_first(choices)):
-        if tried > _MOST:
+        if tried > _MOST or computed > _MOST_COMPUTED:
             return None
-        known = dict(zip(names, values, strict=True))
-        if all(_holds(terms, bounds, known) for terms, bounds in facts):
-            return known
+        launch = _Launch(dict(zip(names, values, strict=True)))
+        if launch.possible() and all(launch.holds(terms, bounds) for terms, bounds in facts):
+            return launch.known
+        computed += len(launch.computed)
     return None
 
 
@@ -59,9 +63,65 @@ def text(known: dict[Atom, int]) -> str:
     return ", ".join(parts)
 
 
-def _holds(terms: Terms, bounds: Bounds, known: dict[Atom, int]) -> bool:
-    value = plain(Sum(0, terms), known.get)
-    return value is not None and bounds.low <= value <= bounds.high
+class _Launch:
+    """What values are where those of the symbols are known."""
+
+    def __init__(self, known: dict[Atom, int]) -> None:
+        self.known = known
+        self.computed: dict[Atom, int | None] = {}
+
+    def possible(self) -> bool:
+        """Whether the number of a block is below that of the blocks."""
+        named = {str(symbol.name): value for symbol, value in self.known.items()}
+        return all(named.get(f"ctaid_{axis}", 0) < named.get(f"nctaid_{axis}", 1 << 31) for axis in "xyz")
+
+    def holds(self, terms: Terms, bounds: Bounds) -> bool:
+        value = self.number(Sum(0, terms))
+        return value is not None and bounds.low <= value <= bounds.high
+
+    def number(self, value: Value) -> int | None:
+        """None where that cannot be computed."""
+        if isinstance(value, int):
+            return value
+        if not isinstance(value, Sum):
+            return self.truth(value) if isinstance(value, Test) else None
+        result = value.constant
+        for atom, coefficient in value.terms:
+            part = self.atom(atom)
+            if part is None:
+                return None
+            result += coefficient * part
+        return result
+
+    def atom(self, atom: Atom) -> int | None:
+        if atom not in self.computed:
+            self.computed[atom] = self._atom(atom)
+        return self.computed[atom]
+
+    def _atom(self, atom: Atom) -> int | None:
+        if atom.op == "index":
+            return int(atom.name[0])
+        if atom.op in ("symbol", "load"):
+            return self.known.get(atom)
+        args = [self.number(arg) for arg in atom.args]
+        ints = [arg for arg in args if arg is not None]
+        if len(ints) < len(args):
+            return None
+        if atom.op == "recurrence":
+            found: int | None = atom.name.after(ints[0], ints[1:])
+            return found
+        return compute(atom.op, ints, atom.name, 64)
+
+    def truth(self, test: Test) -> int | None:
+        if test.op in ("lt", "eq"):
+            value = self.number(test.value)
+            return None if value is None else int(value < 0 if test.op == "lt" else value == 0)
+        args = [self.number(arg) for arg in test.args]
+        if any(arg is None for arg in args):
+            return None
+        if test.op == "not":
+            return 1 - int(args[0] or 0)
+        return int(all(args) if test.op == "and" else any(args))
 
 
 def _symbols(atom: Atom) -> Iterator[Atom]:

@@ -12,7 +12,7 @@ from ptxdsl.protocol import ptx_operations
 from ptxdsl.protocol.expressions import ARRAY_SHIFT
 from ptxdsl.protocol.model import Array, Kernel, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
-from ptxdsl.protocol.ptx_operations import Operations, is_protocol, needs, written_root
+from ptxdsl.protocol.ptx_operations import Operations, is_protocol, looks_anew, needs, written_root
 from ptxdsl.protocol.ptx_structure import Structure, TooDeep
 from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
@@ -24,6 +24,7 @@ from ptxdsl.ptx.call_parameters import promote
 from ptxdsl.ptx.inline import Flat, Inliner
 from ptxdsl.ptx.liveness import reads_and_writes
 from ptxdsl.ptx.module import Function, Module, Variable
+from ptxdsl.record import replace
 from ptxdsl.source import Span
 
 DYNAMIC = "dynamic shared memory"
@@ -94,7 +95,16 @@ class _Reader:
         self.forget_loads(graph, values)
         written = Structure(graph, values, operations, self.span_of).program()
         program, variables = in_plain_form(written, values.turns, values.variables, _shape(self.function.reqntid))
-        return self.kernel(program, variables)
+        return replace(self.kernel(program, variables), awaited=self.awaited(graph))
+
+    def awaited(self, graph: Graph) -> tuple[Span, ...]:
+        """Loops without protocol that look at memory anew in each turn."""
+        found = []
+        for blocks in graph.loops.values():
+            items = [item for number in blocks for item in graph.blocks[number].items]
+            if not any(map(is_protocol, items)):
+                found += [self.span_of(item.line) for item in items if looks_anew(item)][:1]
+        return tuple(found)
 
     def graph(self, flat: Flat) -> Graph:
         blocks = blocks_of(flat)

@@ -16,10 +16,10 @@ from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, leaves
 from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
 from ptxdsl.protocol.tensor_places import allocation
 from ptxdsl.protocol.tir_integers import Integers
-from ptxdsl.protocol.tir_operations import Operations, is_protocol, needs, writes_global
+from ptxdsl.protocol.tir_operations import Operations, is_protocol, looks_anew, needs, writes_global
 from ptxdsl.record import replace
 from ptxdsl.source import Span
-from ptxdsl.tir import Block, Kernel, Op, Value
+from ptxdsl.tir import Block, Kernel, Op, Value, walk
 
 _CONTROL = frozenset({"if", "for", "loop", "scope"})
 _DYNAMIC_ALIGN = 1024  # more than a matrix of any swizzle asks for
@@ -253,7 +253,13 @@ class _Slice:
             self.hint(_HINT),
             tuple(self.operations.pipelines),
             self.hint(_CLUSTER_HINT),
+            self.awaited(),
         )
+
+    def awaited(self) -> tuple[Span, ...]:
+        """Loops without protocol that look at memory anew in each turn."""
+        loops = [op for op in self.parent if op.name == "loop" and op not in self.kept]
+        return tuple(loop.span for loop in loops if any(map(looks_anew, walk(loop.blocks[0]))))
 
     def hint(self, pattern: re.Pattern[str]) -> tuple[int, int, int] | None:
         head = _HEAD.match(self.kernel.span.source.text)

@@ -175,6 +175,7 @@ class Kernel:
     """threads: the block's shape where it is known, cluster likewise. variables: how many there are, numbered from 0.
 
     hint, cluster_hint: the shape of a block and of a cluster that the source speaks of without promising them.
+    awaited: loops that are no part of the program, in which threads wait for what others write to memory.
     """
 
     name: str
@@ -187,6 +188,7 @@ class Kernel:
     hint: tuple[int, int, int] | None = None
     pipelines: tuple[Pipeline, ...] = ()
     cluster_hint: tuple[int, int, int] | None = None
+    awaited: tuple[Span, ...] = ()
 
 
 def walk(node: Node) -> list[Node]:

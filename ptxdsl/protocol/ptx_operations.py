@@ -69,6 +69,14 @@ def _is_access(item: Instruction) -> bool:
     return first in ("ld", "st", "atom", "red", "ldmatrix", "stmatrix", "wmma", "tcgen05", "st.bulk", "tensormap")
 
 
+def looks_anew(item: Item) -> bool:
+    """Whether it reads what other threads may write meanwhile."""
+    if isinstance(item, Wait):
+        return False
+    first, *rest = item.opcode.split(".")
+    return first == "atom" or (first == "ld" and not {"volatile", "relaxed", "acquire", "mmio"}.isdisjoint(rest))
+
+
 def needs(item: Item) -> set[str]:
     """The registers that matter to the model."""
     instruction = item.test if isinstance(item, Wait) else item

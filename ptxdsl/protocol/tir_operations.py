@@ -142,6 +142,11 @@ def writes_global(op: Op) -> bool:
     return kind in (Kind.WRITE, Kind.ATOMIC) or (kind is Kind.ASYNC_COPY and row.effect.space == "global")
 
 
+def looks_anew(op: Op) -> bool:
+    """Whether it reads what other threads may write meanwhile."""
+    return op.name.startswith(("atom_", "ld_atomic", "ld_volatile")) or (op.name == "load" and "volatile" in op.attrs)
+
+
 def needs(op: Op) -> Sequence[Value]:
     """The operands that matter to the model."""
     name = op.name
