@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from ptxdsl.check.counters import Counters
+from ptxdsl.check.guards import Guard
 from ptxdsl.check.intervals import Intervals, Places, overlap, threads_meet
 from ptxdsl.check.parts import Agent, Barrier, Meeting, Touch
 from ptxdsl.check.states import UNINITIALISED
@@ -270,6 +271,7 @@ class Context:
         grouped: bool = False,
         together: bool = False,
         certain: bool = True,
+        when: Guard | None = None,
     ) -> Touch:
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
         found = self._touches.get(key)
@@ -279,7 +281,7 @@ class Context:
         made = Touch(
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
-        made.pipe, made.grouped, made.certain = pipe, grouped, certain
+        made.pipe, made.grouped, made.certain, made.when = pipe, grouped, certain, when
         made.together = together and len(warps(mask)) > 1
         self.accesses |= bit
         made.tensor = array is not None and bool(array.base & TENSOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.barriers import barrier_step
@@ -10,6 +11,7 @@ from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import WGMMA, Start, group_step
+from ptxdsl.check.guards import Guard, guard
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import (
     Advance,
@@ -34,12 +36,14 @@ from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.expressions import Expr, unknown
+from ptxdsl.protocol.algebra import plain
+from ptxdsl.protocol.expressions import Expr, apply, unknown
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Place, Return, Seq, Unmodelled, walk
 
 _ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 _MOST_SPREAD = 512  # places of an access in a loop that are looked at one by one
 
+_Kind = tuple[Mask, bool, bool, Guard | None]  # of accesses that make one step: whether atomic, and certain
 Spread = tuple[tuple[int, tuple[int, ...]], ...]
 
 
@@ -65,9 +69,10 @@ class _Flattener:
         self.again: dict[int, list[Go]] = {}
         self.out: dict[int, list[Go]] = {}
         self.used: set[int] = set()
-        self.reads: dict[tuple[Mask, bool, bool], list[Part]] = {}
-        self.writes: dict[tuple[Mask, bool, bool], list[Part]] = {}
+        self.reads: dict[_Kind, list[Part]] = {}
+        self.writes: dict[_Kind, list[Part]] = {}
         self.spread: Spread = ()
+        self.guards: tuple[Expr, ...] = ()  # conditions of branches whose arms all threads are taken through
         self.certain = True  # whether accesses happen that are come to
         self.landed = -1  # the last step that something jumps to
 
@@ -237,11 +242,30 @@ class _Flattener:
             self.used |= targets
             self.put(Assignment(tuple(targets), [unknown(0)] * len(targets), self.expressions))
         before, self.certain = self.certain, False
-        for arm in (node.then, node.orelse):
-            for inner in walk(arm):
-                if isinstance(inner, Op):
-                    self.operation(inner, mask)
+        self._either(node, mask)
         self.certain = before
+
+    def _either(self, node: Node, mask: Mask) -> None:
+        """Both arms of branches, for all threads; where the condition is one that tells threads apart, it is noted."""
+        if isinstance(node, Op):
+            self.operation(node, mask)
+        elif isinstance(node, Branch):
+            before = self.guards
+            for arm, holds in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
+                self.guards = (*before, holds)
+                self._either(arm, mask)
+            self.guards = before
+        elif isinstance(node, Seq):
+            for inner in node.nodes:
+                self._either(inner, mask)
+        elif isinstance(node, Loop):
+            self._either(node.body, mask)
+
+    def _guard(self) -> Guard | None:
+        """For whom the conditions hold that threads have come through."""
+        block = self.expressions.block
+        told = [condition for condition in self.guards if guard(block, condition) is not None]
+        return guard(block, reduce(lambda a, b: apply("and", a, b, bits=1), told)) if told else None
 
     # -------------------------------------------------------------------------------------------------------- loops
 
@@ -409,14 +433,14 @@ class _Flattener:
                 return
 
     def _access(self, op: Op, mask: Mask) -> None:
-        atomic = op.kind is Kind.ATOMIC
+        atomic, when = op.kind is Kind.ATOMIC, self._guard()
         if not atomic:
             # What its own threads have written just before may be what is read.
             certain = self.certain and not self.writes
             for place in op.reads:
-                self.reads.setdefault((mask, atomic, certain), []).append(self._part(op, place, mask, certain))
+                self.reads.setdefault((mask, atomic, certain, when), []).append(self._part(op, place, mask, certain))
         for place in op.writes:
-            self.writes.setdefault((mask, atomic, True), []).append(self._part(op, place, mask))
+            self.writes.setdefault((mask, atomic, True, when), []).append(self._part(op, place, mask))
 
     def _part(self, op: Op, place: Place, mask: Mask, certain: bool = True) -> Part:
         self.use(*_exprs(place))
@@ -425,8 +449,8 @@ class _Flattener:
     def flush(self) -> None:
         """Puts the accesses collected so far: in what order they are does not matter, as no step comes between them."""
         for collected, writes in ((self.reads, False), (self.writes, True)):
-            for (mask, atomic, _), parts in collected.items():
-                step = Access(parts, writes, atomic)
+            for (mask, atomic, _, when), parts in collected.items():
+                step = Access(parts, writes, atomic, when)
                 step.mask, step.uses = mask, step.variables
                 self.put(step)
             collected.clear()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import gcd
 
+from ptxdsl.check.guards import Guard, together
 from ptxdsl.check.threads import WARP, Mask, members
 
 Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
@@ -30,14 +31,15 @@ def overlap(a: Intervals, b: Intervals) -> bool:
 class Form:
     """An access by how far its bytes are from its first one: stages of a ring have the same."""
 
-    __slots__ = ("first", "hashed", "intervals", "key", "mask", "places")
+    __slots__ = ("first", "hashed", "intervals", "key", "mask", "places", "when")
 
-    def __init__(self, mask: Mask, intervals: Intervals, places: Places) -> None:
+    def __init__(self, mask: Mask, intervals: Intervals, places: Places, when: Guard | None = None) -> None:
+        self.when = when
         self.first = first = intervals[0][0]
         self.mask = mask
         self.intervals = moved(intervals, -first)
         self.places = tuple([(lanes, shift - first, width) for lanes, shift, width in places])
-        self.key = mask, self.intervals, self.places
+        self.key = mask, self.intervals, self.places, when
         self.hashed = hash(self.key)
 
     def __hash__(self) -> int:
@@ -66,6 +68,7 @@ def _threads_meet(a: Form, b: Form, by: int) -> tuple[bool, bool]:
     for _, start, end in (*first, *second):
         unit = gcd(unit, start, end)
     within = across = False
+    cases = together(a.when, b.when)
     by_unit: dict[int, list[int]] = {}
     for t, start, end in first:
         for at in range(start, end, unit):
@@ -73,6 +76,8 @@ def _threads_meet(a: Form, b: Form, by: int) -> tuple[bool, bool]:
     for u, start, end in second:
         for at in range(start, end, unit):
             for t in by_unit.get(at, ()):
+                if cases is not None and not cases[0][t] & cases[1][u]:
+                    continue
                 if t // WARP != u // WARP:
                     across = True
                 elif t != u:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxdsl.check.guards import Guard
 from ptxdsl.check.intervals import Form, Intervals, Places
 from ptxdsl.check.states import Lives
 from ptxdsl.check.threads import Mask, range_text
@@ -95,7 +96,7 @@ class Touch:
     of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
     with, needers: of their agents. within, across: of such of the same agent, made by other threads of the same warp,
     of another warp. stale, given, free: ``brackets.describe``. under:
-    the barriers of its array, as far as they are known.
+    the barriers of its array, as far as they are known. when: which of its threads do it (``guards.py``).
     """
 
     bit: int
@@ -129,6 +130,7 @@ class Touch:
     given: bool = False
     free: tuple[int, ...] = ()
     under: list[Barrier] = field(default_factory=list)
+    when: Guard | None = None
     known_form: Form | None = None
 
     @property
@@ -136,5 +138,5 @@ class Touch:
         """Which threads touch what, wherever it lies."""
         found = self.known_form
         if found is None:
-            found = self.known_form = Form(self.mask, self.intervals, self.places)
+            found = self.known_form = Form(self.mask, self.intervals, self.places, self.when)
         return found

@@ -22,6 +22,7 @@ from ptxdsl.check.brackets import describe
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment, Expressions, Function
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.guards import Guard
 from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
@@ -127,6 +128,7 @@ def touches_of(
     grouped: bool = False,
     together: bool = False,
     bounded: bool = False,
+    when: Guard | None = None,
 ) -> list[Touch]:
     """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own).
 
@@ -175,6 +177,7 @@ def touches_of(
                 pipe=pipe,
                 grouped=grouped,
                 together=together,
+                when=when,
                 certain=all(certain for *_, certain in pieces),
             )
         )
@@ -240,8 +243,10 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
 class Access(Step):
     """Reads or writes of an agent's threads between two other steps, in any order."""
 
-    def __init__(self, parts: list[Part], writes: bool, atomic: bool) -> None:
+    def __init__(self, parts: list[Part], writes: bool, atomic: bool, when: Guard | None = None) -> None:
+        """when: of whom it is known that they do it."""
         super().__init__(parts[0].span)
+        self.when = when
         self.parts = parts
         self.writes = writes
         self.atomic = atomic
@@ -264,6 +269,7 @@ class Access(Step):
                 mask=self.mask,
                 atomic=self.atomic,
                 bounded=True,
+                when=self.when,
             )
             for touch in found:
                 describe(context, state, agent, touch)
