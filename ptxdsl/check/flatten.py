@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 
+from ptxdsl.check.accesses import ACCESSES, Accesses, expressions_of_place, interferes, only_accesses
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import WGMMA, Start, group_step
-from ptxdsl.check.guards import Guard, guard
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import (
     Advance,
@@ -31,20 +30,15 @@ from ptxdsl.check.program import (
     large,
 )
 from ptxdsl.check.recurrences import Recurrent
-from ptxdsl.check.slots import Access, Part
 from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.expressions import Expr, apply, unknown
-from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Place, Return, Seq, Unmodelled, walk
+from ptxdsl.protocol.expressions import Expr, unknown
+from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled, walk
 
-_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 _MOST_SPREAD = 512  # places of an access in a loop that are looked at one by one
-
-_Kind = tuple[Mask, bool, bool, Guard | None]  # of accesses that make one step: whether atomic, and certain
-Spread = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 def flatten(context: Context, agent: Agent, expressions: Expressions, shape: Shape) -> None:
@@ -69,11 +63,7 @@ class _Flattener:
         self.again: dict[int, list[Go]] = {}
         self.out: dict[int, list[Go]] = {}
         self.used: set[int] = set()
-        self.reads: dict[_Kind, list[Part]] = {}
-        self.writes: dict[_Kind, list[Part]] = {}
-        self.spread: Spread = ()
-        self.guards: tuple[Expr, ...] = ()  # conditions of branches whose arms all threads are taken through
-        self.certain = True  # whether accesses happen that are come to
+        self.accesses = Accesses(expressions)
         self.landed = -1  # the last step that something jumps to
 
     def put(self, step: Step) -> Step:
@@ -241,31 +231,25 @@ class _Flattener:
             self.flush()
             self.used |= targets
             self.put(Assignment(tuple(targets), [unknown(0)] * len(targets), self.expressions))
-        before, self.certain = self.certain, False
+        before, self.accesses.certain = self.accesses.certain, False
         self._either(node, mask)
-        self.certain = before
+        self.accesses.certain = before
 
     def _either(self, node: Node, mask: Mask) -> None:
         """Both arms of branches, for all threads; where the condition is one that tells threads apart, it is noted."""
         if isinstance(node, Op):
             self.operation(node, mask)
         elif isinstance(node, Branch):
-            before = self.guards
+            before = self.accesses.guards
             for arm, holds in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
-                self.guards = (*before, holds)
+                self.accesses.guards = (*before, holds)
                 self._either(arm, mask)
-            self.guards = before
+            self.accesses.guards = before
         elif isinstance(node, Seq):
             for inner in node.nodes:
                 self._either(inner, mask)
         elif isinstance(node, Loop):
             self._either(node.body, mask)
-
-    def _guard(self) -> Guard | None:
-        """For whom the conditions hold that threads have come through."""
-        block = self.expressions.block
-        told = [condition for condition in self.guards if guard(block, condition) is not None]
-        return guard(block, reduce(lambda a, b: apply("and", a, b, bits=1), told)) if told else None
 
     # -------------------------------------------------------------------------------------------------------- loops
 
@@ -278,7 +262,7 @@ class _Flattener:
             self.flush()
             self._land(node.label)
             return
-        if node.range is not None and self._only_accesses(node.body):
+        if node.range is not None and only_accesses(node.body):
             self._spread_out(node, mask)
             return
         self.flush()
@@ -343,17 +327,6 @@ class _Flattener:
             go.target = self.land()
         self.again.pop(label, None)
 
-    def _only_accesses(self, node: Node) -> bool:
-        if isinstance(node, Seq):
-            return all(self._only_accesses(inner) for inner in node.nodes)
-        if isinstance(node, Op):
-            return node.kind in _ACCESSES
-        if isinstance(node, Branch):
-            return self._only_accesses(node.then) and self._only_accesses(node.orelse)
-        if isinstance(node, Loop):
-            return node.range is not None and self._only_accesses(node.body)
-        return isinstance(node, Jump) and node.again
-
     def _spread_out(self, node: Loop, mask: Mask) -> None:
         """A loop of accesses alone: all its turns at once."""
         assert node.range is not None
@@ -364,15 +337,15 @@ class _Flattener:
             if not turns:
                 return
             count = len(turns)
-            for _, others in self.spread:
+            for _, others in self.accesses.spread:
                 count *= max(len(others), 1)
             if count <= _MOST_SPREAD:
                 values = tuple(turns)
-        before = self.spread, self.certain
-        self.spread = (*self.spread, (node.range.index, values))
-        self.certain = self.certain and not any(_interferes(inner) for inner in walk(node.body))
+        before = self.accesses.spread, self.accesses.certain
+        self.accesses.spread = (*self.accesses.spread, (node.range.index, values))
+        self.accesses.certain = self.accesses.certain and not any(interferes(inner) for inner in walk(node.body))
         self._accesses_of(node.body, mask)
-        self.spread, self.certain = before
+        self.accesses.spread, self.accesses.certain = before
 
     def _accesses_of(self, node: Node, mask: Mask) -> None:
         if isinstance(node, Seq):
@@ -382,21 +355,21 @@ class _Flattener:
             self.operation(node, mask)
         elif isinstance(node, Branch):
             taken = self.expressions.where(node.condition, mask)
-            before, self.certain = self.certain, self.certain and taken is not None
+            before, self.accesses.certain = self.accesses.certain, self.accesses.certain and taken is not None
             for arm, where in ((node.then, mask if taken is None else taken), (node.orelse, mask & ~(taken or 0))):
                 if where:
                     self._accesses_of(arm, where)
-            self.certain = before
+            self.accesses.certain = before
         elif isinstance(node, Loop):
             self._spread_out(node, mask)
 
     # --------------------------------------------------------------------------------------------------- operations
 
     def operation(self, op: Op, mask: Mask) -> None:
-        if op.kind in _ACCESSES and op.what.space != "tensor":
+        if op.kind in ACCESSES and op.what.space != "tensor":
             mask = mask & self.expressions.block.leaders if op.elected else mask
             if mask:
-                self._access(op, mask)
+                self.used |= self.accesses.add(op, mask)
             return
         self.flush()
         exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op)) if e is not None]
@@ -432,41 +405,12 @@ class _Flattener:
                 self.put(step)
                 return
 
-    def _access(self, op: Op, mask: Mask) -> None:
-        atomic, when = op.kind is Kind.ATOMIC, self._guard()
-        if not atomic:
-            # What its own threads have written just before may be what is read.
-            certain = self.certain and not self.writes
-            for place in op.reads:
-                self.reads.setdefault((mask, atomic, certain, when), []).append(self._part(op, place, mask, certain))
-        for place in op.writes:
-            self.writes.setdefault((mask, atomic, True, when), []).append(self._part(op, place, mask))
-
-    def _part(self, op: Op, place: Place, mask: Mask, certain: bool = True) -> Part:
-        self.use(*_exprs(place))
-        return Part(place, op.span, mask, self.expressions, self.spread, certain=certain)
-
     def flush(self) -> None:
-        """Puts the accesses collected so far: in what order they are does not matter, as no step comes between them."""
-        for collected, writes in ((self.reads, False), (self.writes, True)):
-            for (mask, atomic, _, when), parts in collected.items():
-                step = Access(parts, writes, atomic, when)
-                step.mask, step.uses = mask, step.variables
-                self.put(step)
-            collected.clear()
-
-
-def _interferes(node: Node) -> bool:
-    """Whether a node of a loop may let a later turn read nothing, or what an earlier one has written."""
-    if isinstance(node, Branch):
-        return any(isinstance(inner, Jump) for arm in (node.then, node.orelse) for inner in walk(arm))
-    return isinstance(node, Op) and bool(node.writes)
-
-
-def _exprs(place: Place) -> Iterable[Expr]:
-    return [e for e in (place.address, place.width) if isinstance(e, Expr)]
+        """Puts the accesses collected so far."""
+        for step in self.accesses.steps():
+            self.put(step)
 
 
 def _place_exprs(op: Op) -> Iterable[Expr]:
     for place in (*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])):
-        yield from _exprs(place)
+        yield from expressions_of_place(place)

@@ -82,7 +82,7 @@ def _collect(block: Block, expr: Expr, points: Points) -> bool:
         points[expr] = {0, 1}
         return True
     if expr.op in _LOGIC and all(arg.bits == 1 for arg in expr.args):
-        return all([_collect(block, arg, points) for arg in expr.args])
+        return all(_collect(block, arg, points) for arg in expr.args)
     if expr.op not in _COMPARISONS:
         return False
     a, b = expr.args

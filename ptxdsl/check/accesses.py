@@ -1,0 +1,86 @@
+"""The accesses that an agent's threads make between two other steps, as they are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from ptxdsl.check.expressions import Expressions
+from ptxdsl.check.guards import Guard, guard
+from ptxdsl.check.slots import Access, Part
+from ptxdsl.check.threads import Mask
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.expressions import Expr, apply
+from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Place, Seq, walk
+
+ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
+
+_Alike = tuple[Mask, bool, bool, Guard | None]  # of accesses that make one step: whether atomic, and certain
+Spread = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+class Accesses:
+    """spread: counters of loops, with the values that all count at once. certain: whether accesses happen that are come
+    to. guards: conditions of the branches around that all threads are taken through, whatever they say."""
+
+    def __init__(self, expressions: Expressions) -> None:
+        self.expressions = expressions
+        self.reads: dict[_Alike, list[Part]] = {}
+        self.writes: dict[_Alike, list[Part]] = {}
+        self.spread: Spread = ()
+        self.certain = True
+        self.guards: tuple[Expr, ...] = ()
+
+    def add(self, op: Op, mask: Mask) -> frozenset[int]:
+        """Gives the variables that it looks at."""
+        atomic, when = op.kind is Kind.ATOMIC, self._guard()
+        # What its own threads have written just before may be what is read.
+        certain = self.certain and not self.writes
+        for place in op.reads if not atomic else ():
+            self.reads.setdefault((mask, atomic, certain, when), []).append(self._part(op, place, mask, certain))
+        for place in op.writes:
+            self.writes.setdefault((mask, atomic, True, when), []).append(self._part(op, place, mask))
+        places = (*op.reads, *op.writes) if not atomic else op.writes
+        return frozenset(v for p in places for e in expressions_of_place(p) for v in self.expressions.variables(e))
+
+    def _part(self, op: Op, place: Place, mask: Mask, certain: bool = True) -> Part:
+        return Part(place, op.span, mask, self.expressions, self.spread, certain=certain)
+
+    def _guard(self) -> Guard | None:
+        """For whom the conditions hold that threads have come through."""
+        block = self.expressions.block
+        told = [condition for condition in self.guards if guard(block, condition) is not None]
+        return guard(block, reduce(lambda a, b: apply("and", a, b, bits=1), told)) if told else None
+
+    def steps(self) -> Iterator[Access]:
+        """Those collected so far: in what order they are does not matter, as no step comes between them."""
+        for collected, writes in ((self.reads, False), (self.writes, True)):
+            for (mask, atomic, _, when), parts in collected.items():
+                step = Access(parts, writes, atomic, when)
+                step.mask, step.uses = mask, step.variables
+                yield step
+            collected.clear()
+
+
+def expressions_of_place(place: Place) -> list[Expr]:
+    return [e for e in (place.address, place.width) if isinstance(e, Expr)]
+
+
+def only_accesses(node: Node) -> bool:
+    """Whether a node is of accesses alone, and none of its loops is left early."""
+    if isinstance(node, Seq):
+        return all(map(only_accesses, node.nodes))
+    if isinstance(node, Op):
+        return node.kind in ACCESSES
+    if isinstance(node, Branch):
+        return only_accesses(node.then) and only_accesses(node.orelse)
+    if isinstance(node, Loop):
+        return node.range is not None and only_accesses(node.body)
+    return isinstance(node, Jump) and node.again
+
+
+def interferes(node: Node) -> bool:
+    """Whether a node of a loop may let a later turn read nothing, or what an earlier one has written."""
+    if isinstance(node, Branch):
+        return any(isinstance(inner, Jump) for arm in (node.then, node.orelse) for inner in walk(arm))
+    return isinstance(node, Op) and bool(node.writes)
