@@ -154,6 +154,18 @@ def test_forms_of_bytes(forms):
     near(*product("s8", "u8", "int32", 128, 16, 128, **forms))
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "d", "k"),
+    [("s8", "s8", "int32", 128), ("e5m2", "e4m3", "float32", 128), ("e2m3", "e2m1", "float16", 128)],
+)
+def test_types_of_pairs(a, b, d, k):
+    near(*product(a, b, d, 256, 64, k, CTAS=2), d)
+
+
+def test_a_tf32_result_that_is_divided():
+    near(*product("tf32", "tf32", "float32", 128, 16, 32, SCALE=15))
+
+
 def test_saturating():
     """Products of −128 by 255 over a K of 32: one instruction, whose sum with the start goes beyond int32."""
     a, b = np.full((128, 32), -128, np.int8), np.full((16, 32), 255, np.uint8)
@@ -194,6 +206,10 @@ def test_saturating():
         ("packed", "packed", "ue8m0", 32, {"M": 256, "N": 128, "CTAS": 2, "K": 384, "K96": True}),
         ("packed", "packed", "e4m3", 16, {"M": 128, "N": 128, "K": 384, "K96": True, "TENSOR": True}),
         ("e4m3", "e5m2", "ue8m0", 32, {"M": 128, "N": 128, "REUSE": True}),
+        ("e4m3", "e5m2", "ue8m0", 32, {"M": 128, "N": 128, "A_MN": True, "B_MN": True}),
+        ("e5m2", "e2m1", "ue8m0", 32, {"M": 256, "N": 128, "CTAS": 2, "A_MN": True}),
+        ("e2m1", "e4m3", "ue8m0", 32, {"M": 128, "N": 128, "UNPACK": '"b4x16_p64"'}),
+        ("e3m2", "e2m3", "ue8m0", 32, {"M": 256, "N": 128, "CTAS": 2, "UNPACK": '"b6x16_p32"'}),
         ("packed", "packed", "e4m3", 16, {"M": 256, "N": 128, "CTAS": 2, "REUSE": True}),
     ],
     ids=str,
@@ -205,10 +221,12 @@ def test_scaled(a, b, scale, block, forms):
     row = forms.get("K", 128)
     k = 2 * row if packed else row
     operands, values = [], []
-    for type, rows in ((a, m), (b, n)):
+    for name, type, rows in (("A", a, m), ("B", b, n)):
         codes, meant = random_codes(rng, "e2m1" if packed else type, (rows, k))
         if packed:
             map = ptxdsl.TensorMap(row_bytes(codes, 4, True), (rows // ctas, 128), swizzle="128B", data_type="u8")
+        elif forms.get(f"{name}_MN"):
+            map = tile(codes.T, type, k)
         else:
             map = tile(codes, type, rows // ctas)
         factors = rng.integers(*((120, 134) if scale == "ue8m0" else (0x20, 0x50)), (rows, k // block), np.uint8)

@@ -63,6 +63,7 @@ def in_quarters(lanes):
         ("bf16", "bf16", "float32", 128, {"FORM": "divides"}), ("e4m3", "e4m3", "float32", 256, {"FORM": "keeps"}),
         ("f16", "f16", "float32", 128, {"FORM": "keeps", "CTAS": 2}),
         ("f16", "f16", "float32", 128, {"FORM": "reuses"}),
+        ("bf16", "bf16", "float32", 128, {"MN": True}),
         ("s8", "u8", "int32", 256, {"FORM": "reuses"}), ("s8", "u8", "int32", 256, {"FORM": "keeps", "M": 64}),
     ],
     ids=str,
@@ -122,7 +123,8 @@ def sparse(a, b, scale, d, k, n, forms):
         constants |= {"S": f"DType.{DTYPES[scale]}", "PACKED": packed}
     maps = [
         ptxdsl.TensorMap(row_bytes(codes, 4, True), (rows, 128), swizzle="128B", data_type="u8") if packed
-        else tile(codes, type, rows) for codes, type, rows in ((stored, a, m // ctas), (right, b, n // ctas))
+        else tile(codes.T, type, codes.shape[1]) if forms.get("MN") else tile(codes, type, rows)
+        for codes, type, rows in ((stored, a, m // ctas), (right, b, n // ctas))
     ]  # fmt: skip
     simulated("sparse", constants, *maps, np.concatenate(metadata), scales, found, ctas=ctas)
     expected = (-1 if forms.get("NEGATE") else 1) * whole @ b_values.T
