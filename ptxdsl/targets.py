@@ -160,6 +160,7 @@ FEATURES: dict[str, Feature] = {
         _exactly("sm_100a", "sm_103a", "sm_110a"), (8, 6), "shifts of tensor memory (tcgen05.shift)"
     ),
     "mma.m16n8k16": Feature(_ALL, (7, 0), "warp matrix multiply (mma.sync.m16n8k16)", plural=False),
+    "mma.float8": Feature(_at_least(89), (8, 4), "warp matrix multiply of 8-bit floats (mma.sync)", plural=False),
     "ldmatrix": Feature(_ALL, (7, 0), "ldmatrix", plural=False),
     "stmatrix": Feature(_SM90, (7, 8), "stmatrix", plural=False),
     "griddepcontrol": Feature(_SM90, (7, 8), "programmatic dependent launch (griddepcontrol)", plural=False),

@@ -30,6 +30,7 @@ ROWS: dict[str, Row] = {
     **synchronisation.MBARRIER,
     **memory.MEMORY,
     **memory.TENSOR_COPIES,
+    **tensors.WARP_PRODUCTS,
     **tensors.WARPGROUP,
     **tensors.TENSOR_CORES,
     **memory.ATOMICS,

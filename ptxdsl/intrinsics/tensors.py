@@ -19,6 +19,25 @@ _TCGEN05_STORED = Effect(Kind.WAIT_GROUP, "tensor", completes_on="tcgen05-wait-s
 _TCGEN05_FENCE = Effect(Kind.FENCE, "tensor", proxy="async")
 _MMA_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier")
 
+# Matrix products of a warp: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions". {types} are those of D, A, B
+# and C, with what stands before them.
+_MMA = "mma.sync.aligned.{shape}.row.col{types} {$r*}, {$0, $1, $2, $3}, {$4, $5}, {$6*};"
+
+WARP_PRODUCTS: dict[str, Row] = {
+    "mma_row": asm(_MMA, Effect(convergent=True), "mma.m16n8k16"),
+    "mma_float8_row": asm(_MMA, Effect(convergent=True), "mma.float8"),
+    "mma_short_row": asm(
+        "mma.sync.aligned.{shape}.row.col{types} {$r*}, {$0, $1}, {$2}, {$3*};",
+        Effect(convergent=True),
+        "mma.m16n8k16",
+    ),
+    "mma_double_row": asm(
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$r*}, {$0}, {$1}, {$2*};",
+        Effect(convergent=True),
+        "mma.m16n8k16",
+    ),
+}
+
 # Matrix products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
 # {types} are those of D, A and B, with what follows them; {tail} is the signs and majornesses after scale-d.
 _WGMMA_OF = (

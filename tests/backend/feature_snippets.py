@@ -35,6 +35,8 @@ SNIPPETS = {
     "tcgen05.shift": "tcgen05.shift.cta_group::1.down [%r1];",
     "mma.m16n8k16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4},"
     " {%r5,%r6}, {%f1,%f2,%f3,%f4};",
+    "mma.float8": "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4},"
+    " {%r5,%r6}, {%f1,%f2,%f3,%f4};",
     "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [s];",
     "stmatrix": "stmatrix.sync.aligned.m8n8.x1.shared.b16 [s], {%r1};",
     "griddepcontrol": "griddepcontrol.wait;",

@@ -177,6 +177,20 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     **{f"tensor_{name}{hint}": [{"bytes": 512}] for name in ("gather", "scatter") for hint in ("", "_hint")},
     "tensor_reduce": _each([{}], rank=(1, 5), op=("add", "min", "max", "inc", "dec", "and", "or", "xor")),
     "tensor_reduce_hint": _each([{}], rank=(2,), op=("add",)),
+    "mma_row": [
+        {"shape": "m16n8k16", "types": ".f32.bf16.bf16.f32", "E": "float32", "N": 4},
+        {"shape": "m16n8k16", "types": ".f16.f16.f16.f16", "E": "uint32", "N": 2},
+        {"shape": "m16n8k8", "types": ".f32.tf32.tf32.f32", "E": "float32", "N": 4},
+        {"shape": "m16n8k32", "types": ".satfinite.s32.s8.u8.s32", "E": "int32", "N": 4},
+    ],
+    "mma_float8_row": [{"shape": "m16n8k32", "types": ".f32.e4m3.e5m2.f32", "E": "float32", "N": 4}],
+    "mma_short_row": [
+        {"shape": "m16n8k8", "types": ".f32.f16.f16.f32", "E": "float32", "N": 4},
+        {"shape": "m16n8k8", "types": ".f16.f16.f16.f16", "E": "uint32", "N": 2},
+        {"shape": "m16n8k8", "types": ".f32.bf16.bf16.f32", "E": "float32", "N": 4},
+        {"shape": "m16n8k4", "types": ".f32.tf32.tf32.f32", "E": "float32", "N": 4},
+        {"shape": "m16n8k16", "types": ".s32.u8.s8.s32", "E": "int32", "N": 4},
+    ],
     "wgmma_shared": WGMMA,
     # A in registers has no majorness
     "wgmma_registers": [{**v, "tail": v["tail"][: -len(", 0")] if v["k"] == 16 else v["tail"]} for v in WGMMA],

@@ -12,6 +12,7 @@ from ptxdsl.source import Source
 HEAD = """
 from layout import SharedTile, TensorMapSwizzle, TileRing, dynamic_shared
 from matrix_memory import ld_matrix, st_matrix
+from mma import mma
 from pending import Pending
 from tma import tma_gather4, tma_load, tma_reduce, tma_scatter4, tma_store, cp_async_bulk_tensor_prefetch
 from wgmma import WGMMAAccumulator, load_operand, store_accumulator, wgmma_async, wgmma_wait_group_sync
@@ -27,6 +28,8 @@ def k(map: TensorMap, bar: Int32):
     var a = SharedTile[BF16, 64, 64](memory)
     var b = SharedTile[BF16, 128, 64](memory)
     var acc = Pending(WGMMAAccumulator[F32, 64, 128]())
+    var sums = SIMD[F32, 4](0)
+    var counts = SIMD[DType.int32, 4](0)
 """
 
 CASES = {
@@ -58,6 +61,18 @@ CASES = {
     "_ = TileRing[SharedTile[BF16, 64, 64], 100](memory)":
         "100 tiles of 8192 bytes are 819200, a block has 232448 bytes of shared memory",
     "_ = dynamic_shared[-16]()": "the kernel uses -16 bytes of shared memory",
+    # products of a warp
+    "mma(sums, SIMD[BF16, 8](0), SIMD[DType.float16, 4](0), sums)":
+        "mma does not multiply DType.bfloat16 by DType.float16",
+    "mma(sums, SIMD[DType.int8, 16](0), SIMD[DType.uint8, 8](0), sums)":
+        "products of DType.int8 are accumulated in int32, not DType.float32",
+    "mma(counts, SIMD[BF16, 8](0), SIMD[BF16, 4](0), counts)":
+        "products of DType.bfloat16 are accumulated in float32, not DType.int32",
+    "mma(sums, SIMD[BF16, 16](0), SIMD[BF16, 8](0), sums)":
+        "a thread has 16 or 8 bytes of A, half as many of B and 4 elements of D, not 32, 16 and 4",
+    "mma(sums, SIMD[DType.float8_e4m3fn, 8](0), SIMD[DType.float8_e4m3fn, 4](0), sums)":
+        "a thread has 16 bytes of A, half as many of B and 4 elements of D, not 8, 4 and 4",
+    "mma[saturate=True](sums, SIMD[BF16, 8](0), SIMD[BF16, 4](0), sums)": "only sums of integers saturate",
     # copies
     "tma_load(b.row_block[64](0), map, bars, [0, 0])":
         "a copy moves whole boxes of 128 rows, this part of a tile has 64",
