@@ -48,6 +48,9 @@ CASES = {
     "TensorMemory[64, cta_group=3].allocate(slot)": "cta_group is 1 or 2, not 3",
     "_ = tensor.columns_from[192, 128]()": "columns 192 to 320 are beyond the 256 allocated ones",
     "_ = tensor.columns_from[0, -32]()": "columns 0 to -32 are beyond the 256 allocated ones",
+    "_ = tensor.columns_from[1 << 62, 1 << 62]()":
+        f"columns {2**62} to {-(2**63)} are beyond the 256 allocated ones",
+    "_ = TensorMemory[1024](slot)": "the kernel uses 1024 columns of tensor memory, there are 512",
     "_ = tensor.matrix[TensorAccumulator[F32, 128, 256], 128]()":
         "columns 128 to 384 are beyond the 256 allocated ones",
     "_ = TensorAccumulator[F32, 100, 64](0).load[0, 8]()":
@@ -57,6 +60,8 @@ CASES = {
     "_ = TensorAccumulator[F32, 128, 1024](0).load[0, 8]()":
         "a result of 1024 columns is beyond the 512 of tensor memory",
     "_ = d.load[48, 32]()": "columns 48 to 80 are beyond the 64 of a row",
+    "_ = TensorAccumulator[DType.float16, 128, 64](0).load[0, 3]()":
+        "columns of DType.float16 are loaded by pairs, not 3",
     "_ = tcgen05_ld[F32, 8, datapaths=16, bits=512](tensor.address)":
         "the shapes are 32 lanes by 32 bits, and 16 by 32, 64, 128, 256, not 16 by 512",
     "_ = tcgen05_ld[F32, 256](tensor.address)":
@@ -65,6 +70,8 @@ CASES = {
         "a shape of 1 registers is repeated 1, 2, 4, … times to 128 registers at most, not to 6",
     "_ = tcgen05_ld[F32, 8, datapaths=16, bits=32](tensor.address)":
         "16 lanes by 32 bits, and these alone, have a split: where the columns of threads 16 to 31 begin",
+    "_ = tcgen05_ld[F32, 8, datapaths=16, bits=32, split=512](tensor.address)":
+        "columns of threads 16 to 31 begin at most 511 further on, not 512",
     "_ = tcgen05_ld[F32, -4](tensor.address)":
         "a shape of 1 registers is repeated 1, 2, 4, … times to 128 registers at most, not to -4",
     "_ = tcgen05_ld[F32, 4, pack=True](tensor.address)":
@@ -79,6 +86,8 @@ CASES = {
     "_ = d.load[0, 8]()[0]": "this result is still being written: wait for it, and use what the wait returns",
     "TensorOperand[BF16, 128, 64](tensor.address).store[32](Array[SIMD[BF16, 2], 32](fill=0))":
         "elements 32 to 96 are beyond the 64 of a row",
+    "TensorOperand[BF16, 128, 64](tensor.address).store[-2](Array[SIMD[BF16, 2], 4](fill=0))":
+        "elements -2 to 6 are beyond the 64 of a row",
     "tcgen05_cp[datapaths=64, bits=128](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":
         "tcgen05.cp does not copy 64 lanes by 128 bits",
     "tcgen05_cp[datapaths=128, bits=256](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":
@@ -113,6 +122,11 @@ CASES = {
         "products of DType.int8 are accumulated in int32, not DType.float32",
     "tcgen05_mma[a_narrow=NarrowFloat.E2M1](square, fp8, fp8)":
         "A of e2m1 is a tile of uint8, not of DType.float8_e4m3fn",
+    "tcgen05_mma[a_narrow=NarrowFloat.E2M1](square, fp4, fp4)": "tcgen05 does not multiply e2m1 by DType.uint8",
+    'tcgen05_mma[a_narrow=NarrowFloat("e1m2", 9), b_narrow=NarrowFloat.E2M1](square, fp4, fp4)':
+        "a NarrowFloat is E2M3, E3M2 or E2M1, which have the codes 3 to 5, not 9",
+    "tcgen05_mma_scaled[b_narrow=NarrowFloat.E2M1](square, fp8, fp8, scales, scales)":
+        "B of e2m1 is a tile of uint8, not of DType.float8_e4m3fn",
     "tcgen05_mma[saturate=True](d, a, b)": "only sums of integers saturate",
     "tcgen05_mma[scale_d=4](square, fp8, fp8)":
         "D is divided by 2 to the 0 to 15 in products of 16-bit types and of float32, not to the 4 in one of "
@@ -204,7 +218,13 @@ CASES = {
     "tcgen05_mma_scaled(square, MatrixDescriptor[SharedTile[U8, 128, 128], True](0), fp4, "
     "TensorScales[U8, 128, 8](0), TensorScales[U8, 128, 8](0))":
         "A and B of two e2m1 in a byte are K-major; only types of 8, 16 and 32 bits can be MN-major",
-    "_ = MatrixDescriptor[SharedTile[BF16, 2048, 128]].of(SharedTile[BF16, 2048, 128](memory))":
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 64]](0).at[4]()": "element 4 of a K of 64 begins no 16 bytes",
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 64]](0).at[64]()": "element 64 of a K of 64 begins no 16 bytes",
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 64]](0).row_block[8, 16]()": "128 rows have no block of number 16 of 8",
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 64]](0).row_block[8, -1]()": "128 rows have no block of number -1 of 8",
+    "_ = MatrixDescriptor[SharedTile[BF16, 128, 64]](0).row_block[0, 0]()":
+        "128 rows are divided into blocks of a multiple of 8, not of 0",
+    "_ = MatrixDescriptor[SharedTile[BF16, 8, 128, box_rows=2048]].of(SharedTile[BF16, 8, 128, box_rows=2048](memory))":
         "boxes 262144 bytes apart do not fit a matrix descriptor, which has 14 bits for units of 16",
     "mma_arrive[4](memory.bitcast[SharedMemBarrier]())": "cta_group is 1 or 2, not 4",
 }  # fmt: skip

@@ -11,9 +11,12 @@ from ptxdsl.source import Source
 
 HEAD = """
 from layout import SharedTile, TensorMapSwizzle, TileRing, dynamic_shared
+from cluster import load_cluster
 from matrix_memory import ld_matrix, st_matrix
 from mma import mma
 from pending import Pending
+from scheduler import GroupedOrder
+from split_k import ClusterSums
 from tma import tma_gather4, tma_load, tma_reduce, tma_scatter4, tma_store, cp_async_bulk_tensor_prefetch
 from wgmma import WGMMAAccumulator, load_operand, store_accumulator, wgmma_async, wgmma_wait_group_sync
 from wgmma_rare import wgmma_bits_async, wgmma_sparse_async
@@ -57,6 +60,12 @@ CASES = {
         "a swizzle has rows of 32, 64 or 128 bytes, or of 16 that it leaves alone, not 48",
     "_ = SharedTile[BF16, 64, 32, swizzle=TensorMapSwizzle(64, 32)](memory)":
         "chunks have 16 bytes, or 32 in rows of 128, not 32 in rows of 64",
+    "_ = SharedTile[BF16, 64, 8, swizzle=TensorMapSwizzle(0)](memory)":
+        "a swizzle has rows of 32, 64 or 128 bytes, or of 16 that it leaves alone, not 0",
+    "_ = SharedTile[BF16, 2048, 64](memory)":
+        "a tile of 2048 by 64 DType.bfloat16 is larger than the 232448 bytes of shared memory of a block",
+    "_ = SharedTile[BF16, 1 << 62, 64](memory)":
+        f"a tile of {2**62} by 64 DType.bfloat16 is larger than the 232448 bytes of shared memory of a block",
     "_ = TileRing[SharedTile[BF16, 8, 64], 0](memory)": "a ring has one stage or more, not 0",
     "_ = TileRing[SharedTile[BF16, 64, 64], 100](memory)":
         "100 tiles of 8192 bytes are 819200, a block has 232448 bytes of shared memory",
@@ -85,6 +94,13 @@ CASES = {
         "four rows at a time fill a tile of a multiple of 4 rows, not of 6",
     'tma_reduce["mul"](map, [0, 0], a)':
         "tensor copies combine by add, min, max, inc, dec, and, or, xor, not by mul",
+    'tma_reduce["inc"](map, [0, 0], a)': "tensor copies do not combine DType.bfloat16 by inc",
+    'tma_reduce["xor"](map, [0, 0], a)': "tensor copies do not combine DType.bfloat16 by xor",
+    'tma_reduce["min"](map, [0, 0], SharedTile[F32, 64, 32](memory))':
+        "tensor copies do not combine DType.float32 by min",
+    "_ = load_cluster(memory, 0)": "load_cluster takes types of 4 and 8 bytes, not DType.uint8",
+    "_ = ClusterSums[64, 0](memory, bars)": "64 columns are not divided into 0 parts of 8, 16, …",
+    "_ = GroupedOrder[1 << 32](1, 1).tile(0)": "a group has 1 to 4096 rows of tiles, not 4294967296",
     'cp_reduce_async_bulk_global_shared_cta["mul"](memory.address_space_cast[AddressSpace.GENERIC](), memory, 64)':
         "bulk copies combine by add, min, max, inc, dec, and, or, xor, not by mul",
     'cp_reduce_async_bulk_global_shared_cta["add"](memory.address_space_cast[AddressSpace.GENERIC](), memory, 64)':
@@ -106,16 +122,21 @@ CASES = {
     "_ = wgmma_async[b_mn_major=True](SharedTile[F32, 64, 32](memory), SharedTile[F32, 32, 128](memory), acc)":
         "B of DType.float32 is K-major; only 16-bit types can be MN-major",
     "_ = wgmma_async[saturate=True](a, b, acc)": "only sums of integers saturate",
+    "_ = wgmma_async(a, load_operand(b), acc)": "B lies in shared memory",
     "_ = wgmma_async[a_mn_major=True](load_operand(a), b, acc)": "an A in registers has no majorness",
     "_ = wgmma_wait_group_sync[8](acc)": "a wait leaves 0 to 7 groups under way, not 8",
     "_ = acc[0]": "this result is still being written: wait for it, and use what the wait returns",
     "store_accumulator(a, wgmma_wait_group_sync(acc), )": None,
     "store_accumulator[first_col=96](a, wgmma_wait_group_sync(acc))":
         "columns 96 to 160 of a result of 128 are stored; they are counted by 16",
+    "store_accumulator(SharedTile[BF16, 64, 8, swizzle=TensorMapSwizzle(16)](memory), wgmma_wait_group_sync(acc))":
+        "columns 0 to 8 of a result of 128 are stored; they are counted by 16",
     "store_accumulator(b, wgmma_wait_group_sync(acc))": "the tile has 128 rows, the result 64",
     "_ = wgmma_wait_group_sync(acc).as_operand[DType.int8]()": "a result becomes an operand of 16 bits, not DType.int8",
     "_ = wgmma_sparse_async(a, Array[UInt32, 4](fill=0), SharedTile[BF16, 128, 64](memory), acc)":
         "half of A has a K of 64, so B one of 128 and not of 64",
+    "_ = wgmma_sparse_async[saturate=True](a, Array[UInt32, 4](fill=0), SharedTile[BF16, 128, 128](memory), acc)":
+        "only sums of integers saturate",
     "_ = wgmma_sparse_async(a, Array[UInt32, 3](fill=0), SharedTile[BF16, 128, 128](memory), acc)":
         "4 steps of K have as many words of metadata, not 3",
     # matrices of 8 by 8
