@@ -22,6 +22,7 @@ def tile(place, array, data_type):
 def run(place, launch, output, a, b, words, d_type, n, map_type, a_type, **forms):
     constants = {"A": f"DType.{a_type}", "D": f"DType.{d_type}", "N": n, **forms}
     constants |= {"A_BYTES": a.shape[1] * a.itemsize, "B_BYTES": b.shape[1] * b.itemsize}
+    a = np.ascontiguousarray(a.T) if forms.get("A_MN") else a
     found = output(64 * n, np.dtype(d_type))
     launch(
         ptxdsl.load(KERNEL)["product"].specialize(**constants), 1, 128, tile(place, a, map_type),
@@ -49,9 +50,16 @@ SPARSE = {
 }
 
 
-@pytest.mark.parametrize("registers", [False, True], ids=["shared", "registers"])
-@pytest.mark.parametrize(("a_type", "selector"), [("float16", 0), ("float16", 1), ("float32", 1), ("int8", 0)])
-def test_sparse(a_type, selector, registers, place, launch, output, rng):
+@pytest.mark.parametrize(
+    ("a_type", "selector", "forms"),
+    [
+        *((*of, forms) for of in (("float16", 0), ("float16", 1), ("float32", 1), ("int8", 0))
+          for forms in ({}, {"REGISTERS": True})),
+        ("float16", 0, {"A_MN": True}), ("float16", 1, {"A_MN": True}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_sparse(a_type, selector, forms, place, launch, output, rng):
     map_type, dtype, d_type, group = SPARSE[a_type]
     n, bits = 32, 8 * np.dtype(dtype).itemsize
     k = 2 * 128 * 8 // bits  # half of it fills rows of 128 bytes: four steps
@@ -77,6 +85,6 @@ def test_sparse(a_type, selector, registers, place, launch, output, rng):
     b = rng.integers(-4, 5, (n, k))
     found = run(
         place, launch, output, stored.reshape(64, -1).astype(dtype), b.astype(dtype), words.reshape(-1), d_type, n,
-        map_type, a_type, REGISTERS=registers, SELECTOR=selector,
+        map_type, a_type, SELECTOR=selector, **forms,
     )  # fmt: skip
     np.testing.assert_array_equal(found, whole.reshape(64, k) @ b.T)
