@@ -168,6 +168,7 @@ class WarpSync(Step):
         self.orders = op.name in ORDERING
         self.groups = _groups(op.mask, mask, expressions)
         self.outside = [group for group in self.groups or () if group[0] != group[1]]
+        self.idle = op.mask is None and not (self.orders or self.outside)  # nobody waits, and nothing is told
         self._met_by_others: dict[Mask, bool] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.guards import Guard
@@ -217,6 +218,22 @@ class Context:
             self.holders += 2
         self.fit(state)
         return found
+
+    def begun_meetings(self, state: State) -> Iterator[tuple[int, list[Agent]]]:
+        """Barriers of whole blocks or of warps to which some have come: the holder, and who is still to come."""
+        for key, meeting in self._meetings.items():
+            begun = state.meetings.get(meeting.number)
+            if begun is None or key == "cluster":
+                continue
+            if len(key) == 3:
+                missing = key[2] & ~begun[0]
+            elif begun[1] == self.size:
+                missing = self.every
+                for number, _ in begun[2]:
+                    missing &= ~self.agents[number].mask
+            else:
+                continue
+            yield meeting.holder, [agent for agent in self.agents if agent.cta == key[0] and agent.mask & missing]
 
     def tell_last(self, site: Step, found: Fault) -> None:
         """Keeps a fault that may only be a consequence of another."""

@@ -67,6 +67,8 @@ class _Flattener:
         self.landed = -1  # the last step that something jumps to
 
     def put(self, step: Step) -> Step:
+        if isinstance(step, WarpSync) and step.idle:
+            return step
         step.number = len(self.steps)
         step.nesting = self.nesting
         self.steps.append(step)

@@ -87,14 +87,20 @@ class Start(Step):
         self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
     def takes(self, op: Op, expressions: Expressions) -> bool:
-        """Takes a matrix product that follows at once into the same step, if it only reads as this one does."""
-        if op.kind is not Kind.ASYNC_MMA or self.op.kind is not Kind.ASYNC_MMA or op.name != self.op.name:
+        """Takes work that follows at once into the same step: matrix products that only read as this one does, or what
+        the tensor cores do in order for one line of the source."""
+        if op.name != self.op.name or op.count is not self.op.count:
             return False
-        if op.writes or self.op.writes or not op.reads or any(place.address is None for place in op.reads):
+        if self.pipe:
+            alike = op.span == self.span
+        else:
+            alike = op.kind is self.op.kind is Kind.ASYNC_MMA and bool(op.reads) and not (op.writes or self.op.writes)
+        if not alike or self.unknown or any(place.address is None for place in (*op.reads, *op.writes)):
             return False
-        parts = self.parts[0][0]
-        parts += [Part(place, op.span, self.acting, expressions) for place in op.reads]
-        self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in parts))))
+        for parts, writes in self.parts:
+            parts += [Part(p, op.span, self.acting, expressions) for p in (op.writes if writes else op.reads)]
+        variables = frozenset[int]().union(*(part.variables for parts, _ in self.parts for part in parts))
+        self.variables = tuple(sorted(variables))
         return True
 
     def ctas(self, agent: Agent) -> tuple[int, ...]:
@@ -126,6 +132,8 @@ class Start(Step):
             bits |= touch.bit
         state.forget(bits)
         state.live |= bits
+        state.fresh[agent.number] &= ~bits
+        state.met[agent.number] &= ~bits
         groups = state.groups[agent.number]
         current = groups.get(self.mechanism, (0,))
         groups[self.mechanism] = (current[0] | bits, *(group & ~bits for group in current[1:]))

@@ -67,6 +67,7 @@ class Relevance:
         meeting = context.cluster_meeting()
         if meeting is not None and not any(key[0] == "cluster" for key in state.meetings if isinstance(key, tuple)):
             state.known[meeting.holder + 1] = state.proxied[meeting.holder + 1] = 0  # all have been told
+        self._told_anyway(state)
         known = state.known = [k & keep for k, keep in zip(state.known, self._kept, strict=True)]
         proxied = state.proxied = [k & keep for k, keep in zip(state.proxied, self._kept, strict=True)]
         for barriers, waiters, told, own in self._told:
@@ -79,6 +80,15 @@ class Relevance:
                 for holder in (barrier.holder, barrier.holder + 1):
                     known[holder] |= all_know
                     proxied[holder] |= all_see
+
+    def _told_anyway(self, state: State) -> None:
+        """What those who have come to a barrier of their block or warp know, and one who is still to come knows as
+        well, is told by him: he brings it, too, or it happens anew and nobody knows it any more."""
+        for holder, to_come in self.context.begun_meetings(state):
+            for agent in to_come:
+                brings = state.known[agent.number] & ~state.fresh[agent.number]
+                state.known[holder] &= ~brings
+                state.proxied[holder] &= ~(brings & state.proxied[agent.number])
 
     def _all_seen(self) -> bool:
         """Whether all steps on barriers have been run, so that it is known who uses what."""

@@ -23,7 +23,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment, Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.guards import Guard
-from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
+from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
@@ -73,12 +73,26 @@ class Part:
         turning = frozenset(v for v, _ in spread)
         self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
         self._base: dict[int, Intervals] = {}
+        self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
 
     def base(self, width: int) -> Intervals:
         found = self._base.get(width)
         if found is None:
             found = self._base[width] = intervals_of(list(self.lanes) if self.lanes is not None else [0], width)
         return found
+
+    def all_bytes(self, pieces: list[tuple[Part, int, int]]) -> Intervals:
+        """The bytes of parts, of which this one is the first, each at an address and of a width. Those of stages differ
+        by where they begin alone."""
+        _, first, width = pieces[0]
+        if len(pieces) == 1:
+            return moved(self.base(width), first)
+        key = tuple([(part, at - first, width) for part, at, width in pieces])
+        found = self._with_others.get(key)
+        if found is None:
+            found = merged([moved(part.base(width), by) for part, by, width in key])
+            self._with_others[key] = found
+        return moved(found, first)
 
     def bytes_of(self, env: Environment) -> int | None:
         """The width of each thread's access; of an unknown one the most that it can be, None where that is unknown."""
@@ -135,7 +149,8 @@ def touches_of(
     bounded: to raise Unproved for what reaches out of its array.
     """
     own = agent.cta if cta is None else cta
-    found: dict[tuple[Array | None, int], list[tuple[Intervals, Places, bool, bool]]] = {}
+    found: dict[tuple[Array | None, int], list[tuple[Part, int, int]]] = {}
+    anywhere: dict[tuple[Array | None, int], list[Intervals]] = {}
     slot = None
     for part in parts:
         width = part.bytes_of(env)
@@ -145,7 +160,7 @@ def touches_of(
             slot = value if type(value) is int else None
         if addresses is None or width is None:
             for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own):
-                found.setdefault(where, []).append((whole, (), False, False))
+                anywhere.setdefault(where, []).append(whole)
             continue
         for address in addresses:
             rank = address >> CTA_SHIFT
@@ -155,30 +170,30 @@ def touches_of(
             array = context.array(at + part.least)
             if bounded and not _inside(context, array, at, part, width):
                 raise Unproved(part.span, "this may reach beyond the array that it accesses")
-            where = array, rank - 1 if rank else own
-            places = ((part.lanes, at, width),)
-            found.setdefault(where, []).append((moved(part.base(width), at), places, True, part.certain))
+            found.setdefault((array, rank - 1 if rank else own), []).append((part, at, width))
     made = []
-    for (array, at_cta), pieces in found.items():
+    for array, at_cta in {**found, **anywhere}:
+        pieces, whole_of = found.get((array, at_cta), []), anywhere.get((array, at_cta), [])
+        of_pieces = [pieces[0][0].all_bytes(pieces)] if pieces else []
         made.append(
             context.touch(
                 step,
                 agent,
                 array,
                 at_cta,
-                merged([intervals for intervals, *_ in pieces]),
+                merged([*of_pieces, *whole_of]),
                 writes=writes,
                 mask=mask,
                 atomic=atomic,
                 asynchronous=asynchronous,
                 slot=slot,
-                places=tuple(place for _, places, *_ in pieces for place in places),
-                exact=all(exact for _, _, exact, _ in pieces),
+                places=tuple([(part.lanes, at, width) for part, at, width in pieces]),
+                exact=not whole_of,
                 pipe=pipe,
                 grouped=grouped,
                 together=together,
                 when=when,
-                certain=all(certain for *_, certain in pieces),
+                certain=not whole_of and all(part.certain for part, *_ in pieces),
             )
         )
     return made
