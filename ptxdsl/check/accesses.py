@@ -41,7 +41,7 @@ class Accesses:
         for place in op.writes:
             self.writes.setdefault((mask, atomic, True, when), []).append(self._part(op, place, mask))
         places = (*op.reads, *op.writes) if not atomic else op.writes
-        return frozenset(v for p in places for e in expressions_of_place(p) for v in self.expressions.variables(e))
+        return frozenset(v for p in places for e in expressions_of_place(p) for v in e.variables)
 
     def _part(self, op: Op, place: Place, mask: Mask, certain: bool = True) -> Part:
         return Part(place, op.span, mask, self.expressions, self.spread, certain=certain)

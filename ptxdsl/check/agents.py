@@ -68,7 +68,6 @@ class Shape:
         self._acts: dict[int, bool] = {}
         self._collects: dict[int, bool] = {}
         self._read: dict[int, dict[int, int]] = {}
-        self._known: dict[Expr, frozenset[int]] = {}
         self._parts: dict[Expr, tuple[Expr, ...]] = {}
         self._assigned: dict[int, list[Expr]] = {}
         for node in walk(kernel.program):
@@ -124,15 +123,8 @@ class Shape:
             found = self._read[id(node)] = {}
             for inner in walk(node):
                 for expr in expressions_of(inner):
-                    for v in self._variables(expr):
+                    for v in expr.variables:
                         found[v] = found.get(v, 0) + 1
-        return found
-
-    def _variables(self, expr: Expr) -> frozenset[int]:
-        found = self._known.get(expr)
-        if found is None:
-            own = frozenset((expr.value,)) if expr.op == "var" else frozenset[int]()
-            found = self._known[expr] = own.union(*(self._variables(arg) for arg in expr.args))
         return found
 
     @staticmethod
@@ -208,9 +200,9 @@ def _collects(op: Op) -> bool:
     return op.kind is Kind.WARP_SYNC
 
 
-def agents(kernel: Kernel, block: Block) -> list[Mask]:
+def agents(shape: Shape) -> list[Mask]:
     """The agents of a kernel as sets of threads. Raises TooManyAgents."""
-    shape = Shape(kernel, block)
+    kernel, block = shape.kernel, shape.block
     pending, found = [block.all], []
     while pending:
         mask = pending.pop()

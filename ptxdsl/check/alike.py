@@ -220,7 +220,7 @@ class Trial:
         variables = self.variables[agent.number]
         env = self.state.environments[agent.number][:]
         for target, function, value in zip(step.targets, step.functions, step.values, strict=True):
-            used = set(step.used(value))
+            used = set(value.variables)
             if target not in own and used.isdisjoint(own):
                 continue
             other = variables.partner.get(target)
@@ -230,7 +230,7 @@ class Trial:
                     raise Different
                 at = step.targets.index(other)
                 sources.append((other, step.functions[at]))
-                used |= set(step.used(step.values[at]))
+                used |= step.values[at].variables
             for values, turned in self._values(agent, used, own):
                 results = []
                 for some in (values, turned):

@@ -54,7 +54,7 @@ class OnBarrier(Step):
         self.root = expressions.root(op.barrier.address)
         self.multicast = expressions.function(op.mask) if op.mask is not None else None
         if op.mask is not None:
-            used |= expressions.variables(op.mask)
+            used |= op.mask.variables
         self.variables = tuple(sorted(used))
         self.met: set[Barrier] = set()  # the barriers that it has come to
         self._known: dict[tuple[object, ...], Targets] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain
-from ptxdsl.protocol.expressions import Expr, const, nodes, var, variables_of
+from ptxdsl.protocol.expressions import Expr, const, nodes, var
 from ptxdsl.protocol.model import Kernel, Loop, Node, Range, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, mapped
 from ptxdsl.record import replace
@@ -30,7 +30,7 @@ def _turned(label: int, loop: Node) -> Node | None:
     if not isinstance(loop, Loop) or loop.label != label or loop.range is None or loop.range.step > 0:
         return None
     index, start, stop, step = loop.range.index, loop.range.start, loop.range.stop, -loop.range.step
-    if start.op == "const" or (variables_of(start) | variables_of(stop)) & assigned(loop):
+    if start.op == "const" or (start.variables | stop.variables) & assigned(loop):
         return None
     bits = start.bits
     turns = plain("sub", start, stop, bits=bits)

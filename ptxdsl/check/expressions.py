@@ -25,7 +25,6 @@ class Common:
         self.block = block
         self.own = frozenset(own)
         self.functions: dict[Expr, Function] = {}
-        self.variables: dict[Expr, frozenset[int]] = {}
         self.sums: dict[Expr, tuple[int, dict[Expr, int]]] = {}
         self._everywhere: dict[Expr, bool] = {}
 
@@ -52,7 +51,6 @@ class Expressions:
         self.symbols = symbols
         self.known = known
         self._functions: dict[Expr, Function] = {}
-        self._variables = common.variables
 
     # ----------------------------------------------------------------------------------------------------- threads
 
@@ -75,17 +73,6 @@ class Expressions:
 
     # --------------------------------------------------------------------------------------------------- functions
 
-    def variables(self, expr: Expr) -> frozenset[int]:
-        """The variables that an expression looks at."""
-        found = self._variables.get(expr)
-        if found is None:
-            if expr.op == "var":
-                found = frozenset((expr.value,))
-            else:
-                found = frozenset[int]().union(*(self.variables(arg) for arg in expr.args))
-            self._variables[expr] = found
-        return found
-
     def function(self, expr: Expr) -> Function:
         found = self._functions.get(expr) or self.common.functions.get(expr)
         if found is None:
@@ -95,7 +82,7 @@ class Expressions:
 
     def constant(self, expr: Expr) -> Value | None:
         """The value of an expression without variables, None of another."""
-        return None if self.variables(expr) else self.function(expr)([])
+        return None if expr.variables else self.function(expr)([])
 
     def _made(self, expr: Expr) -> Function:
         op = expr.op
@@ -141,7 +128,7 @@ class Expressions:
                 )
             return operate(op, marked, bits, operand_bits, symbols)
 
-        if not self.variables(expr):
+        if not expr.variables:
             return _always(general(*(part([]) for part in parts)))
         unsigned, compute = ARITHMETIC[op]
         low, high = -(1 << (bits - 1)), 1 << (bits - 1)
@@ -160,7 +147,7 @@ class Expressions:
 
     def _kept(self, expr: Expr, function: Function) -> Function:
         """A function that remembers what it gave: the same parts are in many expressions, and often in one."""
-        variables = tuple(sorted(self.variables(expr)))
+        variables = tuple(sorted(expr.variables))
         known: dict[Any, Value] = {}
         if len(variables) == 1:
             (v,) = variables
@@ -199,7 +186,7 @@ class Expressions:
             row = self.row(leaf)
             if row is None:
                 shared.append((self.function(leaf), factor))
-                used |= self.variables(leaf)
+                used |= leaf.variables
             elif isinstance(row, int):
                 constant += row * factor
             else:
@@ -222,7 +209,7 @@ class Expressions:
         varying = [
             (abs(factor), leaf)
             for leaf, factor in terms.items()
-            if self.variables(leaf) and self.variables(leaf).isdisjoint(turning)
+            if leaf.variables and leaf.variables.isdisjoint(turning)
         ]
         if not varying:
             return None

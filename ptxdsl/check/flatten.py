@@ -85,7 +85,7 @@ class _Flattener:
     def use(self, *exprs: Expr | None) -> None:
         for expr in exprs:
             if expr is not None:
-                self.used |= self.expressions.variables(expr)
+                self.used |= expr.variables
 
     def finish(self) -> None:
         self.agent.variables = sorted(self.used)
@@ -145,7 +145,7 @@ class _Flattener:
         group = self.counters.group(turn)
         assert group is not None
         advance = Advance(target, start, turn, self.expressions.function(step), group)
-        advance.uses = (start, turn, *self.expressions.variables(step))
+        advance.uses = (start, turn, *step.variables)
         return advance
 
     def _follow(self, target: int) -> Step | None:
@@ -191,7 +191,7 @@ class _Flattener:
             return
         self.flush()
         self.use(node.condition)
-        used = tuple(sorted(self.expressions.variables(node.condition)))
+        used = tuple(sorted(node.condition.variables))
         choose = Choose(function, node.span, used)
         self.put(choose)
         self.node(node.then, mask)
@@ -291,7 +291,7 @@ class _Flattener:
         enter = Enter(turn, first, starts)
         enter.uses = [before for before, _ in starts]
         if node.range is not None and kept is None:
-            enter.uses += self.expressions.variables(node.range.start)
+            enter.uses += node.range.start.variables
         self.put(enter)
         for one in recurrent:
             self.put(self._followed(node.label, one, 0))
@@ -310,7 +310,7 @@ class _Flattener:
             if kept is not None:
                 self.put(Turned(node.range.index, kept, turn, step, group))
             head = Head(node.range.index, stop, step, group, node.span, step if kept is not None else 1)
-            head.uses = (node.range.index, *self.expressions.variables(node.range.stop))
+            head.uses = (node.range.index, *node.range.stop.variables)
             self.put(head)
         self.node(node.body, mask)
         self.flush()
@@ -375,7 +375,7 @@ class _Flattener:
             return
         self.flush()
         exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op)) if e is not None]
-        uses = frozenset[int]().union(*(self.expressions.variables(e) for e in exprs))
+        uses = frozenset[int]().union(*(e.variables for e in exprs))
         self.used |= uses
         before = self.steps[-1] if self.steps else None
         follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()

@@ -73,15 +73,14 @@ class Step:
 
 
 class Assignment(Step):
-    """values: what the functions compute. used: the variables that a value is made of."""
+    """values: what the functions compute."""
 
     def __init__(self, targets: tuple[int, ...], values: list[Expr], expressions: Expressions) -> None:
         super().__init__(None)
         self.targets = self.assigns = targets
         self.values = values
         self.functions = [expressions.function(value) for value in values]
-        self.used = expressions.variables
-        self.variables = self.uses = tuple(sorted(frozenset[int]().union(*map(self.used, values))))
+        self.variables = self.uses = tuple(sorted(frozenset[int]().union(*(value.variables for value in values))))
         self._known: dict[tuple[Any, ...], list[Any]] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:

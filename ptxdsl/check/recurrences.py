@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from ptxdsl.check.least import NONE, least
 from ptxdsl.check.rates import is_var, leaves, moved
 from ptxdsl.protocol.algebra import plain, substitute
-from ptxdsl.protocol.expressions import ARITHMETIC, Expr, compute, const, nodes, var, variables_of
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, compute, const, nodes, var
 from ptxdsl.protocol.facts import NOTHING, Facts
 from ptxdsl.protocol.model import Assign, Branch, Jump, Kernel, Loop, Node, Return, Seq, walk
 from ptxdsl.protocol.ranges import loops
@@ -132,7 +132,7 @@ def _not_followed(loop: Loop, equations: Equations) -> set[int]:
         if isinstance(node, Assign):
             for target, value in zip(node.targets, node.values, strict=True):
                 made.setdefault(target, []).append(value)
-    reached = _closed({v: {w for e in values for w in variables_of(e)} for v, values in made.items()})
+    reached = _closed({v: {w for e in values for w in e.variables} for v, values in made.items()})
     cores = set()
     for v in equations.keys() & reached.keys():
         together = [w for w in reached[v] if v in reached.get(w, ())]
@@ -168,7 +168,7 @@ def _is_steady(variable: int, equation: Expr) -> bool:
     if equation.op != "add":
         return False
     a, b = equation.args
-    return any(is_var(x, variable) and not variables_of(y) for x, y in ((a, b), (b, a)))
+    return any(is_var(x, variable) and not y.variables for x, y in ((a, b), (b, a)))
 
 
 def _lows(loop: Loop, equations: Equations, facts: Facts) -> dict[int, int]:
@@ -176,7 +176,7 @@ def _lows(loop: Loop, equations: Equations, facts: Facts) -> dict[int, int]:
     begun = {v.value: value for v, value in facts.values.items()}
     if loop.range is not None:
         begun[loop.range.index] = loop.range.start
-    there = {v for equation in equations.values() for v in variables_of(equation)} | equations.keys()
+    there = {v for equation in equations.values() for v in equation.variables} | equations.keys()
     lows = {v: least(begun[v], {}) if v in begun else NONE for v in there}
     changed = True
     while changed:
@@ -215,7 +215,7 @@ def _equations(loop: Loop) -> Equations:
         equations[span.index] = plain("add", index, const(span.step, index.bits), bits=index.bits)
     changing = assigned(loop)
     while True:  # without those made of what is not followed
-        bad = {v for v, e in equations.items() if (variables_of(e) & changing) - equations.keys()}
+        bad = {v for v, e in equations.items() if (e.variables & changing) - equations.keys()}
         if not bad:
             return equations
         equations = {v: e for v, e in equations.items() if v not in bad}
@@ -257,7 +257,7 @@ def _branch(node: Branch, values: Values, label: int) -> bool:
 
 def _put(expr: Expr, values: Values) -> Expr | None:
     """The expression by values at a turn's beginning."""
-    if any(values.get(v, expr) is None for v in variables_of(expr)):
+    if any(values.get(v, expr) is None for v in expr.variables):
         return None
     new = substitute(expr, lambda e: values.get(e.value) if e.op == "var" else None, {})
     followed = all(node.op in _ALIKE and number < _MOST_NODES for number, node in enumerate(nodes(new)))

@@ -99,8 +99,8 @@ class Search:
         context.mixed = _mixed(nodes)
         context.races, context.coarse = self.races, self.coarse
         context.shared, context.detailed = self.shared, self.detailed
-        masks = agents(kernel, block)
         program = Shape(kernel, block)
+        masks = agents(program)
         common: Common | None = None
         for cta in range(ctas):
             known = ranks(cta, shape, self.symbols) if clusters else any_rank(shape, kernel, self.symbols)

@@ -69,7 +69,7 @@ class Part:
             self.least = min(lanes) if lanes else 0
         self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
         if isinstance(place.width, Expr):
-            self.variables |= expressions.variables(place.width)
+            self.variables |= place.width.variables
         turning = frozenset(v for v, _ in spread)
         self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
         self._base: dict[int, Intervals] = {}

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from ptxdsl.check.threads import Block, Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import substitute
-from ptxdsl.protocol.expressions import Expr, apply, const, nodes, unknown, var, variables_of
+from ptxdsl.protocol.expressions import Expr, apply, const, nodes, unknown, var
 from ptxdsl.protocol.model import Assign, Branch, Jump, Kernel, Loop, Node, Op, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, expressions_of, with_own_expressions
 from ptxdsl.record import replace
@@ -64,7 +64,7 @@ class _Writer:
         for node in walk(loop):
             if isinstance(node, (Branch, Loop)):
                 for expr in expressions_of(node):
-                    variables = variables_of(expr)
+                    variables = expr.variables
                     if variables & changes and (variables & self.own or _of_thread(expr)):
                         return True
         return False
@@ -324,7 +324,7 @@ def _is_access(node: Node) -> bool:
 
 
 def _substituted(expr: Expr, values: Values) -> Expr:
-    if not values or not variables_of(expr) & values.keys():
+    if not values or not expr.variables & values.keys():
         return expr
     return substitute(expr, lambda e: values.get(e.value) if e.op == "var" else None, {})
 
@@ -350,5 +350,5 @@ def _of_threads(kernel: Kernel) -> frozenset[int]:
     before = -1
     while len(found) != before:
         before = len(found)
-        found |= {target for target, value in made if _of_thread(value) or variables_of(value) & found}
+        found |= {target for target, value in made if _of_thread(value) or value.variables & found}
     return frozenset(found)

@@ -25,6 +25,9 @@ def array_number(address: int) -> int:
     return (address & (1 << CTA_SHIFT) - 1) >> ARRAY_SHIFT
 
 
+_NONE: frozenset[int] = frozenset()
+
+
 class Expr:
     """An integer expression; made by the functions below, which fold constants and make equal ones the same object.
 
@@ -36,16 +39,20 @@ class Expr:
     of the warp that it is taken from), ``any`` and ``all`` (args: a truth value, over the warp), else an operation of
     ``ARITHMETIC`` over args, as ``tir`` has it; ``elected`` (whether the thread is the one that ``elect.sync``
     chooses), ``test`` (args: a barrier's address, a parity: whether that phase is complete). bits: the width of the
-    result, 1 for truth values.
+    result, 1 for truth values. variables: the numbers of those in it.
     """
 
-    __slots__ = ("args", "bits", "op", "value")
+    __slots__ = ("args", "bits", "op", "value", "variables")
 
     def __init__(self, op: str, value: Any, args: tuple[Expr, ...], bits: int) -> None:
         self.op = op
         self.value = value
         self.args = args
         self.bits = bits
+        self.variables: frozenset[int] = frozenset((value,)) if op == "var" else _NONE
+        for arg in args:
+            if arg.variables is not _NONE:
+                self.variables = arg.variables if self.variables is _NONE else self.variables | arg.variables
 
     def __repr__(self) -> str:
         if self.op == "const":
@@ -159,11 +166,6 @@ def nodes(expr: Expr) -> Iterator[Expr]:
             seen.add(id(at))
             yield at
             work.extend(at.args)
-
-
-def variables_of(expr: Expr) -> set[int]:
-    """The numbers of the variables in an expression."""
-    return {node.value for node in nodes(expr) if node.op == "var"}
 
 
 def wrap(value: int, bits: int) -> int:

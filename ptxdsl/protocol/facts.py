@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.expressions import Expr, var, variables_of
+from ptxdsl.protocol.expressions import Expr, var
 from ptxdsl.protocol.model import Assign
 from ptxdsl.record import dataclass, field
 
@@ -35,8 +35,8 @@ class Facts:
         gone = set(assigned)
         if not gone:
             return self
-        known = frozenset(f for f in self.known if not variables_of(f) & gone)
-        values = {v: e for v, e in self.values.items() if v.value not in gone and not variables_of(e) & gone}
+        known = frozenset(f for f in self.known if not f.variables & gone)
+        values = {v: e for v, e in self.values.items() if v.value not in gone and not e.variables & gone}
         return Facts(known, self.possible, values)
 
     def assigning(self, node: Assign) -> Facts:
@@ -44,7 +44,7 @@ class Facts:
         rest = self.without(node.targets)
         values = dict(rest.values)
         for target, value in zip(node.targets, node.values, strict=True):
-            if not variables_of(value) & set(node.targets):
+            if not value.variables & set(node.targets):
                 values[var(target, value.bits)] = value
         return Facts(rest.known, rest.possible, values)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import Expr, const, var, variables_of
+from ptxdsl.protocol.expressions import Expr, const, var
 from ptxdsl.protocol.facts import NOTHING, Facts
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, mapped, replaced, with_expressions
@@ -107,7 +107,7 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
         rest = mapped(program, lambda node: node if node is loop else None, of, known)
     except _Lost:
         return None
-    if variables_of(condition) & (assigned(loop) - end.again.keys()):
+    if condition.variables & (assigned(loop) - end.again.keys()):
         return None
     if counter is not None:
         condition = _ordered(condition, counter, facts)
@@ -149,7 +149,7 @@ def _solved(comparison: Expr, counter: Expr) -> Expr | None:
         return None
     terms, constant = linear(plain("sub", a, b, bits=a.bits))
     factor = terms.pop(counter, 0)
-    if factor not in (1, -1) or any(counter.value in variables_of(term) for term in terms):
+    if factor not in (1, -1) or any(counter.value in term.variables for term in terms):
         return None
     return of_linear({term: -factor * times for term, times in terms.items()}, -factor * constant, a.bits)
 
@@ -244,7 +244,7 @@ def _range(program: Seq, loop: Loop, turns: frozenset[int]) -> Seq | None:
     if sum(isinstance(n, Jump) and n.label == loop.label for n in walk(loop.body)) != 1:
         return None
     found = _limit(condition, var(turn))
-    if found is None or variables_of(found[0]) & assigned(loop):
+    if found is None or found[0].variables & assigned(loop):
         return None
     stop, signed = found
     del again[turn]

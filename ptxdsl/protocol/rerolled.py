@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, variables_of, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, wrap
 from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq
 from ptxdsl.protocol.ranges import while_condition
 from ptxdsl.protocol.rewriting import assigned, expressions_of, mapped, with_expressions
@@ -104,7 +104,7 @@ class _Rolling:
         if len(found) != 1 or stages.op != "const" or terms.pop(var(found[0], rest.bits)) != -stages.value:
             return None
         total = of_linear(terms, constant, rest.bits)
-        if variables_of(total) & assigned(loop):
+        if total.variables & assigned(loop):
             return None
         return _Unrolled(found[0], stages.value, total)
 
@@ -139,7 +139,7 @@ class _Rolling:
             if id(node) in own:
                 return node
             for expr in expressions_of(node):
-                looked.update(variables_of(expr))
+                looked.update(expr.variables)
             return None
 
         mapped(self.program, visit)

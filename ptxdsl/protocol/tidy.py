@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.protocol.expressions import Expr, variables_of
+from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled
 from ptxdsl.protocol.rewriting import expressions_of, seq_with, with_inner
 from ptxdsl.protocol.straight import straight
@@ -106,7 +106,7 @@ class _Slice:
 
     def want(self, wanted: Iterable[Expr]) -> None:
         for expr in wanted:
-            for number in variables_of(expr):
+            for number in expr.variables:
                 if number in self.variables:
                     continue
                 self.variables.add(number)

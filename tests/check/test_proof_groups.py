@@ -7,7 +7,7 @@ from pipeline_kernels import kernel
 from proofs import verdict
 
 from ptxdsl import driver
-from ptxdsl.check.agents import agents
+from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.threads import block_of
 from ptxdsl.options import Options
 from ptxdsl.protocol.from_tir import kernel_model
@@ -56,4 +56,4 @@ def test_who_waits_for_its_own_copies_goes_with_the_rest_of_the_block(wait: str,
     """Another lane's wait has nothing to wait for: in each of the two warps starter, waiter and the rest are apart."""
     job = driver.Job(Source("kernel.pdsl", stores(wait, MEET)), None, options=Options("sm_90a", check="off"))
     model = kernel_model(driver.run(job, "tir").kernels[0])
-    assert len(agents(model, block_of((64, 1, 1)))) == count
+    assert len(agents(Shape(model, block_of((64, 1, 1))))) == count
