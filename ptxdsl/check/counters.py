@@ -16,6 +16,7 @@ from math import lcm
 
 from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leaves, moved, signs, unknown_leaf
 from ptxdsl.check.recurrences import Recurrence, recurrences
+from ptxdsl.check.turn_ends import once_a_turn
 from ptxdsl.protocol.algebra import substitute
 from ptxdsl.protocol.expressions import Expr, var
 from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of, walk
@@ -52,6 +53,10 @@ class Counters:
         self.recurrent = recurrences(kernel)
         self.begun: dict[tuple[int, int], int] = {}  # (label, variable of a recurrence) → what it began with
         self._followed = {r.variable: r.form for own in self.recurrent.values() for r in own}
+        self._names: dict[int, Expr] = {}  # of variables that roles compute alike: one of them
+        by_form: dict[Recurrence, int] = {}
+        for variable, form in self._followed.items():
+            self._named(variable, by_form.setdefault(form, variable))
         self._parent: dict[int, int] = {}
         self._rates: dict[Expr, Rates] = {}
         self._moved_by: dict[int, tuple[int, int]] = {}  # a range's index → the counter of its turns, the step
@@ -95,7 +100,8 @@ class Counters:
     def _loops(self, kernel: Kernel) -> None:
         by_stop: dict[Expr, int] = {}
         by_range: dict[tuple[Expr, Expr], int] = {}
-        by_start: dict[tuple[Expr | None, Expr], int] = {}
+        by_index: dict[tuple[Expr, Expr, int], int] = {}
+        by_start: dict[tuple[Expr | None, Expr], tuple[int, int]] = {}
         by_form: dict[Recurrence, int] = {}
         starts: dict[int, Expr] = {}
         for node in walk(kernel.program):
@@ -109,6 +115,8 @@ class Counters:
                 self._parent[turn] = turn
                 ends = self._alike(node.range.start), self._alike(node.range.stop)
                 self.unite(turn, by_range.setdefault(ends, turn))
+                index = node.range.index
+                self._named(index, by_index.setdefault((*ends, node.range.step), index))
                 self._moved_by[node.range.index] = turn, node.range.step
             elif node.range is not None:
                 turn = node.range.index
@@ -131,32 +139,34 @@ class Counters:
 
     def _alike(self, expr: Expr) -> Expr:
         """The same expression of all variables that their loops compute alike."""
-        first: dict[Recurrence, int] = {}
-        names = {v: var(first.setdefault(form, v)) for v, form in self._followed.items()}
+        names = self._names
         return substitute(expr, lambda e: names.get(e.value) if e.op == "var" else None, {}) if names else expr
 
+    def _named(self, variable: int, first: int) -> None:
+        """first: the first one that is computed alike."""
+        if variable != first:
+            self._names[variable] = var(first)
+
     def _find_inductive(
-        self, loop: Loop, turn: int, starts: dict[int, Expr], known: dict[tuple[Expr | None, Expr], int]
+        self, loop: Loop, turn: int, starts: dict[int, Expr], known: dict[tuple[Expr | None, Expr], tuple[int, int]]
     ) -> None:
         """Variables that a loop advances by the same unknown amount every turn: ``tile += grid_dim.x``.
 
         They are the start plus turns times the step, so that roles that do the same have the same value.
         """
-        assigned: dict[int, list[Expr]] = {}
-        for node in walk(loop.body):
-            if isinstance(node, Assign):
-                for target, value in zip(node.targets, node.values, strict=True):
-                    assigned.setdefault(target, []).append(value)
-        for variable, values in assigned.items():
-            if len(values) != 1 or values[0].op != "add":
+        for variable, value in once_a_turn(loop).items():
+            if value.op != "add":
                 continue
-            a, b = values[0].args
+            a, b = value.args
             step = b if is_var(a, variable) else a if is_var(b, variable) else None
             if step is None or step.op == "const" or any(e.op in ("var", "unknown", "tid") for e in leaves(step)):
                 continue
             self.inductive[loop.label, variable] = self.fresh, step
             self.fresh += 1
-            self.unite(turn, known.setdefault((starts.get(variable), step), turn))
+            start = starts.get(variable)
+            first = known.setdefault((None if start is None else self._alike(start), step), (turn, variable))
+            self.unite(turn, first[0])
+            self._named(variable, first[1])
 
     def _components(self, kernel: Kernel) -> None:
         """Variables that are assigned from one another plus a constant; counters if one of the constants is not 0."""

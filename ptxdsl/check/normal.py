@@ -248,7 +248,7 @@ class Normal:
         terms, around, ordinal = key
         if around:
             group, value, _ = around[0]
-            return self._beyond(state, group, value)
+            return self._beyond(state, group, value) or (len(around) > 1 and self._passed(state, around, ordinal))
         for atom, _ in terms:
             if atom.moving:
                 for index in _indices(atom):
@@ -257,6 +257,25 @@ class Normal:
                         return True
         groups = _groups(key, bounds)
         return bool(groups) and all(self._left(state, g, ordinal) for g in groups)
+
+    def _passed(self, state: State, around: tuple[tuple[int, int, int], ...], ordinal: int) -> bool:
+        """Whether all agents have passed a turn of loops in one another."""
+        for agent, nest in self.nests:
+            *outside, (_, _, number) = nest
+            if number != ordinal or [(g, n) for g, _, n in outside] != [(g, n) for g, _, n in around]:
+                continue
+            env = state.environments[agent]
+            for (_, variable, _), (_, value, _) in zip(outside, around, strict=True):
+                at = env[variable]
+                if at is LEFT and variable == outside[0][1]:
+                    break
+                if type(at) is not int or at < value:  # one that was left may be one of the turn before
+                    return False
+                if at > value:
+                    break
+            else:
+                return False
+        return True
 
     def _left(self, state: State, group: int, ordinal: int) -> bool:
         """Whether all agents have left their outermost loop of a group, the one of that number."""

@@ -136,6 +136,51 @@ def test_roles_that_compute_alike_do_the_same_turns(loop: str) -> None:
     assert verdict(_roles(loop)).verdict == PROVED
 
 
+CONTINUES = """
+var at = block
+while at < n:
+    if at % m == 0:
+        at += grid
+        continue
+    DO
+    at += grid
+"""
+NESTED = """
+var at = block
+while at < n:
+    for j in range(at, m):
+        for i in range(n):
+            DO
+    at += grid
+"""
+TWICE = """
+var at = block
+while at < n:
+    if at % m == 0:
+        at += grid
+    DO
+    at += grid
+"""
+
+
+@pytest.mark.parametrize("loop", [CONTINUES, NESTED], ids=["continues", "nested"])
+def test_what_grows_on_every_way_to_the_next_turn_grows_steadily(loop: str) -> None:
+    assert _is_proved(_roles(loop))
+
+
+@pytest.mark.parametrize("loop", [CONTINUES, NESTED, TWICE], ids=["continues", "nested", "twice"])
+def test_what_grows_otherwise_on_one_way_is_no_other_roles(loop: str) -> None:
+    before, plus, after = loop.partition("+= grid")
+    assert not _is_proved(_roles(loop, f"{before}{plus} + 1{after}"))
+
+
+def test_what_some_turns_do_not_come_to_is_not_done_in_every_turn() -> None:
+    """at grows in turns in which it is no multiple of m, and counts what is done."""
+    loop = "var at = Int32(1)\nfor i in range(n):\n    if at % m != 0:\n        at += grid\n    if at < 9:\n        DO"
+    other = "var at = Int32(1)\nfor i in range(n):\n    at += grid\n    if at < 9:\n        DO"
+    assert not _is_proved(_roles(loop, other))
+
+
 OTHERWISE = {
     "another step": ("at += count", "at += count + 1"),
     "another start": ("var at = n * block // grid", "var at = n * block // grid + 1"),
