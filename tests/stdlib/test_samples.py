@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptxdsl.backend.assemble import assemble
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.syntax.parse import read_source
@@ -44,6 +45,32 @@ def test_sample_compiles(path, arch, ptxas):
     assert not compiled.warnings
     assembled = assemble(compiled.ptx, options, compiled.line_map)
     assert all(found.spill_stores == found.spill_loads == 0 for found in assembled.resources.values())
+
+
+WRONG = [
+    ("08_gemm_hopper", "gemm", {"GROUPS": "4", "BN": "64"}, "has warps that store for 3 others, not 4"),
+    (
+        "08_gemm_hopper",
+        "gemm",
+        {"A_ROWS": "256"},
+        "1 and 1 blocks do not load a multiple of 8 rows each of A's 256 (of 128)",
+    ),
+    ("08_gemm_hopper", "gemm", {"CLUSTER": "3"}, "1 and 3 blocks do not load a multiple of 8 rows each"),
+    ("08_gemm_hopper", "gemm", {"SIDEWAYS": "True", "CLUSTER": "3"}, "3 and 1 blocks do not load a multiple of 8 rows"),
+    ("09_gemm_ampere", "gemm", {"STAGES": "1"}, "a wait leaves 0 or more groups under way, not -1"),
+    ("10_gemm_blackwell", "gemm_scaled", {"BLOCK": "0"}, "a factor is for 16 or 32 elements, not for 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "kernel", "constants", "said"), WRONG)
+def test_constants_that_cannot_be(name, kernel, constants, said):
+    (path,) = (path for path in SAMPLES if path.stem == name)
+    options = Options(arch=header(path)["targets"].split(", ")[0])
+    with pytest.raises(CompileError) as caught:
+        compile_source(read_source(path, path.name), kernel=kernel, constants=constants, options=options)
+    found = caught.value.diagnostics[0]
+    assert found.code == "E0407"
+    assert said in found.message
 
 
 @pytest.mark.parametrize("letter", "ab")
