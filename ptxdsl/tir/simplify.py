@@ -20,6 +20,9 @@ PURE = frozenset(RULES) - {
     "pipe.new", "pipe.wait", "pipe.arrive", "pipe.commit_mma", "pipe.step",
 }  # fmt: skip
 
+# What does nothing where its results are unused; of `load` and `asm`, `removable` knows.
+REMOVABLE = PURE | {"alloca"} | {name for name, row in ROWS.items() if row.effect.kind is Kind.PURE}
+
 # Rounds of finding what joins are, each finer than the one before: nested branches and loops take a few a level.
 MAX_ROUNDS = 32
 
@@ -38,14 +41,11 @@ def simplify(tree: Module | Kernel) -> None:
 
 def removable(op: Op) -> bool:
     """Whether an operation whose results are unused does nothing."""
-    if op.name in PURE or op.name == "alloca":
-        return True
     if op.name == "load":
         return not op.attrs.get("volatile")
     if op.name == "asm":
         return not op.attrs["side_effects"]
-    row = ROWS.get(op.name)
-    return row is not None and row.effect.kind is Kind.PURE
+    return op.name in REMOVABLE
 
 
 @dataclass(slots=True)
@@ -53,7 +53,6 @@ class _Join:
     owner: Op
     incoming: list[Value] = field(default_factory=list)
     users: list[Value] = field(default_factory=list)  # joins that take this one
-    value: Value | None = None  # what it is; None: not known yet, itself: a true join
 
 
 class _Graph:
@@ -68,17 +67,23 @@ class _Graph:
         self.extent: dict[Block, tuple[int, int]] = {}
         self.roots: list[Op] = []
         self.exits: dict[Op, list[Op]] = {}  # loop or scope: the operations whose blocks end by going to it
-        self.constants: dict[tuple[Ty, str], Value] = {}
-        self.same: dict[Value, Value] = {}  # constants looked at before
+        self.plain: dict[Value, Value] = {}  # what is handed to joins and is none, by itself
+        self.found: dict[Value, Value] = {}  # joins that are another value
         self.with_param: dict[Value, Value] = {}  # what a `for` carries, to its result: they stay or go together
         self.clock = 0
         for param in kernel.params:
             self.param_of[param] = kernel.body
         self.walk(kernel.body, None)
+        constants: dict[tuple[Ty, str], Value] = {}  # equal ones are one object at joins
         for value, join in self.joins.items():
-            for incoming in join.incoming:
+            for i, incoming in enumerate(join.incoming):
                 if incoming in self.joins:
                     self.joins[incoming].users.append(value)
+                    continue
+                if isinstance(incoming, Const):
+                    incoming = constants.setdefault((incoming.ty, repr(incoming.value)), incoming)
+                    join.incoming[i] = incoming
+                self.plain[incoming] = incoming
         # What is in a scope left only at its end will be in the block around it.
         for block, owner in self.owner.items():
             if owner is not None and owner.name == "scope" and owner not in self.exits:
@@ -95,11 +100,11 @@ class _Graph:
             home[op] = block
             for result in op.results:
                 definition[result] = op
-            if op.name in TERMINATORS:
-                self.terminator(op, owner)
-            elif op.blocks:
+            if op.blocks:
                 self.control(op)
-            elif op.name not in PURE and not removable(op):
+            elif op.name in TERMINATORS:
+                self.terminator(op, owner)
+            elif op.name not in REMOVABLE and not removable(op):
                 self.roots.append(op)
         self.clock += 1
         self.extent[block] = (start, self.clock)
@@ -134,27 +139,6 @@ class _Graph:
         for join, value in zip(into, op.operands, strict=True):
             self.joins[join].incoming.append(value)
 
-    def resolve(self, value: Value) -> Value:
-        join = self.joins.get(value)
-        if join is not None and join.value is not None:
-            return join.value
-        return self.canonical(value)
-
-    def known(self, value: Value) -> Value | None:
-        """What an incoming value is, as far as known."""
-        join = self.joins.get(value)
-        return join.value if join is not None else self.canonical(value)
-
-    def canonical(self, value: Value) -> Value:
-        """Equal constants are one object."""
-        if value.__class__ is not Const:
-            return value
-        same = self.same.get(value)
-        if same is None:
-            assert isinstance(value, Const)
-            same = self.same[value] = self.constants.setdefault((value.ty, repr(value.value)), value)
-        return same
-
     def visible(self, value: Value, owner: Op) -> bool:
         """Whether a value may be used where the results of an operation can."""
         if isinstance(value, Const):
@@ -180,83 +164,75 @@ def _resolve_joins(graph: _Graph) -> None:
     """
     true_joins: set[Value] = set()
     for number in range(MAX_ROUNDS):
-        found = _round(graph, true_joins, number < MAX_ROUNDS // 2)
-        if not found:
+        now = _round(graph, true_joins)
+        more = _more_true_joins(graph, now, true_joins, number < MAX_ROUNDS // 2)
+        if not more:
+            graph.found = {v: now[v] for v in graph.joins if v in now and v not in true_joins}
             return
-        true_joins |= found
-    for value, join in graph.joins.items():  # never seen: leave all joins as they are
-        join.value = value
+        true_joins |= more
+    # Never seen: all joins stay as they are.
 
 
-def _round(graph: _Graph, true_joins: set[Value], thorough: bool) -> set[Value]:
-    """Gives every join its first value; the joins that two values reach. ``thorough`` takes more rounds and finds fewer
-    joins that are not needed."""
-    known = graph.known
-    for value, join in graph.joins.items():
-        join.value = value if value in true_joins else None
-    work = [j for v, j in reversed(graph.joins.items()) if v not in true_joins]
+def _round(graph: _Graph, true_joins: set[Value]) -> dict[Value, Value]:
+    """What every value at a join is, as far as something reaches it: the first that does."""
+    joins = graph.joins
+    now = graph.plain | {v: v for v in true_joins}
+    work = [v for v in reversed(joins) if v not in true_joins]
     while work:
-        join = work.pop()
-        if join.value is None:
-            for incoming in join.incoming:
-                join.value = known(incoming)
-                if join.value is not None:
-                    work.extend([graph.joins[user] for user in join.users])
+        value = work.pop()
+        if value not in now:
+            for incoming in joins[value].incoming:
+                if incoming in now:
+                    now[value] = now[incoming]
+                    work += joins[value].users
                     break
-    given = {v: j for v, j in graph.joins.items() if j.value is not None and v not in true_joins}
-    met = set()
-    for value, join in given.items():
-        for incoming in join.incoming:
-            found = known(incoming)
-            if found is not None and found is not join.value and found is not value:
-                met.add(value)
-                break
+    return now
+
+
+def _more_true_joins(graph: _Graph, now: dict[Value, Value], true_joins: set[Value], thorough: bool) -> set[Value]:
+    """The joins that two values reach. ``thorough`` takes more rounds and finds fewer joins that are not needed."""
+    given = {v: j for v, j in graph.joins.items() if v in now and v not in true_joins}
+    met = {v for v, join in given.items() if len({*map(now.get, join.incoming)} - {None, v}) > 1}
     if met:
         return met
     # A value that is defined deeper inside. The join that first carries it out is true, and carries it further.
-    hidden = {v for v, j in given.items() if j.value is not None and not graph.visible(j.value, j.owner)}
+    hidden = {v for v, join in given.items() if not graph.visible(now[v], join.owner)}
     return {v for v in hidden if not thorough or any(i not in hidden for i in given[v].incoming)}
 
 
+# How many of a structured operation's operands are its own; the others are handed to joins.
+_OWN_OPERANDS = {"if": 1, "for": 2, "loop": 0, "scope": 0}
+
+
 def _live(graph: _Graph) -> tuple[set[Op], set[Value]]:
-    """The operations and joins that something needs."""
+    """The operations and joins that something needs, wave by wave: the next needs what is used in the one before."""
     ops: set[Op] = set()
-    joins: set[Value] = set()
-    pending, values = list(graph.roots), list[Value]()
-    seen: set[Value] = set()
-    definition_of, join_of = graph.definition.get, graph.joins.get  # asked thousands of times
-    while pending:
-        op = pending.pop()
-        if op in ops:
-            continue
-        ops.add(op)
-        owner = graph.owner[graph.home[op]]
-        if owner is not None and owner not in ops:
-            pending.append(owner)
-        if op.blocks:
-            pending.extend(graph.exits.get(op, ()))
-            values.extend(op.operands[: {"for": 2, "loop": 0}.get(op.name)])
-        else:
-            values.extend(op.operands)
-        while values:
-            value = values.pop()
-            if value in seen or value.__class__ is Const:
-                continue
-            seen.add(value)
-            join = join_of(value)
-            if join is not None and join.value is not None and join.value is not value:
-                value = join.value
-                join = join_of(value)
-            definition = definition_of(value)
-            if definition is not None and definition not in ops:
-                pending.append(definition)
-            if join is not None and value not in joins:
-                joins.add(value)
-                pending.append(join.owner)
-                values.extend(join.incoming)
-                if value in graph.with_param:
-                    values.extend(graph.joins[graph.with_param[value]].incoming)
-    return ops, joins
+    values: set[Value] = set()
+    found, definition, joins = graph.found, graph.definition, graph.joins
+    wave, handed = set(graph.roots), set[Value]()
+    while wave or handed:
+        ops |= wave
+        used, needed = handed, set[Op]()
+        for op in wave:
+            owner = graph.owner[graph.home[op]]
+            if owner is not None:
+                needed.add(owner)
+            if op.blocks:
+                needed.update(graph.exits.get(op, ()))
+                used.update(op.operands[: _OWN_OPERANDS[op.name]])
+            else:
+                used.update(op.operands)
+        used = {found.get(value, value) for value in used} - values
+        values |= used
+        needed.update([definition[value] for value in used if value in definition])
+        handed = set()
+        for value in used & joins.keys():
+            needed.add(joins[value].owner)
+            handed.update(joins[value].incoming)
+            if value in graph.with_param:
+                handed.update(joins[graph.with_param[value]].incoming)
+        wave = needed - ops
+    return ops, values & joins.keys()
 
 
 class _Rewrite:
@@ -265,37 +241,30 @@ class _Rewrite:
     def __init__(self, graph: _Graph, live: tuple[set[Op], set[Value]]) -> None:
         self.graph = graph
         self.live_ops, self.live_joins = live
-        self.replaced: dict[Value, Value] = {}
+        self.replaced = dict(graph.found)
         self.kept: dict[tuple[Op, str], list[bool]] = {}  # which values go to a target by this terminator
         self.early: dict[Op, int] = {}  # leaves to a loop or scope from anywhere but a scope's own end
         self.changed = False
 
     def value(self, value: Value) -> Value:
-        while True:
-            join = self.graph.joins.get(value)
-            if join is not None and join.value is not None:
-                value = join.value
-            if value not in self.replaced:
-                return value
+        while value in self.replaced:
             value = self.replaced[value]
+        return value
 
     def handed(self, value: Value) -> Value:
         """A value at a join. Where it was found here what it is, the join may be found to be something too."""
-        value = self.graph.resolve(value)
+        value = self.graph.found.get(value, value)
         if value not in self.replaced:
             return value
         self.changed = True
         return self.value(value)
-
-    def keep(self, join: Value) -> bool:
-        return join in self.live_joins and self.graph.resolve(join) is join
 
     def block(self, block: Block, owner: Op | None) -> None:
         block.ops = self.ops(block.ops, owner)
 
     def ops(self, ops: list[Op], owner: Op | None) -> list[Op]:
         out: list[Op] = []
-        joins, replaced = self.graph.joins, self.replaced
+        replaced = self.replaced
         for i, op in enumerate(ops):
             if op.name in TERMINATORS:
                 self.terminator(op, owner)
@@ -307,12 +276,13 @@ class _Rewrite:
                 op.operands = [self.handed(v) for v in op.operands]
                 tail = self.control(op)
             else:
-                op.operands = [self.value(v) if v in joins or v in replaced else v for v in op.operands]
-                constants = self.constant(op)
+                if not replaced.keys().isdisjoint(op.operands):
+                    op.operands = [self.value(v) for v in op.operands]
+                constants = self.constant(op) if op.operands and op.operands[0].__class__ is Const else None
                 if constants is None:
                     out.append(op)
                     continue
-                self.replaced.update(zip(op.results, constants, strict=True))
+                replaced.update(zip(op.results, constants, strict=True))
                 # What a `select` does not take may be needed by nobody else.
                 self.changed = self.changed or any(v.__class__ is not Const for v in op.operands)
                 continue
@@ -323,8 +293,9 @@ class _Rewrite:
         return out
 
     def constant(self, op: Op) -> list[Value] | None:
+        """What an operation whose first operand is a constant gives, if that is known."""
         operands = op.operands
-        if not operands or operands[0].__class__ is not Const or op.name not in PURE:
+        if op.name not in PURE:
             return None
         if op.name == "select" and isinstance(operands[0], Const) and operands[0].ty.lanes == 1:
             return [operands[1 if operands[0].value else 2]]
@@ -351,10 +322,10 @@ class _Rewrite:
 
     def decide(self, op: Op) -> None:
         """Which joins of an operation stay; its own lists of them are cut here, its terminators' as they come."""
-        results = [self.keep(r) for r in op.results]
+        results = [r in self.live_joins for r in op.results]
         if op.name in ("loop", "for"):
             carried = carried_params(op)
-            params = [self.keep(p) for p in carried]
+            params = [p in self.live_joins for p in carried]
             if op.name == "for":  # a result is what is carried when the range ends
                 params = results = [a or b for a, b in zip(params, results, strict=True)]
             fixed = len(op.operands) - len(carried)

@@ -124,10 +124,9 @@ def verify(module: Module) -> None:
 class _Verifier:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.visible: set[Value] = set()
+        self.visible: set[Value] = set()  # with the constants that were looked at
         self.defined: set[Value] = set()
         self.seen: set[Op] = set()
-        self.fitting: set[Value] = set()  # constants that were looked at
         self.enclosing: list[Op] = []
 
     def fail(self, message: str, op: Op | None = None) -> InternalError:
@@ -139,26 +138,26 @@ class _Verifier:
         signature_names = [p.name for p in self.kernel.signature.params]
         if len(set(signature_names)) != len(signature_names):
             raise self.fail("has two parameters of one name")
-        for param in self.kernel.params:
-            self.define(param, None)
+        self.define(self.kernel.params, None)
         if self.kernel.body.params:
             raise self.fail("has block parameters")
         self.block(self.kernel.body, None)
 
-    def define(self, value: Value, op: Op | None) -> None:
-        if isinstance(value, Const):
-            raise self.fail("defines a constant", op)
-        if value in self.defined:
-            raise self.fail(f"defines {value.name or 'a value'} a second time", op)
-        self.defined.add(value)
-        self.visible.add(value)
+    def define(self, values: list[Value], op: Op | None) -> None:
+        for value in values:
+            if isinstance(value, Const):
+                raise self.fail("defines a constant", op)
+            if value in self.defined:
+                raise self.fail(f"defines {value.name or 'a value'} a second time", op)
+            self.defined.add(value)
+        self.visible.update(values)
 
     def use(self, value: Value, op: Op) -> None:
         """A value that is none of the visible ones."""
         if isinstance(value, Const):
             if not const_fits(value):
                 raise self.fail(f"has the constant {value.value!r} as {value.ty}", op)
-            self.fitting.add(value)
+            self.visible.add(value)
         else:
             name = f"%{value.name}" if value.name else "a value"
             why = "out of its block" if value in self.defined else "before it is defined"
@@ -166,18 +165,18 @@ class _Verifier:
 
     def block(self, block: Block, owner: Op | None) -> None:
         scope = list(block.params)
-        for param in block.params:
-            self.define(param, owner)
+        self.define(block.params, owner)
         if block.terminator is None:
             raise self.fail("has a block without a terminator at its end", owner)
-        visible, fitting = self.visible, self.fitting
+        visible, seen = self.visible, self.seen
         for i, op in enumerate(block.ops):
-            if op in self.seen:
+            if op in seen:
                 raise self.fail("stands in two places", op)
-            self.seen.add(op)
-            for operand in op.operands:
-                if operand not in visible and operand not in fitting:
-                    self.use(operand, op)
+            seen.add(op)
+            if not visible.issuperset(op.operands):
+                for operand in op.operands:
+                    if operand not in visible:
+                        self.use(operand, op)
             if op.name in TERMINATORS:
                 if i != len(block.ops) - 1:
                     raise self.fail("ends a block that goes on", op)
@@ -186,9 +185,9 @@ class _Verifier:
                 self.control(op)
             else:
                 self.plain(op)
-            for result in op.results:
-                self.define(result, op)
-            scope.extend(op.results)
+            if op.results:
+                self.define(op.results, op)
+                scope += op.results
         self.visible.difference_update(scope)
 
     def plain(self, op: Op) -> None:
