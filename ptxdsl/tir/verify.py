@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS
@@ -32,12 +33,12 @@ class Rule:
     """
 
     types: str
-    attrs: tuple[str, ...] = ()
+    attrs: frozenset[str] = frozenset()
     check: str = ""
 
 
 def _rows(names: str, types: str, attrs: tuple[str, ...] = (), check: str = "") -> dict[str, Rule]:
-    return {name: Rule(types, attrs, check) for name in names.split()}
+    return {name: Rule(types, frozenset(attrs), check) for name in names.split()}
 
 
 _PIPE = ("pipeline", "method", "producer", "stages")
@@ -87,6 +88,7 @@ RULES: dict[str, Rule] = {
 }
 
 Types = Sequence[Ty]
+_type = attrgetter("ty")
 RELATIONS: dict[str, Callable[[Types, Types, dict[str, Any]], bool]] = {
     "boolean": lambda o, r, a: o[0].name == "i1",
     "lanes": lambda o, r, a: o[0].lanes == r[0].lanes,
@@ -152,33 +154,30 @@ class _Verifier:
             self.defined.add(value)
         self.visible.update(values)
 
-    def use(self, value: Value, op: Op) -> None:
-        """A value that is none of the visible ones."""
-        if isinstance(value, Const):
+    def use(self, values: list[Value], op: Op) -> None:
+        """Values that are none of the visible ones."""
+        for value in values:
+            if not isinstance(value, Const):
+                name = f"%{value.name}" if value.name else "a value"
+                why = "out of its block" if value in self.defined else "before it is defined"
+                raise self.fail(f"uses {name} {why}", op)
             if not const_fits(value):
                 raise self.fail(f"has the constant {value.value!r} as {value.ty}", op)
-            self.visible.add(value)
-        else:
-            name = f"%{value.name}" if value.name else "a value"
-            why = "out of its block" if value in self.defined else "before it is defined"
-            raise self.fail(f"uses {name} {why}", op)
+        self.visible.update(values)
 
     def block(self, block: Block, owner: Op | None) -> None:
-        scope = list(block.params)
         self.define(block.params, owner)
         if block.terminator is None:
             raise self.fail("has a block without a terminator at its end", owner)
         visible, seen = self.visible, self.seen
-        for i, op in enumerate(block.ops):
+        for op in block.ops:
             if op in seen:
                 raise self.fail("stands in two places", op)
             seen.add(op)
             if not visible.issuperset(op.operands):
-                for operand in op.operands:
-                    if operand not in visible:
-                        self.use(operand, op)
+                self.use([v for v in op.operands if v not in visible], op)
             if op.name in TERMINATORS:
-                if i != len(block.ops) - 1:
+                if op is not block.ops[-1]:
                     raise self.fail("ends a block that goes on", op)
                 self.terminator(op, owner)
             elif op.name in BLOCKS:
@@ -187,8 +186,7 @@ class _Verifier:
                 self.plain(op)
             if op.results:
                 self.define(op.results, op)
-                scope += op.results
-        self.visible.difference_update(scope)
+        visible.difference_update(block.params, *[op.results for op in block.ops])
 
     def plain(self, op: Op) -> None:
         if op.blocks:
@@ -198,10 +196,9 @@ class _Verifier:
             if op.name not in ROWS:
                 raise self.fail("is neither an operation of the IR nor an instruction", op)
             return
-        for attr in rule.attrs:
-            if attr not in op.attrs:
-                raise self.fail(f"lacks the attribute {attr!r}", op)
-        operands, results = tuple([v.ty for v in op.operands]), tuple([v.ty for v in op.results])
+        if not op.attrs.keys() >= rule.attrs:
+            raise self.fail(f"lacks the attribute {min(rule.attrs - op.attrs.keys())!r}", op)
+        operands, results = tuple(map(_type, op.operands)), tuple(map(_type, op.results))
         if not fits(rule.types, operands, results):
             raise self.fail(f"is ({types(operands)}) -> ({types(results)}), not {rule.types}", op)
         if rule.check and not RELATIONS[rule.check](operands, results, op.attrs):
