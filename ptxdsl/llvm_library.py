@@ -29,6 +29,10 @@ _OPTIONS = ("--nvptx-short-ptr", "--dse-memoryssa-walklimit=30")
 
 _OPTIMISATION_LEVEL = 3
 
+# Of the back end behind functions that are optimised one by one. The highest looks for common values a second time, as
+# the passes have done before; the kernels that go this way are the same without it.
+_LEVEL_OF_ALONE = 2
+
 # What LLVM's pipeline for modules does before it simplifies functions, and its pipeline for functions does not. (There,
 # SimplifyCFG comes a second time; the kernels that go this way are the same without it.)
 _FIRST_PASSES = ("SimplifyCFG", "InstCombine")
@@ -46,10 +50,13 @@ class Machine(Protocol):
         """
 
 
-def machine(triple: str, cpu: str, features: str) -> Machine:
-    """A new target machine. Raises RuntimeError for a triple that LLVM does not know."""
-    library = _library()
-    return _BindingMachine(triple, cpu, features) if library is None else _DirectMachine(library, triple, cpu, features)
+def machine(triple: str, cpu: str, features: str, alone: bool = False) -> Machine:
+    """A new target machine. ``alone``: it is for functions that are optimised one by one. Raises RuntimeError for a
+    triple that LLVM does not know."""
+    library, level = _library(), _LEVEL_OF_ALONE if alone else _OPTIMISATION_LEVEL
+    if library is None:
+        return _BindingMachine(triple, cpu, features, level)
+    return _DirectMachine(library, triple, cpu, features, level)
 
 
 # ---------------------------------------------------------------------------------------- by llvmlite's shared library
@@ -144,14 +151,14 @@ _DEBUG_INFO = "Debug Info Version"
 
 
 class _DirectMachine:
-    def __init__(self, library: Any, triple: str, cpu: str, features: str) -> None:
+    def __init__(self, library: Any, triple: str, cpu: str, features: str, level: int) -> None:
         self._library = library
         self._lock = allocate_lock()  # a target machine serves one module at a time
         said = ctypes.c_char_p()
         target = library.GetTargetFromTriple(triple.encode(), said)
         if not target:
             raise RuntimeError(self._take(said))
-        wanted = (triple.encode(), cpu.encode(), features.encode(), _OPTIMISATION_LEVEL, b"default", b"jitdefault")
+        wanted = (triple.encode(), cpu.encode(), features.encode(), level, b"default", b"jitdefault")
         self._machine = library.CreateTargetMachine(target, *wanted, 0, 0, b"")
         data = library.CreateTargetMachineData(self._machine)
         library.CopyStringRepOfTargetData(data, said)
@@ -238,9 +245,9 @@ def _binding() -> Any:
 
 
 class _BindingMachine:
-    def __init__(self, triple: str, cpu: str, features: str) -> None:
+    def __init__(self, triple: str, cpu: str, features: str, level: int) -> None:
         target = _binding().Target.from_triple(triple)
-        self._machine = target.create_target_machine(cpu=cpu, features=features, opt=_OPTIMISATION_LEVEL)
+        self._machine = target.create_target_machine(cpu=cpu, features=features, opt=level)
         self.data_layout = str(self._machine.target_data)
 
     def assembly(self, ir: str, functions: Sequence[str] = ()) -> str:

@@ -59,10 +59,10 @@ def _failure(module: Module, words: str) -> CompileError:
 
 
 @functools.cache
-def _machine(arch: str, version: tuple[int, int]) -> Machine:
+def _machine(arch: str, version: tuple[int, int], alone: bool) -> Machine:
     from ptxdsl.llvm_library import machine  # llvmlite: where there is something for it to do
 
-    made = machine(TRIPLE, arch, f"+ptx{version[0]}{version[1]}")
+    made = machine(TRIPLE, arch, f"+ptx{version[0]}{version[1]}", alone)
     if made.data_layout != DATA_LAYOUT:
         raise RuntimeError(f"LLVM's data layout is {made.data_layout}")
     return made
@@ -75,7 +75,8 @@ def _run_llvm(
     version: tuple[int, int],
     meanwhile: Callable[[], None] | None,
 ) -> str:
-    call = functools.partial(_machine(options.arch, version).assembly, llvm_ir, optimised_alone(module))
+    alone = optimised_alone(module)
+    call = functools.partial(_machine(options.arch, version, bool(alone)).assembly, llvm_ir, alone)
     try:
         text = call() if meanwhile is None else beside(call, meanwhile)
     except RuntimeError as problem:
@@ -112,7 +113,7 @@ def optimised_alone(module: Module) -> list[str]:
 # tidying
 
 _LOC = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)")
-_FILE = re.compile(r'\s*\.file\s+(\d+) "(.*)"')
+_FILE = re.compile(r'^\s*\.file\s+(\d+) "(.*)"', re.M)
 _NOISE = re.compile(
     r"\s*(//.*|\.section\s+\.debug_\w+\s*\{\s*\}|\$L__(tmp|func_begin|func_end)\d+:|\.section\s+\.debug_\w+|)$"
 )
@@ -122,7 +123,7 @@ _COMMENT = re.compile(r"\s*//(?!.*\").*$")
 def tidy(raw: str, module: Module, options: Options) -> Emitted:
     """LLVM's text without its comments and marks, under our header, with the table from lines to the user's text."""
     lines = raw.splitlines()
-    files = {int(m[1]): m[2] for m in (_FILE.match(line) for line in lines if ".file" in line) if m}
+    files = {int(number): name for number, name in _FILE.findall(raw)}
     spans = _spans(module)
     header = _header(module, options)
     out: list[str] = list(header)

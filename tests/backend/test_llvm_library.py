@@ -51,8 +51,9 @@ def test_text(make: Callable[..., Machine]) -> None:
 
 @pytest.mark.parametrize("functions", [(), ("copy",)], ids=["the module", "its function"])
 def test_both_make_the_same(functions: tuple[str, ...]) -> None:
-    direct = machine(TRIPLE, "sm_80", "+ptx70").assembly(WORDY, functions)
-    binding = llvm_library._BindingMachine(TRIPLE, "sm_80", "+ptx70").assembly(WORDY, functions)
+    direct = machine(TRIPLE, "sm_80", "+ptx70", bool(functions)).assembly(WORDY, functions)
+    level = 2 if functions else 3
+    binding = llvm_library._BindingMachine(TRIPLE, "sm_80", "+ptx70", level).assembly(WORDY, functions)
     assert direct == binding
     assert "ret" in direct and "mul" not in direct
 

@@ -74,5 +74,5 @@ def test_one_kernel_that_needs_it_takes_all_along() -> None:
 def test_kernel_a_is_the_same_both_ways() -> None:
     module = run(Job(read_file(str(KERNEL_A))), "rings")
     ir = lower(module, Options())
-    made = machine(TRIPLE, "sm_90a", "+ptx80")
-    assert made.assembly(ir, ["kernel"]) == made.assembly(ir)
+    alone, whole = (machine(TRIPLE, "sm_90a", "+ptx80", way) for way in (True, False))
+    assert alone.assembly(ir, ["kernel"]) == whole.assembly(ir)
