@@ -301,7 +301,8 @@ class Operations:
 
     def _matrix(self, item: Instruction, what: Effect, span: Span) -> Node:
         """wgmma and tcgen05.mma: what they read of shared memory, their descriptors say."""
-        found = [self.values.read(o, 64) for o in sources(item) if self._is_descriptor(o)]
+        operands = item.operands[:3] if item.parts[0] == "tcgen05" else sources(item)  # behind them, masks of columns
+        found = [self.values.read(o, 64) for o in operands if self._is_descriptor(o)]
         shape = _SHAPE.search(item.opcode)
         if shape is None or not found:
             places = tuple(first_of(descriptor) for descriptor in found)

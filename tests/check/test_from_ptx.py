@@ -5,6 +5,28 @@ from __future__ import annotations
 import pytest
 from ptx_protocols import agree, protocol
 
+DESCRIPTOR = """
+mov.u64 %rd0, data;
+cvt.u32.u64 %r0, %rd0;
+shr.u32 %r0, %r0, 4;
+cvt.u64.u32 %rd1, %r0;
+ld.param.u64 %rd2, [src];
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "places"),
+    [
+        ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd1, %r2, {%r3, %r4, %r5, %r6}, %p1;", 2),
+        ("tcgen05.mma.sp.cta_group::1.kind::f16.collector::a::fill [%r1], [%r9], %rd1, [%r7], %r2, %p1;", 1),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd1, %r2, %p1, %rd2;", 2),  # a mask of columns
+    ],
+)
+def test_matrices_of_tcgen05(instruction, places):
+    """They lie from 128 on, where data is; how far is not seen."""
+    assert protocol(DESCRIPTOR + instruction) == "async-mma" + " reads [128]:?" * places
+
+
 # ------------------------------------------------------------------------------------------------- operations
 
 
