@@ -13,7 +13,7 @@ from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, const
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr, const
 from ptxdsl.protocol.model import Op
 
 Targets = tuple[tuple[Barrier, Mask], ...]
@@ -103,11 +103,15 @@ class OnBarrier(Step):
             return [(context.barrier(address, agent.cta), mask) for address, mask in addresses.items()]
         ctas = self.number_of(self.multicast(env), "the mask of the multicast")
         return [
-            (context.barrier(address, cta), mask)
+            (context.barrier(self.told(agent, address, cta), cta), mask)
             for address, mask in addresses.items()
             for cta in range(context.ctas)
             if ctas >> cta & 1
         ]
+
+    def told(self, agent: Agent, address: int, cta: int) -> int:
+        """The address of the barrier that hears of what a multicast does in a CTA."""
+        return address
 
     def claim(self, context: Context, state: State, agent: Agent, barrier: Barrier, mask: Mask) -> None:
         """A life of a barrier begins or ends: a write of its bytes, where data may lie as well."""
@@ -244,6 +248,7 @@ class Copy(OnBarrier):
         self.reads = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.reads]
         parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)), self.variables)
         self.part_variables = tuple(sorted(parts))
+        self.pair = op.mask is not None and ("pair" in op.name or "cta_group::2" in op.name)
         self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
@@ -262,7 +267,8 @@ class Copy(OnBarrier):
             bits |= touch.bit
         state.forget(bits)
         state.live |= bits
-        for barrier, mask in targets:
+        filled = self.filled(context, agent, env)
+        for at, (barrier, mask) in enumerate(targets):
             threads = mask.bit_count()
             total = size if threads == 1 else self.number_of(size, "bytes") * threads
             if not isinstance(total, (int, Sum)):
@@ -271,7 +277,7 @@ class Copy(OnBarrier):
                 barrier.copied[agent.number, self.span] = None
             brings = 0
             for touch in found:
-                if not touch.writes or self.multicast is None or touch.cta == barrier.cta:
+                if not touch.writes or self.multicast is None or touch.cta == filled[at % len(filled)]:
                     brings |= touch.bit
             phases.arrive(context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy)
         return self.number + 1
@@ -281,13 +287,27 @@ class Copy(OnBarrier):
         key = tuple([env[v] for v in self.part_variables])
         found = self._touches.get(key)
         if found is None:
-            found = self._touches[key] = self._made(context, agent, env, self.targets(context, state, agent))
+            found = self._touches[key] = self._made(context, agent, env)
         return found
 
-    def _made(self, context: Context, agent: Agent, env: list[object], targets: Targets) -> list[Touch]:
+    def told(self, agent: Agent, address: int, cta: int) -> int:
+        """With a pair it is of the even or the odd CTA of each pair, as the one that the copy names."""
+        if not self.pair:
+            return address
+        rank, at = address >> CTA_SHIFT, address & (1 << CTA_SHIFT) - 1
+        named = rank - 1 if rank else agent.cta
+        return at + ((cta & ~1 | named & 1) + 1 << CTA_SHIFT)
+
+    def filled(self, context: Context, agent: Agent, env: list[object]) -> list[int]:
+        """The CTAs that it writes to, in the order in which it tells barriers of that."""
+        if self.multicast is None:
+            return [agent.cta]
+        ctas = self.number_of(self.multicast(env), "the mask of the multicast")
+        return [cta for cta in range(context.ctas) if ctas >> cta & 1]
+
+    def _made(self, context: Context, agent: Agent, env: list[object]) -> list[Touch]:
         made = touches_of(self, self.reads, context, agent, env, writes=False, mask=self.acting, asynchronous=True)
-        ctas = {barrier.cta for barrier, _ in targets} if self.multicast is not None else {agent.cta}
-        for cta in sorted(ctas):
+        for cta in self.filled(context, agent, env):
             made += touches_of(
                 self, self.writes, context, agent, env, writes=True, mask=self.acting, asynchronous=True, cta=cta
             )

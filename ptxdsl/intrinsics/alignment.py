@@ -32,6 +32,8 @@ ALIGNED: dict[str, tuple[tuple[int, int | str], ...]] = {
     "tensor_load_multicast_hint": ((0, 128),),
     "tensor_load_pair": ((0, 128),),
     "tensor_load_pair_hint": ((0, 128),),
+    "tensor_load_pair_multicast": ((0, 128),),
+    "tensor_load_pair_multicast_hint": ((0, 128),),
     "tensor_store": ((1, 128),),
     "tensor_store_hint": ((1, 128),),
     "tensor_reduce": ((1, 128),),

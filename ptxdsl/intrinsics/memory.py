@@ -213,6 +213,17 @@ TENSOR_COPIES: dict[str, Row] = {
         _TENSOR_IN,
         "tma.cta_group",
     ),
+    # counted in each pair on the mbarrier of the even or of the odd CTA, as the one that is given
+    "tensor_load_pair_multicast": asm(
+        f"{_TENSOR_LOAD}.multicast::cluster.cta_group::2 [$0], [$1, {{$4*}}], [$2], $3;",
+        _TENSOR_MULTICAST,
+        "tma.cta_group",
+    ),
+    "tensor_load_pair_multicast_hint": asm(
+        f"{_TENSOR_LOAD}.multicast::cluster.cta_group::2.L2::cache_hint [$0], [$1, {{$5*}}], [$2], $3, $4;",
+        _TENSOR_MULTICAST,
+        "tma.cta_group",
+    ),
     # four rows of a matrix: a column, then the rows
     "tensor_gather": asm(f"{_TENSOR_GATHER} [$0], [$1, {{$3*}}], [$2];", _TENSOR_IN, "tma.gather4"),
     "tensor_gather_hint": asm(

@@ -57,6 +57,8 @@ _WRITES: dict[str, _Touch] = {
     "tensor_load_hint": ((0, None),),
     "tensor_load_pair": ((0, None),),
     "tensor_load_pair_hint": ((0, None),),
+    "tensor_load_pair_multicast": ((0, None),),
+    "tensor_load_pair_multicast_hint": ((0, None),),
     "tensor_load_multicast": ((0, None),),
     "tensor_load_multicast_hint": ((0, None),),
     "stmatrix_x1": ((0, 16),),
@@ -92,6 +94,8 @@ _MASKS = {
     "cp_async_bulk_g2s_multicast": 4,
     "tcgen05_commit_multicast": 1,
     "tcgen05_commit_multicast_elected": 1,
+    "tensor_load_pair_multicast": 3,
+    "tensor_load_pair_multicast_hint": 3,
     "tensor_load_multicast": 3,
     "tensor_load_multicast_hint": 3,
 }

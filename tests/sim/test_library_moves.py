@@ -58,6 +58,15 @@ def test_bulk_copies_to_several_blocks():
     np.testing.assert_array_equal(found, np.stack([values] * 3))
 
 
+@pytest.mark.parametrize("hints", [False, True])
+def test_a_load_into_two_pairs(hints):
+    values = np.random.default_rng(6).standard_normal((8, 32)).astype(np.float32)
+    found = np.zeros((4, 8, 32), np.float32)
+    map = ptxdsl.TensorMap(values, (8, 32), swizzle="128B")
+    simulated("paired", {"HINTS": hints}, map, found, arch="sm_100a", ctas=4)
+    np.testing.assert_array_equal(found, np.stack([values] * 4))
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(("load", "store"), [(False, False), (True, False), (False, True), (True, True)])
 def test_matrices_through_registers(count, load, store):

@@ -170,8 +170,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     **{
         f"tensor_{name}": _each([{}], rank=(1, 2, 3, 4, 5))
         for name in (
-            "load", "load_hint", "load_multicast", "load_multicast_hint", "load_pair", "load_pair_hint", "store",
-            "store_hint", "prefetch",
+            "load", "load_hint", "load_multicast", "load_multicast_hint", "load_pair", "load_pair_hint",
+            "load_pair_multicast", "load_pair_multicast_hint", "store", "store_hint", "prefetch",
         )
     },
     **{f"tensor_{name}{hint}": [{"bytes": 512}] for name in ("gather", "scatter") for hint in ("", "_hint")},
