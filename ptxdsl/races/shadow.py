@@ -234,7 +234,7 @@ class Cells:
 
     def access_write(self, actor: Actor, row: int, index: Index, site: int | Array) -> list[Before]:
         strong = self.strong[site]
-        some = bool(strong.any())
+        some = bool(strong if isinstance(site, int) else strong.any())
         if some and not strong.all():
             assert isinstance(site, np.ndarray) and not isinstance(index, Area)
             cells = np.arange(index.start, index.stop) if isinstance(index, slice) else index

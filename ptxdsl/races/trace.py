@@ -127,6 +127,7 @@ class TraceCheck(TraceOrder):
         for cta in cluster.ctas:
             self.spaces.forget(cta)
             self.ranges.forget(cta)
+            self.tiles.pop(cta, None)
             self.unfinished.pop(cta, None)
             for warp in cta.warps:
                 self.lanes.pop(warp, None)

@@ -10,7 +10,7 @@ from ptxdsl.races.clocks import Domain
 from ptxdsl.races.flags import Flags
 from ptxdsl.races.races import Races
 from ptxdsl.races.ranges import Ranges
-from ptxdsl.races.shadow import Cells
+from ptxdsl.races.shadow import Cells, Index
 from ptxdsl.races.site_kinds import Sites
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
 from ptxdsl.sim.matrix.wgmma import WARPS, Product
@@ -36,6 +36,8 @@ class TraceActors(Watch):
         self.flags = Flags(self.sites)
         apart = self.flags.orders.tolist() if self.sites.orders else [False] * len(self.sites.kinds)
         self.ranges = Ranges(self.spaces, apart)
+        # By an array that is kept and bytes: that array, and where it is in what is kept of memory.
+        self.tiles: dict[Cta, dict[tuple[int, int], tuple[object, list[tuple[Cells, Index]]]]] = {}
         self.domains: dict[Cluster, Domain] = {}
         self.lanes: dict[Warp, WarpLanes] = {}
         self.units: dict[tuple[Cta, object], Unit] = {}

@@ -13,12 +13,14 @@ from ptxdsl.races.clocks import GENERIC
 from ptxdsl.races.patches import Area
 from ptxdsl.races.shadow import Before, Cells, Index
 from ptxdsl.races.trace_actors import TraceActors
+from ptxdsl.sim.machine.memory import SHARED_SPACES
 from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta, Warp
 
 Array = npt.NDArray[Any]
+_MOST_TILES = 1 << 10
 
 
 class TraceMemory(TraceActors):
@@ -69,9 +71,23 @@ class TraceMemory(TraceActors):
                 self._tell(strand, cells, found, piece.kind == LOAD)
 
     def touches(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> None:
-        actor, site = self.actor(), self.site()
-        for cells, offsets in self.spaces.places(cta, space, starts, size):
-            self._access(actor, cells, cells.index(offsets, size), site, how)
+        actor, site = self.work or self.strand(), self.site()
+        if isinstance(starts, int) or starts.flags.writeable or space not in SHARED_SPACES:
+            for cells, offsets in self.spaces.places(cta, space, starts, size):
+                self._access(actor, cells, cells.index(offsets, size), site, how)
+            return
+        tiles = self.tiles.get(cta)
+        if tiles is None:
+            tiles = self.tiles[cta] = {}
+        tile = tiles.get((id(starts), size))
+        if tile is None:
+            places = self.spaces.places(cta, space, starts, size)
+            tile = starts, [(cells, cells.index(offsets, size)) for cells, offsets in places]
+            if len(tiles) >= _MOST_TILES:
+                tiles.clear()
+            tiles[id(starts), size] = tile
+        for cells, index in tile[1]:
+            self._access(actor, cells, cells.current(index), site, how)
 
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         actor = self.actor()

@@ -57,7 +57,7 @@ class Watch:
 
     def touches(self, cta: Cta, space: str, starts: int | npt.NDArray[Any], size: int, how: How) -> None:
         """Bytes [start, start + size), of several starts those of each. cta: from which space and addresses are seen,
-        as ``Memory.view`` has them."""
+        as ``Memory.view`` has them. An array of starts that cannot be written is kept, and always means the same."""
 
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         """Tensor memory of a CTA: a mask of 128 lanes, columns [first, end)."""
@@ -97,6 +97,7 @@ class AccessLog:
     """The memory of ``layout.LOG`` for one launch."""
 
     def __init__(self, memory: Memory, capacity: int = 1 << 17) -> None:
+        self._capacity = capacity
         self._entries: npt.NDArray[Any] = np.empty(capacity, ACCESS)
         self._log: npt.NDArray[Any] = np.zeros(1, LOG)
         self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
@@ -108,11 +109,14 @@ class AccessLog:
     @property
     def count(self) -> int:
         """How many records there are for ``take``, in ``words``."""
-        return min(self._count[0], len(self._entries))
+        count = self._count[0]
+        return count if count <= self._capacity else self._capacity
 
     def clear(self) -> None:
         """Those of ``words`` are done with."""
-        self.lost += self._count[0] - self.count
+        count = self._count[0]
+        if count > self._capacity:
+            self.lost += count - self._capacity
         self._count[0] = 0
 
     def take(self) -> npt.NDArray[Any] | None:

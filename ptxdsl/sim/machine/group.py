@@ -194,30 +194,26 @@ class WarpGroup:
 
     def _rows(self, operands: Sequence[Operand], type: str) -> tuple[Array, Array] | None:
         """The register file as rows of 32 elements, and the operands' row numbers; None if they are not all such."""
-        names = tuple([operand.name for operand in operands if isinstance(operand, Register)])
-        if len(names) != len(operands):
-            return None
         rows = self.machine.row_numbers
-        key = (type, names)
+        key = (type, tuple(map(id, operands)))  # operands of the program, which lives longer
         index = rows.get(key, False)
         if index is False:
-            index = rows[key] = self._row_numbers(names, type, operands)
+            index = rows[key] = self._row_numbers(type, operands)
         if index is None:
             return None
         element: Any = _UNSIGNED[np.dtype(DTYPES[type]).itemsize]
         table = self.warp.registers.view(element).reshape(-1, 32)
         return table, index
 
-    def _row_numbers(self, names: tuple[str, ...], type: str, operands: Sequence[Operand]) -> Array | None:
+    def _row_numbers(self, type: str, operands: Sequence[Operand]) -> Array | None:
         slots = self.machine.code.slots
         size = np.dtype(DTYPES.get(type, np.bool_)).itemsize
-        if type in ("pred", "b128") or not names or len(self.warp.registers) % (32 * size):
+        if type in ("pred", "b128") or not operands or len(self.warp.registers) % (32 * size):
             return None
         numbers = []
-        for name, operand in zip(names, operands, strict=True):
-            slot = slots.get(name)
-            fits = slot is not None and np.dtype(slot.dtype).itemsize == size and slot.offset % (32 * size) == 0
-            if operand.__class__ is not Register or slot is None or not fits:
+        for operand in operands:
+            slot = slots.get(operand.name) if isinstance(operand, Register) else None
+            if slot is None or np.dtype(slot.dtype).itemsize != size or slot.offset % (32 * size):
                 return None
             numbers.append(slot.offset // (32 * size))
         return np.array(numbers)

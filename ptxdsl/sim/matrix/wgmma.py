@@ -116,9 +116,9 @@ class Product:
         machine = self.warpgroup.machine
         memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
         if machine.watch is not None:
-            for rank, offsets in enumerate(_of_warps(place, operand == "a", mn_major)):
+            for rank, starts in enumerate(_of_warps(place, address, operand == "a", mn_major)):
                 machine.watch.part(rank)
-                machine.accesses(self.cta, "shared", address + offsets, CHUNK, "read")
+                machine.accesses(self.cta, "shared", starts, CHUNK, "read")
         return elements(place, memory)
 
     def missing(self) -> tuple[int, ...]:
@@ -137,11 +137,14 @@ class Product:
         return WaitsFor("wgmma.mma_async", f"warpgroup {self.warpgroup.index}", state, by=by)
 
 
-@lru_cache(256)
-def _of_warps(place: Tile, apart: bool, mn_major: bool) -> tuple[Array, ...]:
+@lru_cache(1024)
+def _of_warps(place: Tile, address: int, apart: bool, mn_major: bool) -> tuple[Array, ...]:
     """Where the chunks lie that each of the four warps multiplies: all of B, of A those that hold the warp's rows."""
     parts = np.array_split(place.chunks, WARPS, axis=1 if mn_major else 0) if apart else [place.chunks] * WARPS
-    return tuple(CHUNK * part.reshape(-1) for part in parts)
+    starts = tuple(address + CHUNK * part.reshape(-1) for part in parts)
+    for array in starts:
+        array.flags.writeable = False
+    return starts
 
 
 class Warpgroup:
