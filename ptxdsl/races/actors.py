@@ -55,21 +55,18 @@ class Passed:
 
 
 class Actor:
-    """clock: what it knows; its own component is its time. proxy: rows of the clock that count for its accesses to
+    """clock: what it knows; its own component is its ``time``. rows: those of the clock that count for its accesses to
     shared and to global memory."""
 
-    __slots__ = ("clock", "component", "domain", "number", "rows")
+    __slots__ = ("clock", "component", "domain", "number", "rows", "time")
 
     def __init__(self, domain: Domain, component: int, clock: Clock, asynchronous: bool) -> None:
         self.domain = domain
         self.component = component
         self.number = domain.number << SHIFT | component
         self.clock = clock
+        self.time: int = clock.own.item(GENERIC, component)
         self.rows = (ASYNC_SHARED, ASYNC_GLOBAL) if asynchronous else (GENERIC, GENERIC)
-
-    @property
-    def time(self) -> int:
-        return self.clock.own.item(GENERIC, self.component)
 
     @property
     def asynchronous(self) -> bool:
@@ -131,14 +128,13 @@ class Strand(Actor):
             np.minimum(known[:WAITS], after, out=known[:WAITS])
         return clock, [(c, until, lanes, lanes & self.mask) for c, (_, until, lanes) in others]
 
-    def tick(self) -> int:
-        """What comes now is not part of what has been released. Gives the time."""
+    def tick(self) -> None:
+        """What comes now is not part of what has been released."""
         own = self.clock.own
         if own is not self._times_of:
             self._times_of, self._times = own, single(own)
-        time: int = self._times[GENERIC, self.component] + 1  # through a view, as often as this happens
-        self._times[GENERIC, self.component] = time
-        return time
+        self.time += 1
+        self._times[GENERIC, self.component] = self.time  # through a view, as often as this happens
 
     def know(self, component: int, time: int) -> None:
         """Asynchronous work is over; its end is known to all proxies."""
@@ -251,6 +247,8 @@ class Work(Actor):
     def __init__(
         self, unit: Unit, component: int, end: int, clock: Clock, issuer: Strand, instruction: Instruction, site: int
     ) -> None:
+        clock.fit(unit.domain.capacity)
+        clock.own[:, component] = end
         super().__init__(unit.domain, component, clock, unit.asynchronous)
         self.unit = unit
         self.cta = unit.cta
@@ -260,8 +258,6 @@ class Work(Actor):
         self.site = site
         self.end = end
         self.writer: Work | None = None
-        clock.fit(unit.domain.capacity)
-        clock.own[:, component] = end
 
 
 @dataclass(slots=True, eq=False)

@@ -220,8 +220,8 @@ class TraceOrder(TraceMemory):
         instruction = self.group.instruction
         if ".relaxed" not in instruction.opcode:
             gate.join(strand)
-        time = strand.tick()
-        arrival = Passed(time, barrier.name, barrier.place, barrier.phase, instruction, False, None)
+        strand.tick()
+        arrival = Passed(strand.time, barrier.name, barrier.place, barrier.phase, instruction, False, None)
         self.races.arrived(strand, arrival)
 
     def completed(self, barrier: Barrier) -> None:
@@ -264,7 +264,8 @@ class TraceOrder(TraceMemory):
         if ".relaxed" not in group.instruction.opcode:
             strand.clock.join(gate.done)
             strand.told(gate.done)
-        time, phase, component = strand.tick(), barrier.phase - 1, strand.component
+        strand.tick()
+        time, phase, component = strand.time, barrier.phase - 1, strand.component
         again = gate.passed.get(component) == phase
         gate.passed[component] = phase
         if not again:

@@ -22,6 +22,7 @@ from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.host import Wait
     from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.memory import Memory
@@ -37,13 +38,14 @@ class Barrier:
     -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
     ledger: who has brought what in the phase under way, ``before`` in the one before it. name: in messages; role: what
     the barrier is to a RolePipeline (``consumer_mbar of stage 0``), or ""; place: both. initialiser: the warp and lane
-    that initialised it; fenced: whether that thread has made it known to the asynchronous proxy since, by a fence.
+    that initialised it; fenced: whether that thread has made it known to the asynchronous proxy since, by a fence. waits:
+    how lanes wait that all name this barrier, by their instruction and the parity.
     """
 
     __slots__ = (
         "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger",
         "name", "origin", "pending", "phase", "place", "role", "seen", "table", "tx", "waited",
-        "word",
+        "waits", "word",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +72,7 @@ class Barrier:
         self.ledger = Ledger()
         self.before: Ledger | None = None
         self.waited: dict[tuple[Warp, int], int] = {}  # the last phase that lanes of a warp have seen complete
+        self.waits: dict[tuple[Instruction, int], Wait] = {}
         self.initialiser: tuple[Warp, int] | None = None
         self.fenced = False
         self._store()

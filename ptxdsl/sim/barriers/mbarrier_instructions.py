@@ -172,18 +172,7 @@ def wait(group: Group) -> Wait | None:
     kind = "u32" if made.parity else "b64"
     address, what = group.common(address_operand, "u64"), group.common(what_operand, kind)
     if address is not None and what is not None:
-        barrier = _waitable(group, made, address)
-        if _complete(group, made, barrier, what):
-            _passes(group, barrier, result)
-            return None
-
-        def again(group: Group, address: int = address, what: int = what) -> Wait | None:
-            if _waitable(group, made, address) is not barrier or not _complete(group, made, barrier, what):
-                return wait(group)
-            _passes(group, barrier, result)
-            return None
-
-        return _later(group, made, result, [(barrier, what)], again)
+        return _wait_together(group, made, result, address, what)
     pairs = [
         (_waitable(group, made, address), what)
         for address, what in zip(group.values(address_operand, "u64"), group.values(what_operand, kind), strict=True)
@@ -203,12 +192,26 @@ def wait(group: Group) -> Wait | None:
     return None
 
 
-def _passes(group: Group, barrier: Barrier, result: Operand | None) -> None:
-    """All lanes have waited for one phase, and it is complete."""
-    _saw(group, barrier)
-    if result is not None:
-        group.write(result, True, "pred")
-    group.quiet = True
+def _wait_together(group: Group, made: Form, result: Operand | None, address: int, what: int) -> Wait | None:
+    """All lanes wait for one phase of one barrier."""
+    barrier = _waitable(group, made, address)
+    if _complete(group, made, barrier, what):
+        _saw(group, barrier)
+        if result is not None:
+            group.write(result, True, "pred")
+        group.quiet = True
+        return None
+    kept = barrier.waits.get((group.instruction, what))
+    if kept is not None:
+        return kept
+
+    def again(group: Group) -> Wait | None:
+        return _wait_together(group, made, result, address, what)
+
+    later = _later(group, made, result, [(barrier, what)], again)
+    if later is not None and made.parity:  # else a state, of which there are ever more
+        barrier.waits[group.instruction, what] = later
+    return later
 
 
 def _saw(group: Group, barrier: Barrier) -> None:

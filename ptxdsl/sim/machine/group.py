@@ -298,7 +298,11 @@ class WarpGroup:
         self.polling = wait or True
 
     def touch(self, key: object) -> None:
-        self.machine.touches.setdefault(key, {})[self.warp] = self.instruction
+        touches = self.machine.touches
+        who = touches.get(key)
+        if who is None:
+            who = touches[key] = {}
+        who[self.warp] = self.instruction
 
     @property
     def time(self) -> int:
