@@ -57,16 +57,14 @@ class Ranges(Generic[T]):
         ranges = self._ranges(words, count)
         if ranges is None:
             return None
-        if all(order >> 16 & 0xFF != GLOBAL for order, *_ in ranges):
-            self._shared_alone.add((words[1], count))
-        else:
-            self._shared_alone.discard((words[1], count))
         known = self._known.get(cta)
         if known is None:
             known = self._known[cta] = {}
         pieces = []
+        alone = True
         for order, start, end, how in ranges:
             if order >> 16 & 0xFF == GLOBAL:
+                alone = False
                 region = self.spaces.memory.region(start)
                 if region is None or end > region.end:
                     return None
@@ -83,6 +81,7 @@ class Ranges(Generic[T]):
                     known.clear()
                 known[start, end, how] = piece
             pieces.append(piece)
+        (self._shared_alone.add if alone else self._shared_alone.discard)((words[1], count))
         return pieces
 
     def _ranges(self, words: memoryview, count: int) -> list[list[int]] | None:

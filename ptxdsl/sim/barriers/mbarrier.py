@@ -38,8 +38,8 @@ class Barrier:
     -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
     ledger: who has brought what in the phase under way, ``before`` in the one before it. name: in messages; role: what
     the barrier is to a RolePipeline (``consumer_mbar of stage 0``), or ""; place: both. initialiser: the warp and lane
-    that initialised it; fenced: whether that thread has made it known to the asynchronous proxy since, by a fence. waits:
-    how lanes wait that all name this barrier, by their instruction and the parity.
+    that initialised it; fenced: whether that thread has made it known to the asynchronous proxy since, by a fence.
+    waits: how lanes wait that all name this barrier, by their instruction and the parity.
     """
 
     __slots__ = (
