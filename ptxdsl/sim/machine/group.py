@@ -231,10 +231,14 @@ class WarpGroup:
         read, size, mask, offset = bits.get((id(operand), type)) or self._bits(operand, type)
         if read is None and size:
             return offset
-        if read is not None and self.mask == FULL:
+        lanes = self.mask
+        if read is not None and lanes == FULL:
             data = read()
             first = data[:size]
             return int.from_bytes(first, "little") + offset & mask if data == first * LANES else None
+        if read is not None and not lanes & (lanes - 1):  # one lane, which issues copies or arrives for others
+            at = size * (lanes.bit_length() - 1)
+            return int.from_bytes(read()[at : at + size], "little") + offset & mask
         values = self.values(operand, type)
         first_value = values[0]
         return first_value if values.count(first_value) == len(values) else None
