@@ -123,7 +123,7 @@ def test_a_cooperative_launch_must_fit(module, driver, tensor):
         ({"timeout": 0}, "E0915", "timeout is a positive number of seconds, got int 0"),
         ({"timeout": "1"}, "E0915", "timeout is a positive number of seconds, got str '1'"),
         ({"timeout": True}, "E0915", "timeout is a positive number of seconds, got bool True"),
-        ({"timeout": 10**400}, "E0915", f"timeout is a positive number of seconds, got int {10**400}"),
+        ({"timeout": 10**400}, "E0915", "timeout is a positive number of seconds, got an int of 1329 bits"),
         ({"timeout": float("inf")}, "E0915", "timeout is a positive number of seconds, got float inf"),
         ({"target": "cpu"}, "E0908", "target='cpu' is none of 'gpu', 'sim', None"),
         (
