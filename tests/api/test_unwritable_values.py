@@ -81,7 +81,7 @@ def test_constants_are_a_dict() -> None:
 
 def test_a_scale_is_a_number() -> None:
     for value in ("2", b"2", True, 10**400):
-        with pytest.raises(ptxdsl.LaunchError, match="scale is a (number|float32)"):
+        with pytest.raises(ptxdsl.LaunchError, match=r"scale is a (number|float32)"):
             kernels.gemm(MATRIX, MATRIX, MATRIX.copy(), scale=value)
 
 
