@@ -53,6 +53,8 @@ def product(a, b, d, m, n, k, *, keep=True, **forms):
              forms.get(f"{name}_SPAN", 128), "_atom_32B" if forms.get(f"{name}_MN") and type == "tf32" else "")
         for name, codes, type, rows in (("A", left, a, m // ctas), ("B", right, b, n // ctas))
     ]  # fmt: skip
+    if forms.get("TENSOR") and a in NARROW:  # in tensor memory each element has a byte, of 4 bits in its middle
+        maps[0] = tile((left << (2 if a == "e2m1" else 0)).astype(np.uint8), "u8", m // ctas)
     for name, type in (("A", a), ("B", b)):
         forms[name] = f"DType.{DTYPES[type]}"
         forms[f"{name}_NARROW"] = NARROW.get(type, -1)
@@ -123,7 +125,8 @@ def test_layouts_of_tf32(forms):
     ("type", "d", "m", "k", "ctas"),
     [
         ("bf16", "float32", 128, 64, 1), ("s8", "int32", 128, 128, 1), ("tf32", "float32", 256, 32, 2),
-        ("f16", "float16", 64, 64, 1), ("e4m3", "float32", 128, 128, 2),
+        ("f16", "float16", 64, 64, 1), ("e4m3", "float32", 128, 128, 2), ("e2m1", "float32", 128, 128, 1),
+        ("e3m2", "float32", 128, 128, 1),
     ],
 )  # fmt: skip
 def test_a_in_tensor_memory(type, d, m, k, ctas):
