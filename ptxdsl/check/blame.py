@@ -216,7 +216,8 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
         )
     waiters = [a for a in barrier.waiters if a != agent.number]
     kind = classes.WRONG_PARITY
-    announces = isinstance(getattr(step, "op", None), Op) and step.op.kind is Kind.BAR_EXPECT  # type: ignore[attr-defined]
+    op = getattr(step, "op", None)
+    announces = isinstance(op, Op) and op.kind is Kind.BAR_EXPECT
     if waiters and not announces and not any(gates(context, context.agents[w], agent) for w in waiters):
         kind = classes.OVERWRITTEN
     return fault(

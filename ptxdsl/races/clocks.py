@@ -90,7 +90,7 @@ def joined(into: Times, times: Times) -> Times:
 
 def single(array: npt.NDArray[Any]) -> memoryview:
     """Of which single elements are read and written faster. (An empty one has no elements to ask for.)"""
-    return memoryview(array)  # type: ignore[arg-type]
+    return array.data
 
 
 def nothing(domain: int = NO_DOMAIN) -> Clock:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ptxdsl.ptx.module import Immediate
 from ptxdsl.races.actors import Actor, Passed, Strand, Work
 from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, WAITS, Clock, Domain, nothing
 from ptxdsl.races.shadow import Cells, Index
@@ -123,7 +124,7 @@ class TraceOrder(TraceMemory):
             groups.commit()
         if what == "commit_group":
             return
-        keep = group.instruction.operands[0].value if what == "wait_group" else 0  # type: ignore[union-attr]
+        keep = _left(group) if what == "wait_group" else 0
         if bulk and parts[-1] == "read":
             # Those whose end is still to be waited for stay where they are.
             for work in groups.read(strand.component, keep):
@@ -145,7 +146,7 @@ class TraceOrder(TraceMemory):
         if what == "commit_group":
             groups.numbers.append(unit.last[1] if unit.last is not None else 0)
         elif what == "wait_group":
-            keep = group.instruction.operands[0].value  # type: ignore[union-attr]
+            keep = _left(group)
             last = 0
             while len(groups.numbers) > keep:
                 last = groups.numbers.popleft()
@@ -191,8 +192,9 @@ class TraceOrder(TraceMemory):
         actor = self.work or self._strand or self.strand()
         if actor.component != gate.component and actor.component not in gate.knowing:
             self._must_know(actor, barrier, gate)
-        origin = self.work.instruction if self.work is not None else self.group.instruction  # type: ignore[union-attr]
-        gate.used[actor.component] = actor.time, origin
+        doing = self.work or self.group
+        assert doing is not None
+        gate.used[actor.component] = actor.time, doing.instruction
 
     def _must_know(self, actor: Actor, barrier: Barrier, gate: Gate) -> None:
         """The initialisation of what it uses."""
@@ -308,3 +310,10 @@ class TraceOrder(TraceMemory):
             strand.clock.join(clock)
             strand.apart.clear()  # all lanes of its warp have come
             strand.meet()
+
+
+def _left(group: Group) -> int:
+    """How many groups a wait leaves under way."""
+    number = group.instruction.operands[0]
+    assert isinstance(number, Immediate)
+    return number.value
