@@ -7,8 +7,7 @@ agree, kernels that fail in another way than the proof says.
 
 A kernel that is proved must come to its end with the same result in all interleavings of all of its small launches, and
 the trace check must find no race in them; one with a fault must fail in some. Exits 1 where one does not agree.
-``open``: kernels that are not provable, as their headers say: arrive_drop, a loop around try_wait, a trip count that
-comes from shared memory.
+``open``: kernels that are not provable, as their headers say: arrive_drop, a trip count that comes from shared memory.
 """
 
 from __future__ import annotations

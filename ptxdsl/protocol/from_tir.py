@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, leaves
 from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
+from ptxdsl.protocol.polling import with_waits
 from ptxdsl.protocol.tensor_places import allocation
 from ptxdsl.protocol.tir_integers import Integers
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, looks_anew, needs, writes_global
@@ -240,7 +241,7 @@ class _Slice:
     # ------------------------------------------------------------------------------------------------- the program
 
     def model(self) -> model.Kernel:
-        program = self.seq(self.kernel.body)
+        program = with_waits(self.seq(self.kernel.body))
         signature = self.kernel.signature
         return model.Kernel(
             self.kernel.name,

@@ -195,9 +195,10 @@ class Thread:
         count = self._number(op.count)
         if count is None and op.kind in (Kind.BAR_ARRIVE, Kind.BAR_INIT):
             count = 1
+        kind = Kind.BAR_WAIT if op.kind is Kind.BAR_TEST else op.kind  # tests are answered yes here: as waits are
         self.events.append(
             Event(
-                op.kind,
+                kind,
                 barrier,
                 parity & 1 if isinstance(parity, int) else parity,
                 count,
