@@ -250,3 +250,24 @@ def test_fast_functions(name, run_rows, rng):
     exact = np.array([reference(float(x)) for x in a])
     error = np.abs(found - exact) - relative * np.abs(exact) - absolute
     assert error.max() <= 0, f"{name}({a[error.argmax()]!r}) = {found[error.argmax()]!r}"
+
+
+# The middle of two neighbours, the even one of these, the other.
+E4M3, E5M2 = (14.5, 14.0, 15.0), (104.0, 96.0, 112.0)
+BFLOAT16 = (2**30 + 2**22, 2**30, 2**30 + 2**23)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "to", "numbers", "little"),
+    [
+        ("Float64", np.float64, "Float8_e4m3fn", E4M3, 2.0**-40),
+        ("Float64", np.float64, "Float8_e5m2", E5M2, 2.0**-40),
+        ("Int64", np.int64, "BFloat16", tuple(1024 * x for x in BFLOAT16), 1),
+        ("UInt32", np.uint32, "BFloat16", BFLOAT16, 1),
+    ],
+)
+def test_conversions_of_two_instructions_round_once(source, kind, to, numbers, little, run_rows):
+    middle, even, odd = numbers
+    given = np.array([middle - little, middle, middle + little, even, odd], kind)
+    (found,) = run_rows([source], [given], [(f"Float32({to}(a))", "Float32")])
+    assert found.tolist() == [even, even, odd, even, odd]
