@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from ptxdsl.check.values import Sum, Symbols, Value, add, scale
 from ptxdsl.effects import Kind
-from ptxdsl.hints import Any
+from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import Kernel, Op
 
 
@@ -17,7 +18,8 @@ def is_clusters(op: Op) -> bool:
     return any(place.address is not None and _maps(place.address) for place in places)
 
 
-def _maps(expr: Any) -> bool:
+@lru_cache(4096)
+def _maps(expr: Expr) -> bool:
     return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)
 
 

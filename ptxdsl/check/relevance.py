@@ -10,7 +10,8 @@ by what has been seen so far; a fault that was found after something was forgott
 
 What all who wait at a barrier know already tells them nothing when it comes from there, so a barrier may hold that,
 too: then one that was never waited for and one that often was look alike, and states are fewer (``merging.py``).
-``Barrier.told`` has those who were thought of; should another one come to wait, nothing is proved.
+``Barrier.told`` has those who were thought of; should another one come to wait, nothing is proved. A barrier of threads
+that all must come to has no news, either, that one who is still to come has as well.
 
 Who needs an event: of an access, the agents whose accesses conflict with its; of a wait, those who arrive at the
 barrier; of a completed phase, those who use the barrier. Who passes it on: agents on a simple path between, along
