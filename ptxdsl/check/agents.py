@@ -70,7 +70,7 @@ class Shape:
         self._read: dict[int, dict[int, int]] = {}
         self._parts: dict[Expr, tuple[Expr, ...]] = {}
         self._assigned: dict[int, list[Expr]] = {}
-        for node in walk(kernel.program):
+        for node in kernel.nodes:
             if isinstance(node, Assign):
                 for target, value in zip(node.targets, node.values, strict=True):
                     self._assigned.setdefault(target, []).append(value)
@@ -148,7 +148,7 @@ class Shape:
                 if isinstance(node, Op) and node.kind in _COLLECTIVE:
                     return node
         if any(isinstance(node, (Return, Jump)) for arm in (branch.then, branch.orelse) for node in walk(arm)):
-            for node in walk(self.kernel.program):
+            for node in self.kernel.nodes:
                 if isinstance(node, Op) and node.kind in _COLLECTIVE and node.span.start > branch.span.start:
                     return node
         return None
@@ -213,7 +213,7 @@ def agents(shape: Shape) -> list[Mask]:
             pending.extend(parts)
         if len(pending) + len(found) > MAX_AGENTS:
             raise TooManyAgents
-    if any(isinstance(n, Op) and n.name in ORDERING for n in walk(kernel.program)):
+    if any(isinstance(n, Op) and n.name in ORDERING for n in kernel.nodes):
         found = [part for mask in found for part in _by_warps(mask, block.all)]
         if len(found) > MAX_AGENTS:
             raise TooManyAgents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxdsl.check.threads import WARP, Block
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import Expr, leaves
-from ptxdsl.protocol.model import Branch, Kernel, Op, expressions_of, walk
+from ptxdsl.protocol.model import Branch, Kernel, Op, expressions_of
 
 Shape = tuple[int, int, int]
 
@@ -28,7 +28,7 @@ def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
     base = 0
     counts: set[int] = set()
     block = Block((_LARGEST, 1, 1))
-    for node in walk(kernel.program):
+    for node in kernel.nodes:
         if isinstance(node, Branch):
             base = max(base, _last_change(block, node.condition))
         elif isinstance(node, Op) and node.kind is Kind.BAR_INIT and node.count is not None:
@@ -43,7 +43,7 @@ def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
 
 def _dimensions(kernel: Kernel) -> int:
     """In how many a kernel looks at the numbers of its threads."""
-    seen = {e for node in walk(kernel.program) for expr in expressions_of(node) for e in leaves(expr)}
+    seen = {e for node in kernel.nodes for expr in expressions_of(node) for e in leaves(expr)}
     return 1 + max((e.value for e in seen if e.op == "tid" and e.value < 3), default=0)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr
-from ptxdsl.protocol.model import Kernel, Op, Place, walk
+from ptxdsl.protocol.model import Kernel, Op, Place
 
 Sizes = dict[int, int]  # bytes by id of a Place
 
@@ -21,7 +21,7 @@ def box_sizes(kernel: Kernel) -> Sizes:
     """The bytes at each place of a tensor copy, as far as the layout tells."""
     groups: dict[tuple[object, ...], list[tuple[int, Place]]] = {}
     strides: dict[tuple[object, ...], int] = {}
-    for node in walk(kernel.program):
+    for node in kernel.nodes:
         if not isinstance(node, Op) or "tensor" not in node.name:
             continue
         for place in (*node.writes, *node.reads):
@@ -48,7 +48,7 @@ def box_sizes(kernel: Kernel) -> Sizes:
 def guesses(kernel: Kernel, sizes: Sizes) -> tuple[str, ...]:
     """What is taken for granted where a size was found so, for a verdict."""
     lines: dict[int, list[int]] = {}
-    for node in walk(kernel.program) if sizes else ():
+    for node in kernel.nodes if sizes else ():
         if isinstance(node, Op):
             for size in {sizes[id(place)] for place in (*node.writes, *node.reads) if id(place) in sizes}:
                 lines.setdefault(size, []).append(node.span.line)

@@ -10,14 +10,14 @@ from functools import partial
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain
 from ptxdsl.protocol.expressions import Expr, const, nodes, var
-from ptxdsl.protocol.model import Kernel, Loop, Node, Range, Seq, walk
+from ptxdsl.protocol.model import Kernel, Loop, Node, Range, Seq
 from ptxdsl.protocol.rewriting import assigned, mapped
 from ptxdsl.record import replace
 
 
 def counted_up(kernel: Kernel) -> Kernel:
     """The kernel with them so written."""
-    loops = [node for node in walk(kernel.program) if isinstance(node, Loop)]
+    loops = [node for node in kernel.nodes if isinstance(node, Loop)]
     program = kernel.program
     for loop in loops:
         if loop.range is not None and loop.range.step < 0 and loop.range.signed:

@@ -104,7 +104,7 @@ class Counters:
         by_start: dict[tuple[Expr | None, Expr], tuple[int, int]] = {}
         by_form: dict[Recurrence, int] = {}
         starts: dict[int, Expr] = {}
-        for node in walk(kernel.program):
+        for node in kernel.nodes:
             if isinstance(node, Assign):
                 starts.update(zip(node.targets, node.values, strict=True))
             if not isinstance(node, Loop) or node.once:
@@ -171,7 +171,7 @@ class Counters:
     def _components(self, kernel: Kernel) -> None:
         """Variables that are assigned from one another plus a constant; counters if one of the constants is not 0."""
         edges: list[tuple[int, int, int]] = []
-        for node in walk(kernel.program):
+        for node in kernel.nodes:
             if isinstance(node, Assign):
                 for target, value in zip(node.targets, node.values, strict=True):
                     by = moved(value)
@@ -257,7 +257,7 @@ class Counters:
                 rates = {self._find(turn): (1, step)}
                 changed |= self.derived.get(index) != rates
                 self.derived[index] = rates
-        for node in walk(kernel.program):
+        for node in kernel.nodes:
             if not isinstance(node, Assign):
                 continue
             for target, value in zip(node.targets, node.values, strict=True):
@@ -272,7 +272,7 @@ class Counters:
         return changed
 
     def _find_open(self, kernel: Kernel) -> None:
-        for node in walk(kernel.program):
+        for node in kernel.nodes:
             if isinstance(node, Assign):
                 for target, value in zip(node.targets, node.values, strict=True):
                     self._values.setdefault(target, []).append(value)
@@ -295,7 +295,7 @@ class Counters:
 
     def _survey(self, kernel: Kernel) -> None:
         seen: set[Expr] = set()
-        for node in walk(kernel.program):
+        for node in kernel.nodes:
             for expr in expressions_of(node):
                 self._look(expr, seen)
             if isinstance(node, Loop) and node.range is not None:

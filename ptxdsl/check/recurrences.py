@@ -198,7 +198,7 @@ def _equations(loop: Loop) -> Equations:
     again = Jump(loop.label, True)
     if body and body[-1] == again:
         body.pop()
-    if any(node == again for part in body for node in walk(part)):
+    if any(isinstance(node, Jump) and node == again for part in body for node in walk(part)):
         return {}
     last: set[int] = set()
     while body and isinstance(node := body[-1], Assign):

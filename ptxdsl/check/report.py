@@ -10,7 +10,7 @@ from functools import partial
 from ptxdsl.check.classes import CODES
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.model import Kernel, Op, Unmodelled, walk
+from ptxdsl.protocol.model import Kernel, Op, Unmodelled
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
@@ -145,7 +145,7 @@ def checked(
     kernel: Kernel, block: Shape | None = None, cluster: Shape | None = None, *, quick: bool = False
 ) -> Verdict | None:
     """The verdict on one kernel; None where there is nothing to prove. block, cluster: if the kernel does not say."""
-    nodes = list(walk(kernel.program))
+    nodes = kernel.nodes
     if not any(isinstance(node, (Op, Unmodelled)) for node in nodes):
         return None
     if quick and len(nodes) > _QUICK_NODES:

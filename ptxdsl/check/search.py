@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from ptxdsl.check import deadlock, endings
 from ptxdsl.check.agents import Shape, agents
@@ -29,7 +30,7 @@ from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import array_number
-from ptxdsl.protocol.model import Kernel, Op, walk
+from ptxdsl.protocol.model import Kernel, Op
 from ptxdsl.record import replace
 
 # States at decisions, and steps, after which a proof gives up.
@@ -80,7 +81,7 @@ class Search:
         """Agents with their programs, and the first state."""
         kernel = self.kernel
         self.seen: dict[Any, _Asked] = {}
-        nodes = list(walk(kernel.program))
+        nodes = kernel.nodes
         clusters = any(isinstance(n, Op) and is_clusters(n) for n in nodes)
         if clusters and kernel.cluster is None:
             ptx = kernel.span.source.name.endswith(".ptx")
@@ -280,7 +281,7 @@ def _behind(state: State, asked: Any) -> tuple[list[int], int]:
     return [state.environments[agent.number][variable] for _, variable, _ in step.nesting], agent.number
 
 
-def _mixed(nodes: list[Any]) -> frozenset[int]:
+def _mixed(nodes: Sequence[Any]) -> frozenset[int]:
     """Arrays in which barriers are initialised and data lies."""
     barriers: set[int] = set()
     data: set[int] = set()

@@ -28,7 +28,7 @@ from ptxdsl.check.threads import WARP, members, range_text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import Expr, array_number
-from ptxdsl.protocol.model import Kernel, Op, Unmodelled, walk
+from ptxdsl.protocol.model import Kernel, Op, Unmodelled
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
@@ -162,7 +162,7 @@ def never_filled(kernel: Kernel) -> Finding | None:
         return None  # a compiler may load what it does not use
     filled: set[int] = set()
     reads: list[tuple[int, Op]] = []
-    for node in walk(kernel.program):
+    for node in kernel.nodes:
         if isinstance(node, Unmodelled):
             return None
         if not isinstance(node, Op) or node.what.space == "tensor":

@@ -39,7 +39,7 @@ class _TooMuch(Exception):
 def written_out(kernel: Kernel, block: Block) -> Kernel:
     """The kernel with such loops written out for blocks of a shape."""
     maker = _Writer(kernel, block)
-    if not maker.loops and not any(_is_plain_fence(node) for node in walk(kernel.program)):
+    if not maker.loops and not any(_is_plain_fence(node) for node in kernel.nodes):
         return kernel
     return replace(kernel, program=maker.seq(kernel.program, {}))
 
@@ -56,7 +56,7 @@ class _Writer:
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.block = block
         self.own = _of_threads(kernel)
-        self.loops = {id(n) for n in walk(kernel.program) if isinstance(n, Loop) and not n.once and self._divides(n)}
+        self.loops = {id(n) for n in kernel.nodes if isinstance(n, Loop) and not n.once and self._divides(n)}
         self.nodes = 0
 
     def _divides(self, loop: Loop) -> bool:
@@ -341,7 +341,7 @@ def _of_thread(expr: Expr) -> bool:
 def _of_threads(kernel: Kernel) -> frozenset[int]:
     """The variables that threads may have each for itself, as their numbers say."""
     made: list[tuple[int, Expr]] = []
-    for node in walk(kernel.program):
+    for node in kernel.nodes:
         if isinstance(node, Assign):
             made += zip(node.targets, node.values, strict=True)
         elif isinstance(node, Loop) and node.range is not None:

@@ -17,6 +17,7 @@ happens, with the reason: a proof that meets it is none.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.protocol.expressions import Expr
@@ -189,6 +190,11 @@ class Kernel:
     pipelines: tuple[Pipeline, ...] = ()
     cluster_hint: tuple[int, int, int] | None = None
     awaited: tuple[Span, ...] = ()
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes of the program, in its order."""
+        return tuple(walk(self.program))
 
 
 def walk(node: Node) -> list[Node]:
