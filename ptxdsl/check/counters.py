@@ -19,7 +19,7 @@ from ptxdsl.check.recurrences import Recurrence, recurrences
 from ptxdsl.check.turn_ends import once_a_turn
 from ptxdsl.protocol.algebra import substitute
 from ptxdsl.protocol.expressions import Expr, var
-from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of, walk
+from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of
 
 # A constant trip count from here on is taken for any number, as an unknown one.
 LARGE_TRIP = 48
