@@ -18,10 +18,10 @@ _MOST_BLOCKS = 8  # of a cluster that every card runs
 @dataclass(frozen=True)
 class Config:
     """How a product is cut up. groups: warpgroups that compute, 1 to 3, each 64 rows of a tile. columns: of a tile, 16,
-    32, … 256, with three groups up to 192. stages: of the ring of loads; c_stages: of each warpgroup's ring of stores.
-    cluster: blocks below one another that share loads of B, or, sideways, beside one another that share A. order: rows
-    of tiles (of a cluster) that are worked on together. split: blocks of a cluster that share a tile's K; one of split
-    and cluster is 1, and columns a multiple of 16 * split."""
+    32, … 256, with three groups up to 192. stages: of the ring of loads, 2 or more; c_stages: of each warpgroup's ring
+    of stores. cluster: blocks below one another that share loads of B, or, sideways, beside one another that share A.
+    order: rows of tiles (of a cluster) that are worked on together. split: blocks of a cluster that share a tile's K;
+    one of split and cluster is 1, and columns a multiple of 16 * split."""
 
     groups: int = 2
     columns: int = 256
@@ -97,8 +97,8 @@ def fault(config: Config, kind: Kind, multiprocessors: int) -> str | None:
     most = 192 if c.groups == 3 else 256
     if c.columns % (16 * c.split) or not 0 < c.columns <= most:
         return f"columns is a multiple of {16 * c.split} up to {most}"
-    if c.stages < 1 or c.c_stages < 1 or not 1 <= c.order <= MOST_ORDER:
-        return f"stages and c_stages are 1 or more, order 1 to {MOST_ORDER}"
+    if c.stages < 2 or c.c_stages < 1 or not 1 <= c.order <= MOST_ORDER:
+        return f"stages is 2 or more, c_stages 1 or more, order 1 to {MOST_ORDER}"
     if c.shared_bytes(kind.result_size) > _SHARED:
         return f"it has {c.shared_bytes(kind.result_size)} bytes of shared memory, a block {_SHARED}"
     # what a block of a cluster loads are whole boxes of 128 bytes, or eight rows of them

@@ -260,8 +260,8 @@ FAULTS = {
     "columns is a multiple of 16 up to 256": [{"columns": 0}, {"columns": -16}, {"columns": 72}, {"columns": 272}],
     "columns is a multiple of 16 up to 192": [{"groups": 3, "columns": 208}],
     "columns is a multiple of 64 up to 256": [{"split": 4, "columns": 80}],
-    "stages and c_stages are 1 or more, order 1 to 4096": [
-        {"stages": 0}, {"c_stages": 0}, {"order": 0}, {"order": 2**32},
+    "stages is 2 or more, c_stages 1 or more, order 1 to 4096": [
+        {"stages": 0}, {"stages": 1}, {"c_stages": 0}, {"order": 0}, {"order": 2**32},
     ],
     "it has 278528 bytes of shared memory, a block 231424": [{"stages": 5, "c_stages": 2}],
     "64 rows of a tile are no multiple of 24": [{"groups": 1, "cluster": 3, "sideways": True}],
