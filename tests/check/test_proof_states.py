@@ -52,6 +52,12 @@ def test_a_turn_that_is_unlike_the_others_is_found(condition: str) -> None:
     assert verdict(text).verdict == (proof.PROVED if works else proof.FAULT)
 
 
+def test_no_launch_is_told_that_there_cannot_be() -> None:
+    """A block's number is below that of the blocks; the last one is a block, too."""
+    kernels = [ring((ACQUIRE, WRITE, f"if block_idx.x{plus} < grid_dim.x: p.commit()")) for plus in ("", " + 1")]
+    assert [verdict(text).verdict for text in kernels] == [proof.UNPROVED, proof.FAULT]
+
+
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 def test_who_begins_a_loop_when_others_have_left_it_makes_all_its_turns(stages: int) -> None:
     """Nobody gives a stage back: with more turns than stages the second warp waits for ever."""
