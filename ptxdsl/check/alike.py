@@ -182,9 +182,9 @@ class Trial:
         same: Any = None
         if isinstance(step, OnBarrier):
             targets = step.targets(context, state, agent)
-            barriers = [barrier for barrier, _ in targets]
-            same = [mask for _, mask in targets]
-            for barrier in barriers:
+            barriers = [barrier.followed for barrier, _ in targets]
+            same = [(barrier.cta - barrier.followed.cta, mask) for barrier, mask in targets]
+            for barrier, _ in targets:
                 self._prepare(step, agent, barrier, env)
         if isinstance(step, Wait):
             parity = step.number_of(step.parity(env), "the parity") & 1
@@ -282,7 +282,7 @@ class Trial:
                 ring.rename(bit, to)
         if set(ring.bits) != set(ring.bits.values()):
             raise Different
-        one = Names(ring.bits)
+        one = Names(ring.bits, context.blocks.ones)
         for bit, touch in context.touches.items():
             same = context.touches[ring.bits.get(bit, bit)]
             moved = touch is not same or (touch.conflicts | touch.within | touch.across) & one.moved

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ptxdsl.check import blame, brackets, phases
+from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import BARRIER_BYTES, Context
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.slots import Part, check, happen, touches_of
+from ptxdsl.check.slots import Part, begin, check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
@@ -63,13 +64,12 @@ class OnBarrier(Step):
     def value(self, expr: Expr | None, absent: int) -> Function:
         """The value of an operand, the same in all threads that do it."""
         if expr is None:
-            return lambda env: absent
+            return self._level.function(const(absent))
         row = self._level.row(expr)
         if row is not None:
             values = {row[t] for t in self.threads} if not isinstance(row, int) else {row}
             if len(values) == 1:
-                only = values.pop()
-                return lambda env: only
+                return self._level.function(const(values.pop()))
         return self._level.function(expr)
 
     def number_of(self, value: Value, what: str) -> int:
@@ -83,7 +83,10 @@ class OnBarrier(Step):
         key = tuple([env[v] for v in self.variables])
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = tuple(self._found(context, agent, env))
+            addressed = self._addressed(context, agent.cta, env)
+            self._compare(context, addressed, env)
+            found = tuple([(context.barrier(address, cta), mask) for cta, address, mask in addressed])
+            self._known[key] = found
             self.met.update(barrier for barrier, _ in found)
             context.meetings += 1
             missing = len(context.barriers) - len(state.phases)
@@ -91,26 +94,38 @@ class OnBarrier(Step):
                 context.fit(state)
         return found
 
-    def _found(self, context: Context, agent: Agent, env: list[object]) -> list[tuple[Barrier, Mask]]:
+    def _compare(self, context: Context, addressed: list[tuple[int, int, Mask]], env: list[object]) -> None:
+        """Raises Apart where the other blocks do not come to the same barriers, each as seen from its own place."""
+        place = context.blocks.place
+        arrivals = sorted((cta, at, mask.bit_count()) for cta, at, mask in addressed)
+        for rank in range(1, context.blocks.count):
+            there = self.of(rank)._addressed(context, rank, env)
+            if sorted((place(rank, cta), at, mask.bit_count()) for cta, at, mask in there) != arrivals:
+                raise Apart
+
+    def _addressed(self, context: Context, own: int, env: list[object]) -> list[tuple[int, int, Mask]]:
+        """The CTAs and addresses of barriers, with the threads that come to each."""
         shared = self.number_of(self.function(env), "which barrier it is")
         if self.lanes is None:
             addresses = {shared: self.acting}
         else:
             addresses = {}
-            for t, own in zip(self.threads, self.lanes, strict=True):
-                addresses[shared + own] = addresses.get(shared + own, 0) | 1 << t
-        if self.multicast is None:
-            return [(context.barrier(address, agent.cta), mask) for address, mask in addresses.items()]
-        ctas = self.number_of(self.multicast(env), "the mask of the multicast")
-        return [
-            (context.barrier(self.told(agent, address, cta), cta), mask)
-            for address, mask in addresses.items()
-            for cta in range(context.ctas)
-            if ctas >> cta & 1
-        ]
+            for t, apart in zip(self.threads, self.lanes, strict=True):
+                addresses[shared + apart] = addresses.get(shared + apart, 0) | 1 << t
+        ctas = [own]
+        if self.multicast is not None:
+            mask = self.number_of(self.multicast(env), "the mask of the multicast")
+            ctas = [cta for cta in range(context.ctas) if mask >> cta & 1]
+        found = []
+        for address, threads in addresses.items():
+            for cta in ctas:
+                told = self.told(own, address, cta) if self.multicast is not None else address
+                rank = told >> CTA_SHIFT
+                found.append((rank - 1 if rank else cta, told & ((1 << CTA_SHIFT) - 1), threads))
+        return found
 
-    def told(self, agent: Agent, address: int, cta: int) -> int:
-        """The address of the barrier that hears of what a multicast does in a CTA."""
+    def told(self, own: int, address: int, cta: int) -> int:
+        """The address of the barrier that hears of what a multicast does in a CTA. own: the CTA that starts it."""
         return address
 
     def claim(self, context: Context, state: State, agent: Agent, barrier: Barrier, mask: Mask) -> None:
@@ -225,8 +240,9 @@ class Commit(OnBarrier):
                 continue
             count = mask.bit_count() if self.counts else 0
             arrival = context.use_bit(barrier, agent, self, later=True)
-            state.forget(arrival)
-            state.live |= arrival
+            everywhere = context.blocks.everywhere(arrival)
+            state.forget(everywhere)
+            state.live |= everywhere
             phases.arrive(context, state, agent, barrier, self, count, brings=brings | arrival)
             brackets.arrived(context, state, agent, self.root, barrier)
             state.fill.arrive(context, agent, barrier)
@@ -260,11 +276,10 @@ class Copy(OnBarrier):
         size = self.bytes(env)
         targets = self.targets(context, state, agent)
         found = self.touches(context, state, agent)
-        bits = 0
+        bits = begin(context, state, found)
         for touch in found:
             check(context, state, agent, touch, self.mask)
             state.count(touch.bit)
-            bits |= touch.bit
         state.forget(bits)
         state.live |= bits
         filled = self.filled(context, agent, env)
@@ -290,12 +305,12 @@ class Copy(OnBarrier):
             found = self._touches[key] = self._made(context, agent, env)
         return found
 
-    def told(self, agent: Agent, address: int, cta: int) -> int:
+    def told(self, own: int, address: int, cta: int) -> int:
         """With a pair it is of the even or the odd CTA of each pair, as the one that the copy names."""
         if not self.pair:
             return address
         rank, at = address >> CTA_SHIFT, address & (1 << CTA_SHIFT) - 1
-        named = rank - 1 if rank else agent.cta
+        named = rank - 1 if rank else own
         return at + ((cta & ~1 | named & 1) + 1 << CTA_SHIFT)
 
     def filled(self, context: Context, agent: Agent, env: list[object]) -> list[int]:
@@ -313,7 +328,7 @@ class Copy(OnBarrier):
             )
         if not self.proxy:  # st.async is of the threads' own proxy
             for touch in made:
-                context.plain |= touch.bit
+                context.plain |= context.blocks.everywhere(touch.bit)
         return made
 
 

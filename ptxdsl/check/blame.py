@@ -175,11 +175,11 @@ def arrival_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span 
 def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tuple[Span | None, str]]:
     """What those who arrive at a barrier have waited for before."""
     notes: list[tuple[Span | None, str]] = []
-    for a in barrier.arrivals:
-        for number, *_ in state.waited[a].values():
-            site = context.barriers[number].waiters.get(a)
+    for agent in map(context.agent, barrier.arrivals):
+        for number, *_ in state.waited[agent.number].values():
+            site = context.barriers[number].waiters.get(agent.number)
             if site is not None:
-                notes.append((site.span, f"{context.agents[a].name} waits here before it arrives"))
+                notes.append((site.span, f"{agent.name} waits here before it arrives"))
     return notes[:3]
 
 
@@ -237,7 +237,7 @@ def runs_ahead(context: Context, state: State, barrier: Barrier, late: int) -> E
     waiter = next(a for a, bit in barrier.waits.items() if bit & late)
     site = barrier.waiters[waiter]
     arriving = [a for a in barrier.arrivals if a != waiter]
-    held_back = any(gates(context, context.agents[waiter], context.agents[a]) for a in arriving)
+    held_back = any(gates(context, context.agents[waiter], context.agent(a)) for a in arriving)
     name = context.barrier_text(barrier)
     span = next((s.span for a in arriving for s in barrier.arrivals[a]), site.span)
     kind = classes.WRONG_PARITY if held_back else classes.OVERWRITTEN

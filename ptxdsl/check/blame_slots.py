@@ -16,7 +16,7 @@ from ptxdsl.source import Span
 
 def race(context: Context, state: State, agent: Agent, touch: Touch, missing: int) -> Exception:
     """Two accesses to the same bytes that nothing orders."""
-    other = context.touches[missing & -missing]
+    other = context.touch_of(missing & -missing)
     for bit, candidate in context.touches.items():
         if bit & missing and candidate.exact:
             other = candidate
@@ -142,7 +142,7 @@ def _ahead(context: Context, state: State, touch: Touch, writer: Touch, reader: 
         return None
     turns = [int(one is touch) for one in (writer, reader)]
     for bit, times in state.times.items():
-        other = context.touches[bit]
+        other = context.touch_of(bit)
         for i, one in enumerate((writer, reader)):
             same = (other.agent, other.writes, other.cta) == (one.agent, one.writes, one.cta)
             if same and other.array is one.array and other.intervals == one.intervals:
@@ -206,7 +206,7 @@ def over_barrier(context: Context, state: State, agent: Agent, touch: Touch, bar
 
 
 def unordered_tensor(context: Context, state: State, agent: Agent, touch: Touch, bit: int) -> Exception:
-    other = context.touches[bit]
+    other = context.touch_of(bit)
     message = f"tensor memory is {_does(touch)} after it was {_does(other)} by others, without the fences of tcgen05"
     return fault(
         state,
@@ -219,7 +219,7 @@ def unordered_tensor(context: Context, state: State, agent: Agent, touch: Touch,
 
 
 def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen: int) -> Exception:
-    other = context.touches[unseen & -unseen]
+    other = context.touch_of(unseen & -unseen)
     array = touch.array.name if touch.array is not None else "shared memory"
     if not other.exact or not touch.exact:
         assert touch.site.span is not None

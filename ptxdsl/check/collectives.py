@@ -83,8 +83,9 @@ class Meet(Step):
 
 def _complete(context: Context, state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
     """All have come: those who wait go on, and know what the others knew."""
-    state.forget(meeting.last)
-    state.live |= meeting.last
+    everywhere = context.blocks.everywhere(meeting.last)
+    state.forget(everywhere)
+    state.live |= everywhere
     known = state.known[meeting.holder] | meeting.last
     seen = state.proxied[meeting.holder]
     state.known[meeting.holder] = state.proxied[meeting.holder] = 0
@@ -118,10 +119,11 @@ class ClusterArrive(Step):
                 if barrier.init & state.proxied[me]:
                     fenced |= barrier.init | barrier.last | barrier.before
             known &= fenced
-        state.known[meeting.holder] |= known
-        state.proxied[meeting.holder] |= state.proxied[me] & known
+        by_any = context.blocks.by_any
+        state.known[meeting.holder] |= by_any(known)
+        state.proxied[meeting.holder] |= by_any(state.proxied[me] & known)
         state.meetings["cluster", me] = turn
-        arrived += self.mask.bit_count()
+        arrived += self.mask.bit_count() * context.blocks.count
         if arrived < context.size * context.ctas:
             state.meetings[meeting.number] = arrived, turn, who | 1 << me
         else:

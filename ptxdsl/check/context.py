@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from ptxdsl.check.cluster import Blocks
+from ptxdsl.check.conflicts import relate
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.guards import Guard
-from ptxdsl.check.intervals import Intervals, Places, overlap, threads_meet
+from ptxdsl.check.intervals import Intervals, Places, overlap
 from ptxdsl.check.parts import Agent, Barrier, Meeting, Touch
 from ptxdsl.check.states import UNINITIALISED
 from ptxdsl.check.threads import Mask, warps, whole_warps
@@ -15,6 +17,7 @@ from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
 from ptxdsl.protocol.model import Array, Kernel, Pipeline
+from ptxdsl.record import replace
 
 if TYPE_CHECKING:
     from ptxdsl.check.findings import Fault, Finding
@@ -26,16 +29,19 @@ _MOST_LAST = 8  # sites of faults that are told where there are no others
 
 
 class Context:
-    """size: threads of a block. ctas: of a cluster."""
+    """size: threads of a block. ctas: of a cluster. blocks: those that are followed as one."""
 
-    def __init__(self, kernel: Kernel, counters: Counters, symbols: Symbols, size: int, ctas: int) -> None:
+    def __init__(
+        self, kernel: Kernel, counters: Counters, symbols: Symbols, size: int, ctas: int, blocks: Blocks
+    ) -> None:
         self.kernel = kernel
         self.counters = counters
         self.symbols = symbols
         self.size = size
         self.every: Mask = (1 << size) - 1
         self.ctas = ctas
-        self.agents: list[Agent] = []
+        self.blocks = blocks
+        self.agents: list[Agent] = []  # that are followed
         self.barriers: list[Barrier] = []
         self.holders = 0
         self.bits = 0
@@ -44,6 +50,7 @@ class Context:
         self.accesses = 0  # of all
         self.masks: dict[int, Mask] = {}  # the threads that made an event
         self.touches: dict[int, Touch] = {}
+        self._classes: dict[int, Touch] = {}  # ``touches``, by the events of other blocks as well
         self._barriers: dict[tuple[int, int], Barrier] = {}
         self._touches: dict[Any, Touch] = {}
         self._read: dict[Any, int] = {}  # ``bytes``, by agent and bytes
@@ -51,7 +58,7 @@ class Context:
         self._bases = [array.base for array in kernel.arrays]
         self._excluded: dict[tuple[int, int, Mask], int] = {}
         self._meetings: dict[Any, Meeting] = {}
-        self._uses: dict[int, dict[tuple[int, bool], int]] = {}  # by barrier, agent, and whether later
+        self._uses: dict[int, dict[tuple[int, int, bool], int]] = {}  # by barrier, agent, its CTA, and whether later
         # Arrivals that a CTA's own threads do not see to: of other CTAs, of asynchronous work; by bit.
         self.incoming: dict[int, tuple[Barrier, Step]] = {}
         self.shared: set[tuple[int, int]] = set()  # barriers that are known to have arrivals of several
@@ -86,8 +93,17 @@ class Context:
             self.barriers[number].live(lives)
 
     def bit(self) -> int:
-        self.bits += 1
-        return 1 << (self.bits - 1)
+        """A new event's."""
+        made = 1 << self.bits
+        self.bits += self.blocks.count
+        return made
+
+    def happens_elsewhere(self, state: State, bits: int) -> None:
+        """Events of a step happen anew in the other blocks that do the same at once: nobody here knows of them."""
+        others = self.blocks.everywhere(bits) ^ bits
+        if others:
+            state.forget(others)
+            state.live |= others
 
     # ---------------------------------------------------------------------------------------------------- barriers
 
@@ -97,6 +113,8 @@ class Context:
         cta, at = (rank - 1 if rank else own), address & ((1 << CTA_SHIFT) - 1)
         found = self._barriers.get((cta, at))
         if found is None:
+            if cta and self.blocks.count > 1:
+                return self._barrier_elsewhere(cta, at)
             found = Barrier(len(self.barriers), at, cta, self.bit(), self.bit(), self.bit(), self.holders)
             found.place = self._stage_of(at)
             found.shared = (cta, at) in self.shared
@@ -107,11 +125,25 @@ class Context:
             self._under.setdefault((self.array(at), cta), []).append(found)
         return found
 
+    def _barrier_elsewhere(self, cta: int, at: int) -> Barrier:
+        """The barrier of a block that the followed one stands for: as its own one, but for who sees its events."""
+        own = self.barrier(at, 0)
+        found = self._barriers[cta, at] = Barrier(
+            own.number, at, cta, own.init << cta, own.last << cta, own.before << cta, own.holder
+        )
+        found.place, found.own = own.place, own
+        return found
+
     def under(self, touch: Touch) -> list[Barrier]:
         """The barriers, known by now, whose bytes a touch has."""
         if not touch.under:
             return []
-        return [b for b in touch.under if overlap(touch.intervals, ((b.address, b.address + BARRIER_BYTES),))]
+        forms = touch, *touch.elsewhere
+        return [
+            b
+            for b in touch.under
+            if any(overlap(form.intervals, ((b.address, b.address + BARRIER_BYTES),)) for form in forms)
+        ]
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
@@ -183,22 +215,43 @@ class Context:
     def use_bit(self, barrier: Barrier, agent: Agent, step: Step | None, *, later: bool = False) -> int:
         """later: of an arrival that comes when asynchronous work is done."""
         uses = self._uses.setdefault(barrier.number, {})
-        key = agent.number, later
+        key = agent.number, barrier.cta, later
         found = uses.get(key)
         if found is None:
             found = uses[key] = self.bit()
-            barrier.uses |= found
+            agent.uses |= found
+            barrier.followed.uses |= self.seen_there(barrier, found)
             if step is not None and (later or barrier.cta != agent.cta):
                 self.incoming[found] = barrier, step
         return found
 
+    def uses_of(self, barrier: Barrier) -> list[tuple[int, int, int]]:
+        """The events of uses of a barrier: the agent, the place of the barrier as it sees it, the event."""
+        uses = self._uses.get(barrier.number, {})
+        return [(agent, cta - barrier.cta, bit) for (agent, cta, _), bit in uses.items()]
+
     def use_bits(self, barrier: Barrier, other: Barrier) -> list[tuple[int, int]]:
         """The events of uses of a barrier, and those of the same uses of another one."""
         found = []
-        for (agent, later), bit in list(self._uses.get(barrier.number, {}).items()):
+        for (agent, cta, later), bit in list(self._uses.get(barrier.number, {}).items()):
             _, step = self.incoming.get(bit, (None, None))
-            found.append((bit, self.use_bit(other, self.agents[agent], step, later=later)))
+            there = self.barrier(other.address, cta)
+            found.append((bit, self.use_bit(there, self.agents[agent], step, later=later)))
         return found
+
+    def agent(self, number: int) -> Agent:
+        """The agent that has a number for a barrier."""
+        return self.agents[number % len(self.agents)]
+
+    def number_there(self, agent: Agent, barrier: Barrier) -> int:
+        """An agent's number for a barrier: agents of other blocks are others."""
+        if barrier.own is None:
+            return agent.number
+        return agent.number + len(self.agents) * self.blocks.back(barrier.cta)
+
+    def seen_there(self, barrier: Barrier, bits: int) -> int:
+        """What an agent knows, as the block of a barrier sees it."""
+        return bits if barrier.own is None else self.blocks.seen_from(barrier.cta, bits)
 
     def each_bits(self, barrier: Barrier, agent: int) -> tuple[int, int, int]:
         """The events of an agent's arrivals at a detailed barrier: in this phase, the last one, the one before."""
@@ -209,7 +262,7 @@ class Context:
 
     def initialisations(self) -> int:
         """The bits of all barriers' initialisations."""
-        return sum(barrier.init for barrier in self.barriers)  # each has a bit of its own
+        return self.blocks.everywhere(sum(barrier.init for barrier in self.barriers))  # each has a bit of its own
 
     def meeting(self, key: Any, state: State) -> Meeting:
         found = self._meetings.get(key)
@@ -289,8 +342,10 @@ class Context:
         together: bool = False,
         certain: bool = True,
         when: Guard | None = None,
+        elsewhere: tuple[tuple[Intervals, Places], ...] = (),
     ) -> Touch:
-        key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number)
+        """elsewhere: its intervals and places in other blocks, by rank, where they are not the same."""
+        key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number, elsewhere)
         found = self._touches.get(key)
         if found is not None:
             return found
@@ -300,48 +355,36 @@ class Context:
         )  # fmt: skip
         made.pipe, made.grouped, made.certain, made.when = pipe, grouped, certain, when
         made.together = together and len(warps(mask)) > 1
-        self.accesses |= bit
+        made.elsewhere = tuple([replace(made, intervals=other, places=there) for other, there in elsewhere])
+        everywhere = self.blocks.everywhere(bit)
+        self.accesses |= everywhere
         made.tensor = array is not None and bool(array.base & TENSOR)
         if made.tensor:
-            self.tensor |= bit
+            self.tensor |= everywhere
         elif not asynchronous:
-            self.plain |= bit
+            self.plain |= everywhere
         self.masks[bit] = mask
         self.touches[bit] = made
-        made.under = self._under.setdefault((array, cta), [])
+        self._classes.update((bit << place, made) for place in range(self.blocks.count))
+        here = 0 if self.blocks.count > 1 else cta
+        made.under = self._under.setdefault((array, here), [])
         if not writes:
-            made.bytes = self._read.setdefault((agent.number, array, cta, intervals), 1 << len(self._read))
-        others = self._of_array.setdefault((array, cta), [])
+            made.bytes = self._read.setdefault((agent.number, array, cta, intervals, elsewhere), 1 << len(self._read))
+        others = self._of_array.setdefault((array, here), [])
         others.append(made)
         for other in others:
-            self._relate(made, other)
+            relate(self, made, other)
         self._touches[key] = made
         return made
 
-    def _relate(self, a: Touch, b: Touch) -> None:
-        if not (a.writes or b.writes) or (a.atomic and b.atomic) or not overlap(a.intervals, b.intervals):
-            return
-        if a.writes != b.writes:
-            writer, reader = (a, b) if a.writes else (b, a)
-            writer.readers |= reader.bytes
-            reader.writers |= writer.bit
-        if a.pipe and b.pipe and a.agent == b.agent:
-            return
-        if a.agent == b.agent and (a.grouped or not a.asynchronous) and (b.grouped or not b.asynchronous):
-            within, across = threads_meet(a.form, b.form)
-            if within:
-                a.within |= b.bit
-                b.within |= a.bit
-            if across:
-                a.across |= b.bit
-                b.across |= a.bit
-            if not a.grouped and not b.grouped:
-                return
-        elif a.agent == b.agent and a.together != b.together:
-            a.across |= b.bit
-            b.across |= a.bit
-        a.conflicts |= b.bit
-        b.conflicts |= a.bit
-        a.needers |= 1 << b.agent
-        b.needers |= 1 << a.agent
-        self.related += 1
+    def touch_of(self, bit: int) -> Touch:
+        """The touch whose event this is, in whatever block."""
+        return self._classes[bit]
+
+    def place_of(self, bit: int) -> int:
+        """At which place the block is whose event this is."""
+        return (bit.bit_length() - 1) % self.blocks.count
+
+    def seat(self, agent: int, place: int = 0) -> int:
+        """An agent of a block at a place, as a bit: agents have places as events have."""
+        return 1 << (agent * self.blocks.count + place)

@@ -18,9 +18,7 @@ def check(context: Context, state: State) -> None:
     """Raises Fault for work in a CTA's shared memory that none of its threads knows to be over when all have ended."""
     for agent in context.agents:
         state.fill.end(context, state, agent)
-    known = [0] * context.ctas
-    for agent in context.agents:
-        known[agent.cta] |= state.known[agent.number]
+    known = _known(context, state)
     for agent in context.agents:
         for mechanism, groups in state.groups[agent.number].items():
             for group in groups:
@@ -51,6 +49,17 @@ def check(context: Context, state: State) -> None:
                 message = f"the block of {name} may have ended when this arrival comes from another block"
                 help = _MEET
             raise fault(state, classes.EXIT_IN_FLIGHT, message, step.span, help=help)
+
+
+def _known(context: Context, state: State) -> list[int]:
+    """What each CTA's threads know together; of events as the agents' own blocks see them."""
+    known = [0] * context.ctas
+    for agent in context.agents:
+        known[agent.cta] |= state.known[agent.number]
+    blocks = context.blocks
+    for place in range(1, blocks.count):  # the block there knows the same, as it sees it
+        known[place] = blocks.seen_from(blocks.back(place), known[0])
+    return known
 
 
 def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Exception:

@@ -19,11 +19,16 @@ _SAME = frozenset({"ext.s", "ext.u", "trunc"})
 
 
 class Common:
-    """What the expressions of all agents have in common. own: names of leaves that have another value in each CTA."""
+    """What the expressions of all agents have in common. own: names of leaves that have another value in each CTA.
+
+    blocks: expressions of each CTA of those that are followed as one.
+    """
 
     def __init__(self, block: Block, own: Iterable[str]) -> None:
         self.block = block
         self.own = frozenset(own)
+        self.blocks: list[Expressions] = []
+        self._own: dict[Expr, bool] = {}
         self.functions: dict[Expr, Function] = {}
         self.sums: dict[Expr, tuple[int, dict[Expr, int]]] = {}
         self._everywhere: dict[Expr, bool] = {}
@@ -36,13 +41,36 @@ class Common:
             found = self._everywhere[expr] = found and all(map(self.everywhere, expr.args))
         return found
 
+    def differs(self, expr: Expr) -> bool:
+        """Whether an expression is another function of its variables in each CTA, of those that are followed as one."""
+        if not self.blocks:
+            return False
+        found = self._own.get(expr)
+        if found is None:
+            found = str(expr.value) in self.own or any(map(self.differs, expr.args))
+            if found and not expr.variables:
+                first, *others = [expressions.made(expr)([]) for expressions in self.blocks]
+                found = first is UNKNOWN or any(value != first for value in others)
+            self._own[expr] = found
+        return found
+
 
 class Expressions:
-    """For the threads of one agent. known: values of leaves by name (the CTA's rank in its cluster)."""
+    """For the threads of one agent. known: values of leaves by name (the CTA's rank in its cluster).
+
+    like: those of the same threads in another CTA.
+    """
 
     def __init__(
-        self, common: Common, mask: Mask, counters: Counters, symbols: Symbols, known: Mapping[str, Value]
+        self,
+        common: Common,
+        mask: Mask,
+        counters: Counters,
+        symbols: Symbols,
+        known: Mapping[str, Value],
+        like: Expressions | None = None,
     ) -> None:
+        self.like = like
         self.common = common
         self.block = common.block
         self.mask = mask
@@ -51,6 +79,8 @@ class Expressions:
         self.symbols = symbols
         self.known = known
         self._functions: dict[Expr, Function] = {}
+        self._levels: dict[Expr, int | None] = {}
+        self._split: dict[tuple[Expr, Mask], tuple[Function, list[int] | None, frozenset[int]]] = {}
 
     # ----------------------------------------------------------------------------------------------------- threads
 
@@ -68,15 +98,27 @@ class Expressions:
         row = self.row(expr)
         if row is None or isinstance(row, int):
             return row
-        first = row[self.members[0]]
-        return first if all(row[t] == first for t in self.members) else None
+        if expr not in self._levels:
+            first = row[self.members[0]]
+            self._levels[expr] = first if all(row[t] == first for t in self.members) else None
+        return self._levels[expr]
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether an expression may be another one in each thread."""
+        if expr.op in ("unknown", "test"):
+            return True
+        if not expr.args or self.row(expr) is not None:
+            return self.row(expr) is not None and self.level(expr) is None
+        return any(map(self.varies, expr.args))
 
     # --------------------------------------------------------------------------------------------------- functions
 
     def function(self, expr: Expr) -> Function:
         found = self._functions.get(expr) or self.common.functions.get(expr)
         if found is None:
-            found = self._made(expr)
+            if self.like is not None and not self.common.differs(expr):
+                return self.like.function(expr)
+            found = self.made(expr)
             (self.common.functions if self.common.everywhere(expr) else self._functions)[expr] = found
         return found
 
@@ -84,7 +126,7 @@ class Expressions:
         """The value of an expression without variables, None of another."""
         return None if expr.variables else self.function(expr)([])
 
-    def _made(self, expr: Expr) -> Function:
+    def made(self, expr: Expr) -> Function:
         op = expr.op
         if op == "var":
             number = expr.value
@@ -177,6 +219,15 @@ class Expressions:
 
         Gives the shared part, the threads' own parts in their order (None: there are none), and the variables used.
         """
+        if self.like is not None and not self.common.differs(expr):
+            return self.like.split(expr, mask)
+        key = expr, mask
+        found = self._split.get(key)
+        if found is None:
+            found = self._split[key] = self._parted(expr, mask)
+        return found
+
+    def _parted(self, expr: Expr, mask: Mask) -> tuple[Function, list[int] | None, frozenset[int]]:
         constant, terms = self._sum(expr)
         own: list[int] | None = None
         shared: list[tuple[Function, int]] = []
@@ -184,12 +235,14 @@ class Expressions:
         threads = members(mask)
         for leaf, factor in terms.items():
             row = self.row(leaf)
-            if row is None:
+            level = self.level(leaf)
+            if level is not None:
+                constant += level * factor
+            elif row is None:
                 shared.append((self.function(leaf), factor))
                 used |= leaf.variables
-            elif isinstance(row, int):
-                constant += row * factor
             else:
+                assert isinstance(row, list)
                 part = [row[t] * factor for t in threads]
                 own = part if own is None else [x + y for x, y in zip(own, part, strict=True)]
         if own is not None and own.count(own[0]) == len(own):

@@ -35,19 +35,20 @@ from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import plain
-from ptxdsl.protocol.expressions import Expr, unknown
+from ptxdsl.protocol.expressions import Expr, const, unknown
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled, walk
 
 _MOST_SPREAD = 512  # places of an access in a loop that are looked at one by one
 
 
-def flatten(context: Context, agent: Agent, expressions: Expressions, shape: Shape) -> None:
-    """Fills in the agent's steps and variables."""
+def flatten(context: Context, agent: Agent, expressions: Expressions, shape: Shape) -> bool:
+    """Fills in the agent's steps and variables. Gives whether more than values of variables differs between CTAs."""
     maker = _Flattener(context, agent, expressions, shape)
     maker.node(context.kernel.program, agent.mask)
     maker.flush()
     maker.put(End(None))
     maker.finish()
+    return maker.differs
 
 
 class _Flattener:
@@ -65,6 +66,7 @@ class _Flattener:
         self.used: set[int] = set()
         self.accesses = Accesses(expressions)
         self.landed = -1  # the last step that something jumps to
+        self.differs = False
 
     def put(self, step: Step) -> Step:
         if isinstance(step, WarpSync) and step.idle:
@@ -86,6 +88,11 @@ class _Flattener:
         for expr in exprs:
             if expr is not None:
                 self.used |= expr.variables
+                self.compare(expr)
+
+    def compare(self, expr: Expr) -> None:
+        """Notes whether an expression differs between CTAs."""
+        self.differs = self.differs or self.expressions.common.differs(expr)
 
     def finish(self) -> None:
         self.agent.variables = sorted(self.used)
@@ -127,7 +134,7 @@ class _Flattener:
             self.used.add(target)
             step = self._advance(target, value) or self._follow(target)
             if step is None:
-                self.use(value)
+                self.used |= value.variables
                 values.append(value)
                 plain.append(target)
             else:
@@ -146,6 +153,7 @@ class _Flattener:
         assert group is not None
         advance = Advance(target, start, turn, self.expressions.function(step), group)
         advance.uses = (start, turn, *step.variables)
+        self.compare(step)
         return advance
 
     def _follow(self, target: int) -> Step | None:
@@ -175,16 +183,17 @@ class _Flattener:
         taken = self.expressions.where(node.condition, mask)
         if taken is not None:
             if taken:
-                self.masked(node.then, taken)
+                self.node(node.then, taken)
             if mask & ~taken:
-                self.masked(node.orelse, mask & ~taken)
+                self.node(node.orelse, mask & ~taken)
             return
+        self.compare(node.condition)
         function = self.expressions.function(node.condition)
         constant = self.expressions.constant(node.condition)
         if isinstance(constant, int):
             self.node(node.then if constant else node.orelse, mask)
             return
-        if (constant is UNKNOWN or self._differs(node.condition)) and not (
+        if (constant is UNKNOWN or self.expressions.varies(node.condition)) and not (
             self.shape.acts(node.then) or self.shape.acts(node.orelse)
         ):
             self.perhaps(node, mask)
@@ -205,20 +214,6 @@ class _Flattener:
             go.target = self.land()
         else:
             choose.target = self.land()
-
-    def masked(self, node: Seq, mask: Mask) -> None:
-        """An arm for some of the threads; operations of the other arm come before or after, as the text has them."""
-        self.node(node, mask)
-
-    def _differs(self, condition: Expr) -> bool:
-        """Whether a condition may be another one in each thread."""
-        if condition.op in ("unknown", "test"):
-            return True
-        if not condition.args:
-            return self.expressions.row(condition) is not None and self.expressions.level(condition) is None
-        if self.expressions.row(condition) is not None:
-            return self.expressions.level(condition) is None
-        return any(self._differs(arg) for arg in condition.args)
 
     def perhaps(self, node: Branch, mask: Mask) -> None:
         """Accesses that depend on data: they may happen. What is assigned there, and counts turns, is unknown."""
@@ -282,12 +277,12 @@ class _Flattener:
             starts.append((v, self.counters.begun[node.label, v]))
             self.used |= {v, self.counters.begun[node.label, v]}
         kept = self.counters.start_of.get(node.label)
-        first = self.expressions.function(node.range.start) if node.range is not None else lambda env: 0
+        first = self.expressions.function(node.range.start if node.range is not None else const(0))
         if kept is not None and node.range is not None:
             self.use(node.range.start)
             self.used |= {kept, node.range.index}
             self.put(Assignment((kept,), [node.range.start], self.expressions))
-            first = lambda env: 0  # noqa: E731
+            first = self.expressions.function(const(0))
         enter = Enter(turn, first, starts)
         enter.uses = [before for before, _ in starts]
         if node.range is not None and kept is None:
@@ -332,6 +327,8 @@ class _Flattener:
     def _spread_out(self, node: Loop, mask: Mask) -> None:
         """A loop of accesses alone: all its turns at once."""
         assert node.range is not None
+        for expr in (node.range.start, node.range.stop):
+            self.compare(expr)
         start, stop = (self.expressions.constant(e) for e in (node.range.start, node.range.stop))
         values: tuple[int, ...] = ()
         if isinstance(start, int) and isinstance(stop, int):
@@ -372,11 +369,13 @@ class _Flattener:
             mask = mask & self.expressions.block.leaders if op.elected else mask
             if mask:
                 self.used |= self.accesses.add(op, mask)
+                for expr in _place_exprs(op):
+                    self.compare(expr)
             return
         self.flush()
         exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op)) if e is not None]
         uses = frozenset[int]().union(*(e.variables for e in exprs))
-        self.used |= uses
+        self.use(*exprs)
         before = self.steps[-1] if self.steps else None
         follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()
         if isinstance(before, Start) and follows and before.takes(op, self.expressions):

@@ -14,7 +14,7 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.slots import Part, check, touches_of
+from ptxdsl.check.slots import Part, begin, check, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
@@ -57,9 +57,7 @@ class Fence(Step):
             hidden = context.hidden(state, agent, self.mask)
             state.proxied[number] |= state.known[number] & ~hidden & (context.plain | context.initialisations())
         elif self.inits:
-            bits = 0
-            for barrier in context.barriers:
-                bits |= barrier.init
+            bits = context.initialisations()
             state.proxied[number] |= state.known[number] & bits & ~context.hidden(state, agent, self.mask)
         return self.number + 1
 
@@ -125,11 +123,11 @@ class Start(Step):
         return found
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
-        bits = 0
-        for touch in self.touches(context, state, agent):
+        found = self.touches(context, state, agent)
+        bits = begin(context, state, found)
+        for touch in found:
             check(context, state, agent, touch, self.mask)
             state.count(touch.bit)
-            bits |= touch.bit
         state.forget(bits)
         state.live |= bits
         state.fresh[agent.number] &= ~bits

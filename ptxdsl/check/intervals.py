@@ -99,7 +99,8 @@ def _thread_bytes(form: Form, by: int) -> Iterator[tuple[int, int, int]]:
             yield t, form.intervals[0][0] + by, form.intervals[-1][1] + by
 
 
-def intervals_of(offsets: list[int], width: int) -> Intervals:
+@lru_cache(1024)
+def intervals_of(offsets: tuple[int, ...], width: int) -> Intervals:
     """The bytes of accesses of one width at these offsets."""
     made: list[tuple[int, int]] = []
     for offset in sorted(set(offsets)):

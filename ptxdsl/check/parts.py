@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class Agent:
-    """Threads that take the same way (``agents.py``), in one CTA of a cluster."""
+    """Threads that take the same way (``agents.py``), in one CTA of a cluster. uses: its arrivals elsewhere."""
 
     number: int
     mask: Mask
@@ -26,6 +26,7 @@ class Agent:
     steps: list[Step] = field(default_factory=list)
     variables: list[int] = field(default_factory=list)
     alone: bool = True  # there is no other CTA to be told from
+    uses: int = 0
 
     @property
     def name(self) -> str:
@@ -41,7 +42,8 @@ class Barrier:
     waited for the last completed phase; the next one is of those that have arrived in the current one. initialised:
     where, in the state that is looked at. arrivals: sites that were seen to arrive since then, by agent, with how many
     arrivals they made; of_lives: the same after each initialisation. carries: what is passed on to who waits. told:
-    agents of whom ``relevance.py`` has looked what they know.
+    agents of whom ``relevance.py`` has looked what they know. own: of a barrier of another block that the block which
+    is followed stands for, the followed block's own one at the same address.
     """
 
     number: int
@@ -66,6 +68,12 @@ class Barrier:
     each: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines
     copied: dict[tuple[int, Span], None] = field(default_factory=dict)
+    own: Barrier | None = None
+
+    @property
+    def followed(self) -> Barrier:
+        """The one whose phases are followed: this one, or the own one that it is like."""
+        return self.own or self
 
     def live(self, lives: Lives) -> None:
         """Turns to the life that a state is in."""
@@ -96,7 +104,8 @@ class Touch:
     of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
     with, needers: of their agents. within, across: of such of the same agent, made by other threads of the same warp,
     of another warp. stale, given, free: ``brackets.describe``. under:
-    the barriers of its array, as far as they are known. when: which of its threads do it (``guards.py``).
+    the barriers of its array, as far as they are known. when: which of its threads do it (``guards.py``). elsewhere:
+    the same of the other blocks that the followed one stands for, by rank; none where they touch the same.
     """
 
     bit: int
@@ -129,9 +138,14 @@ class Touch:
     stale: int | None = None
     given: bool = False
     free: tuple[int, ...] = ()
+    elsewhere: tuple[Touch, ...] = ()
     under: list[Barrier] = field(default_factory=list)
     when: Guard | None = None
     known_form: Form | None = None
+
+    def of(self, rank: int) -> Touch:
+        """The same of a block."""
+        return self.elsewhere[rank - 1] if rank and self.elsewhere else self
 
     @property
     def form(self) -> Form:

@@ -10,6 +10,7 @@ unless he alone makes up the phases; else his arrival may fall into the phase be
 from __future__ import annotations
 
 from ptxdsl.check import blame
+from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Again, Unproved
 from ptxdsl.check.parts import Agent, Barrier
@@ -46,10 +47,13 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
     if lives[-1:] != ((step.span, count),):  # another life: those who arrive may be others
         lives = state.lives[barrier.number] = (*lives[-3:], (step.span, count))
     barrier.live(lives)
+    if barrier.own is not None:
+        raise Apart
     bits = barrier.init | barrier.last | barrier.before
-    state.forget(bits)
+    everywhere = context.blocks.everywhere(bits)
+    state.forget(everywhere)
     state.known[agent.number] |= bits
-    state.live |= bits
+    state.live |= everywhere
     state.fresh[agent.number] |= barrier.init
     state.met[agent.number] &= ~barrier.init
     context.masks[barrier.init] = step.mask
@@ -59,6 +63,8 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
 
 def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
     need_initialised(context, state, agent, barrier, step)
+    if context.blocks.count > 1:
+        raise Apart
     others = barrier.uses
     for bit in barrier.waits.values():
         others |= bit
@@ -90,8 +96,11 @@ def arrive(
     which says nothing of what threads have read or written.
     """
     phase = need_initialised(context, state, agent, barrier, step, remote=remote)
-    number = agent.number
-    known = state.known[number] & ~context.hidden(state, agent, step.mask)
+    known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
+    if step.unordered:
+        known &= ~agent.uses
+    seen, barrier = barrier, barrier.followed
+    number = context.number_there(agent, seen)
     others = phase.arrived & ~(1 << number)
     unclear = phase.unclear
     if (count or announce != 0 or complete != 0) and barrier.relied not in (None, number):
@@ -101,31 +110,32 @@ def arrive(
     if count or announce != 0:
         sites = barrier.arrivals.setdefault(number, {})
         sites[step] = max(sites.get(step, 0), count)
-        if not phase.unclear and not known & barrier.last and not _implied(barrier, known, 1):
+        if not phase.unclear and not known & seen.last and not _implied(barrier, known, 1):
             if barrier.arrivals.keys() == {number} and not barrier.shared:
                 barrier.relied = number  # he alone makes up the phases, as far as has been seen
             elif len(barrier.arrivals) > 1 and not barrier.detailed:
                 raise Again(barrier, shared=False)
             else:  # It matters once somebody waits for it.
-                context.unclear[barrier.number] = blame.arrives_early(context, state, agent, barrier, step)
+                context.unclear[barrier.number] = blame.arrives_early(context, state, agent, seen, step)
                 unclear = True
     if count > phase.pending:
         raise blame.too_many(context, state, agent, barrier, step, count, phase)
     holder = barrier.holder
     if barrier.detailed and count:
         known |= _arrived(context, state, barrier, number)
-    given = known & ~context.plain if narrow and barrier.cta != agent.cta else known
-    state.known[holder + 1] |= given | brings
+    given = known & ~context.plain if narrow and seen.cta != agent.cta else known
+    state.known[holder + 1] |= context.seen_there(seen, given | brings)
     if context.proxies:
-        state.proxied[holder + 1] |= state.proxied[number] & given | brings & context.tensor
-    if context.tracks_uses or barrier.cta != agent.cta:
-        use(context, state, agent, barrier, step)
-        state.known[holder + 1] |= barrier.uses & state.known[number]
+        proxied = state.proxied[agent.number] & given | brings & context.tensor
+        state.proxied[holder + 1] |= context.seen_there(seen, proxied)
+    if context.tracks_uses or seen.cta != agent.cta:
+        use(context, state, agent, seen, step)
+        state.known[holder + 1] |= barrier.uses & context.seen_there(seen, state.known[agent.number])
     outstanding = phase.bytes
     if announce != 0 or complete != 0:
         outstanding = add(add(outstanding, announce), complete, -1)
     pending = phase.pending - count
-    alone = not others and announce == 0 and complete == 0 and not phase.announced
+    alone = not (others or phase.announced or step.unordered) and announce == 0 and complete == 0
     phase = made_phase(
         phase.expected,
         pending,
@@ -140,7 +150,9 @@ def arrive(
     if pending:
         return
     if outstanding == 0:
-        _complete(context, state, barrier, agent if alone else None)
+        _complete(context, state, barrier)
+        if alone:  # its arrivals have made the phase up: it knows of it
+            state.known[agent.number] |= seen.last | seen.before
     elif outstanding < 0 if isinstance(outstanding, int) else complete != 0:
         raise blame.wrong_bytes(context, state, agent, barrier, step, outstanding)
 
@@ -170,13 +182,14 @@ def conclude(context: Context, state: State) -> None:
 def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
     """Notes that an agent has used a barrier, for who invalidates it, and for its CTA's end."""
     bit = context.use_bit(barrier, agent, step)
-    state.forget(bit)
+    everywhere = context.blocks.everywhere(bit)
+    state.forget(everywhere)
     state.known[agent.number] |= bit
-    state.live |= bit
+    state.live |= everywhere
 
 
-def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | None) -> None:
-    """The phase is complete. alone: the agent whose arrivals made it up, who knows it therefore."""
+def _complete(context: Context, state: State, barrier: Barrier) -> None:
+    """The phase is complete."""
     holder, last, before = barrier.holder, barrier.last, barrier.before
     brought = state.known[holder + 1]
     waits = 0
@@ -185,9 +198,12 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
     late = waits & state.live & ~brought
     if late:
         raise blame.runs_ahead(context, state, barrier, late)
+    everywhere = context.blocks.everywhere
+    waits = everywhere(waits)
     state.live &= ~waits
-    drop = ~(waits | last | before)
-    state.known = [(k & drop) | before if k & last else k & drop for k in state.known]
+    completed, by = everywhere(last), before.bit_length() - last.bit_length()
+    drop = ~(waits | completed | completed << by)
+    state.known = [(k & drop) | (k & completed) << by for k in state.known]
     seen = state.proxied[holder + 1]
     for now, then, earlier in barrier.each.values():
         keep = ~(now | then | earlier)
@@ -204,14 +220,14 @@ def _complete(context: Context, state: State, barrier: Barrier, alone: Agent | N
     state.phases[barrier.number] = made_phase(
         phase.expected, phase.expected, 0, phase.parity ^ 1, 0, False, True, phase.unclear
     )
-    if alone is not None:
-        state.known[alone.number] |= last | before
 
 
 def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, parity: int) -> int:
     """Waits for a parity: the number of the next step, or WAIT."""
     phase = need_initialised(context, state, agent, barrier, step)
     number = agent.number
+    if barrier.own is not None:
+        raise Apart
     if not barrier.told >> number & 1:
         raise Unproved(step.span or context.kernel.span, "a role comes to wait where it was not seen to")
     barrier.waiters.setdefault(number, step)
@@ -232,8 +248,9 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     bit = barrier.waits.get(number) or context.wait_bit(barrier, number)
     if bit & state.live and state.fill.returned[number] >> barrier.number & 1:
         context.tell_last(step, blame.waits_again(context, state, agent, barrier, step))
-    keep = ~bit
+    everywhere = context.blocks.everywhere(bit)
+    keep = ~everywhere
     state.known = [k & keep for k in state.known]
     state.known[number] |= bit
-    state.live |= bit
+    state.live |= everywhere
     return step.number + 1

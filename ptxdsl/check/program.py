@@ -7,7 +7,7 @@ the number of the next one; ``WAIT`` where it cannot go on yet, ``ASK`` where a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.context import Context
@@ -34,12 +34,15 @@ Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counte
 class Step:
     """number: its place in the agent's list. span: the source's. nesting: the loops around it.
 
-    uses, assigns: variables that it looks at, and that it assigns in any case. led_on: whether who waits here is led on
-    by the last one to come.
+    uses, assigns: variables that it looks at, and that it assigns in any case. elsewhere: the same of other blocks, by
+    rank, where they are not this one (``lockstep.py``). unordered: whether what comes right before and behind it comes
+    in another order there, so that it tells nothing of that. led_on: whether who waits here is led on by the last one
+    to come.
     """
 
     mask: Mask = 0
     led_on = False
+    unordered = False
 
     def __init__(self, span: Span | None) -> None:
         self.span = span
@@ -47,6 +50,11 @@ class Step:
         self.nesting: Nesting = ()
         self.uses: Iterable[int] = ()
         self.assigns: Iterable[int] = ()
+        self.elsewhere: Sequence[Any] = ()
+
+    def of(self, rank: int) -> Any:
+        """The same of another block that the followed one stands for."""
+        return self.elsewhere[rank - 1] if rank and self.elsewhere else self
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -118,14 +126,14 @@ class Advance(Step):
 class Follow(Step):
     """A variable that a loop computes anew: its value after the turns that were, and ``ahead`` more of the counter.
 
-    begun: where what the variables of its equations began with is kept; inputs: what does not change.
+    begun: where what the variables of its equations began with is kept; inputs: what does not change, of its leaves.
     """
 
     def __init__(
         self, recurrent: Recurrent, begun: list[int], inputs: list[Value], turn: int, ahead: int, group: int
     ) -> None:
         super().__init__(None)
-        self.variable, self.form = recurrent.variable, recurrent.form
+        self.variable, self.form, self.leaves = recurrent.variable, recurrent.form, recurrent.inputs
         self.begun, self.inputs = begun, inputs
         self.turn, self.ahead, self.rates = turn, ahead, ((group, 1, 1),)
         self.uses, self.assigns = (*begun, turn, self.variable), (self.variable,)
@@ -146,7 +154,7 @@ class Turned(Step):
     def __init__(self, index: int, start: int, turn: int, step: int, group: int) -> None:
         super().__init__(None)
         self.index, self.start, self.turn, self.step, self.group = index, start, turn, step, group
-        self.reads, self.assigns = (start, turn), (index,)
+        self.uses, self.assigns = (start, turn), (index,)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]

@@ -18,8 +18,9 @@ answer is "not provable here".
 *Few of them.* Two searches can be made. The *coarse* one allows more to happen than can: it forgets what is of no use
 to who knows it (``relevance.py``) and what was decided in loops that are over, and one state stands for all that differ
 in what is known (``merging.py``); and it takes states that differ in how far a ring has been turned for one
-(``symmetry.py``, which is exact). What it proves is proved. What it does not is looked at again by the *fine* search,
-which has the last word, and all that is said of faults.
+(``symmetry.py``, which is exact). Where the blocks of a cluster are alike it is made with one of them first
+(``lockstep.py``). What it proves is proved. What it does not is looked at again by the *fine* search, which has the
+last word, and all that is said of faults.
 
 Source of the idea: marked graphs (Commoner, Holt, Even, Pnueli 1971), which rings with equal bodies are; the states
 here are their reachable markings with the tokens' histories.
@@ -27,9 +28,12 @@ here are their reachable markings with the tokens' histories.
 
 from __future__ import annotations
 
+from math import prod
+
 from ptxdsl.check import classes
 from ptxdsl.check.agents import MAX_AGENTS, Diverges, TooManyAgents
 from ptxdsl.check.boxes import guesses
+from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
@@ -70,6 +74,10 @@ def prove(
 
 def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int) -> Proof:
     """What the coarse search comes to, or the fine one where that has not the last word."""
+    for blocks in ways(prod(kernel.cluster or ())):
+        found = in_lockstep(kernel, threads, blocks, max_states, max_steps)
+        if found is not None:
+            return found
     coarse = Search(kernel, threads, max_states, max_steps, coarse=True)
     found = searched(coarse)
     if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):
@@ -92,6 +100,21 @@ def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, ma
     return found
 
 
+def in_lockstep(
+    kernel: Kernel,
+    threads: tuple[int, int, int],
+    blocks: Blocks,
+    max_states: int = MAX_STATES,
+    max_steps: int = MAX_STEPS,
+) -> Proof | None:
+    """A proof by one block of each cluster; None where there is none."""
+    try:
+        found = searched(Search(kernel, threads, max_states, max_steps, coarse=True, blocks=blocks))
+    except Apart:
+        return None
+    return found if found.verdict == PROVED else None
+
+
 def searched(search: Search) -> Proof:
     """What one search comes to; it begins again where it has learned something of barriers."""
     try:
@@ -101,6 +124,8 @@ def searched(search: Search) -> Proof:
                 search.run()
                 break
             except Again as found:
+                if search.blocks.count > 1 and not found.shared:
+                    raise Apart from None
                 (search.shared if found.shared else search.detailed).update(found.barriers)
                 search.doubtful = None
     except Unproved as reason:

@@ -14,9 +14,13 @@ too: then one that was never waited for and one that often was look alike, and s
 that all must come to has no news, either, that one who is still to come has as well.
 
 Who needs an event: of an access, the agents whose accesses conflict with its; of a wait, those who arrive at the
-barrier; of a completed phase, those who use the barrier. Who passes it on: agents on a simple path between, along
+barrier; of a completed phase, those who use the barrier; of the phase before, those who wait there, who know it
+themselves; of an arrival, those who wait there. Who passes it on: agents on a simple path between, along
 barriers from those who arrive to those who wait. One that can be reached, or can reach the other, only through an agent
 that has known it before is on no such path.
+
+Where a block stands for others, its agents' seats (``Context.seat``) are asked of: an agent may need what happens in
+the own block and not what happens in another one.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from ptxdsl.check.parts import Barrier
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 
-Agents = int  # as bits
+Agents = int  # as bits, by ``Context.seat``
 _USES = (Arrive, Commit, Copy, Wait)
 
 
@@ -49,7 +53,8 @@ class Relevance:
         self._waiting = [step for agent in context.agents for step in agent.steps if isinstance(step, _USES)]
         self._seen: tuple[int, int, int] | None = None
         self._edges: list[Agents] = []
-        self._without: list[list[Agents]] = []
+        self._without: list[tuple[list[Agents], list[Agents]]] = []  # who is reached by whom, and who reaches whom
+        self._ways: dict[tuple[int, int], Agents] = {}
         self._relevant: dict[tuple[Agents, Agents], Agents] = {}
         self._kept: list[int] = []
         self._told: list[tuple[list[Barrier], list[int], Agents, int]] = []  # who waits there, the barriers' own bits
@@ -103,40 +108,50 @@ class Relevance:
         tables = self._tables()
         self._connect(tables)
         self._stages(tables)
+        blocks = context.blocks
         useless = [0] * len(context.agents)
 
-        def keep(bits: int, origins: Agents, needers: Agents) -> None:
-            relevant = self._who(origins, needers)
+        def keep(bits: int, relevant: Agents) -> None:
             for number in range(len(useless)):
-                if not relevant >> number & 1:
-                    useless[number] |= bits
+                seats = relevant >> number * blocks.count & blocks.ones
+                if not seats:
+                    useless[number] |= blocks.everywhere(bits)
+                elif seats != blocks.ones:
+                    for place in range(blocks.count):
+                        if not seats >> blocks.back(place) & 1:
+                            useless[number] |= bits << place
 
         for table in tables:
             users = table.arrivers | table.waiters
-            phases = 0
+            last = before = 0
             waits: dict[int, int] = {}
             for barrier in table.barriers:
-                phases |= barrier.last | barrier.before
+                last |= barrier.last
+                before |= barrier.before
                 for agent, bit in barrier.waits.items():
                     waits[agent] = waits.get(agent, 0) | bit
-            keep(phases, users, users)
+            keep(last, self._who(users, users))
+            keep(before, table.waiters)  # who waits for each phase knows of the one before without being told
             if not context.tracks_uses:
                 for agent, bits in waits.items():
-                    keep(bits, 1 << agent, table.arrivers)
+                    keep(bits, self._who(context.seat(agent), table.arrivers))
+                for barrier in table.barriers:
+                    for agent, there, bit in context.uses_of(barrier):
+                        keep(bit, self._who(context.seat(agent), blocks.seen_from(blocks.back(there), table.waiters)))
         sites: dict[Step, tuple[int, Agents]] = {}
         for touch in context.touches.values():
             bits, needers = sites.get(touch.site, (0, 0))
             sites[touch.site] = bits | touch.bit, needers | touch.needers
         for bits, needers in sites.values():
-            owner = context.touches[bits & -bits].agent
-            if needers & ~(1 << owner):
-                keep(bits, 1 << owner, needers | 1 << owner)
+            owner = context.seat(context.touches[bits & -bits].agent)
+            if needers & ~owner:
+                keep(bits, self._who(owner, needers | owner))
         self._told = []
         masks = [-1] * context.holders
         for number, bits in enumerate(useless):
             masks[number] = ~bits
         for table in tables:
-            waiters = [n for n in range(len(useless)) if table.waiters >> n & 1]
+            waiters = [n for n in range(len(useless)) if table.waiters & context.seat(n)]
             if not waiters:
                 continue
             bits = -1
@@ -150,7 +165,7 @@ class Relevance:
                 barrier.carries = (~bits & ~self._others.get(barrier.number, 0)) | own
                 masks[barrier.holder] = masks[barrier.holder + 1] = barrier.carries
                 table_own |= own
-            self._told.append((table.barriers, waiters, table.waiters, table_own))
+            self._told.append((table.barriers, waiters, sum(1 << n for n in waiters), table_own))
         return masks
 
     def _stages(self, tables: Iterable[Table]) -> None:
@@ -172,29 +187,42 @@ class Relevance:
             for table, numbered in alike:
                 users = table.arrivers | table.waiters
                 own = [0] * count
-                for other, barriers in alike:
-                    if (other.arrivers | other.waiters) & users:
-                        for stage, barrier in barriers:
-                            own[stage] |= barrier.last | barrier.before
-                            if not context.tracks_uses:
-                                own[stage] |= barrier.uses
-                            for bit in barrier.waits.values():
-                                own[stage] |= bit
-                for slots in of_sites.values():
-                    touch = context.touches[(first := next(iter(slots.values()))) & -first]
-                    if (
-                        set(slots) <= set(range(count))
-                        and len(slots) > 1
-                        and (1 << touch.agent | touch.needers) & users
-                    ):
-                        for stage, bits in slots.items():
-                            own[stage] |= bits
+                for place in range(context.blocks.count):
+                    self._of_stages(own, place, users, alike, of_sites)
                 for stage, barrier in numbered:
                     others = 0
                     for other_stage, bits in enumerate(own):
                         if other_stage != stage:
                             others |= bits
                     self._others[barrier.number] = others & ~own[stage]
+
+    def _of_stages(
+        self,
+        own: list[int],
+        place: int,
+        users: Agents,
+        alike: list[tuple[Table, list[tuple[int, Barrier]]]],
+        of_sites: dict[Step, dict[int, int]],
+    ) -> None:
+        """Adds to stages what belongs to them in the block at a place, for the users of a table."""
+        context = self.context
+        blocks = context.blocks
+        back = blocks.back(place)
+        for other, barriers in alike:
+            if blocks.seen_from(back, other.arrivers | other.waiters) & users:
+                for stage, barrier in barriers:
+                    bits = barrier.last | barrier.before
+                    if not context.tracks_uses:
+                        bits |= barrier.uses
+                    for bit in barrier.waits.values():
+                        bits |= bit
+                    own[stage] |= blocks.seen_from(back, bits)
+        for slots in of_sites.values():
+            touch = context.touches[(first := next(iter(slots.values()))) & -first]
+            seats = context.seat(touch.agent) | touch.needers
+            if set(slots) <= set(range(len(own))) and len(slots) > 1 and blocks.seen_from(back, seats) & users:
+                for stage, bits in slots.items():
+                    own[stage] |= bits << place
 
     def _tables(self) -> list[Table]:
         parent: dict[int, int] = {}
@@ -204,9 +232,9 @@ class Relevance:
                 number = parent[number]
             return number
 
+        context = self.context
         uses: list[tuple[int, int, Agents, Agents]] = []
-        for agent in self.context.agents:
-            me = 1 << agent.number
+        for agent in context.agents:
             for step in agent.steps:
                 if not isinstance(step, _USES):
                     continue
@@ -217,11 +245,12 @@ class Relevance:
                     a, b = find(first), find(barrier.number)
                     parent[max(a, b)] = min(a, b)
                 waits = isinstance(step, Wait)
-                for cta in {barrier.cta for barrier in step.met}:
-                    uses.append((first, cta, 0 if waits else me, me if waits else 0))
+                for barrier in step.met:
+                    me = context.seat(agent.number, 0 if barrier.own is None else context.blocks.back(barrier.cta))
+                    uses.append((first, barrier.followed.cta, 0 if waits else me, me if waits else 0))
         tables: dict[tuple[int, int], Table] = {}
         for number in parent:
-            barrier = self.context.barriers[number]
+            barrier = context.barriers[number]
             tables.setdefault((find(number), barrier.cta), Table()).barriers.append(barrier)
         for number, cta, arrivers, waiters in uses:
             table = tables[find(number), cta]
@@ -230,51 +259,54 @@ class Relevance:
         return [table for table in tables.values() if table.arrivers and table.waiters]
 
     def _connect(self, tables: Iterable[Table]) -> None:
-        count = len(self.context.agents)
+        blocks = self.context.blocks
+        count = len(self.context.agents) * blocks.count
         edges = [0] * count
-        for number in range(count):
+        for place in range(blocks.count):
+            back = blocks.back(place)
             for table in tables:
-                if table.arrivers >> number & 1:
-                    edges[number] |= table.waiters
-            if self._meeting >> number & 1:
-                edges[number] |= self._meeting
+                arrivers, waiters = blocks.seen_from(back, table.arrivers), blocks.seen_from(back, table.waiters)
+                for number in range(count):
+                    if arrivers >> number & 1:
+                        edges[number] |= waiters
+        meeting = blocks.everywhere(self._meeting)
+        for number in range(count):
+            if meeting >> number & 1:
+                edges[number] |= meeting
         if edges == self._edges:
             return
         self._edges = edges
         self._relevant.clear()
-        self._without = [_reached(edges, without) for without in range(count)]
+        self._ways.clear()
+        self._without = []
+        for without in range(count):
+            reached = _reached(edges, without)
+            self._without.append((reached, _turned(reached)))
 
     def _who(self, origins: Agents, needers: Agents) -> Agents:
         """The agents that pass knowledge on from one of the origins to one of the needers, and these."""
         found = self._relevant.get((origins, needers))
         if found is None:
             found = origins | needers
-            for number in range(len(self._edges)):
-                if not found >> number & 1 and self._between(number, origins, needers):
-                    found |= 1 << number
+            agents = range(len(self._edges))
+            for origin in agents:
+                for needer in agents:
+                    if origins >> origin & 1 and needers >> needer & 1 and needer != origin:
+                        found |= self._between(origin, needer)
             self._relevant[origins, needers] = found
         return found
 
-    def _between(self, number: int, origins: Agents, needers: Agents) -> bool:
-        agents = range(len(self._edges))
-        return any(
-            self._passes(number, origin, needer)
-            for origin in agents
-            if origins >> origin & 1
-            for needer in agents
-            if needers >> needer & 1 and needer != origin
-        )
-
-    def _passes(self, number: int, origin: int, needer: int) -> bool:
-        """Whether an agent hears from another one and tells a third, with no agent that stands in both ways."""
-        for other, reached in enumerate(self._without):
-            if other == number:
-                continue
-            before = other == origin or not reached[origin] >> number & 1
-            behind = other == needer or not reached[number] >> needer & 1
-            if before and behind:
-                return False
-        return True
+    def _between(self, origin: int, needer: int) -> Agents:
+        """The agents that hear from one and tell another one, with no agent that stands in both ways."""
+        found = self._ways.get((origin, needer))
+        if found is None:
+            found = (1 << len(self._edges)) - 1
+            for other, (reached, heard) in enumerate(self._without):
+                hear = 0 if other == origin else reached[origin]
+                tell = 0 if other == needer else heard[needer]
+                found &= hear | tell | 1 << other
+            self._ways[origin, needer] = found
+        return found
 
 
 def _meeting(context: Context) -> Agents:
@@ -285,7 +317,7 @@ def _meeting(context: Context) -> Agents:
             if step.nesting and (
                 isinstance(step, (Meet, ClusterArrive, ClusterWait)) or (isinstance(step, WarpSync) and step.outside)
             ):
-                found |= 1 << agent.number
+                found |= context.seat(agent.number)
     return found
 
 
@@ -297,3 +329,9 @@ def _reached(edges: list[Agents], without: int) -> list[Agents]:
             if known >> between & 1:
                 reached[number] = known | out
     return reached
+
+
+def _turned(reached: list[Agents]) -> list[Agents]:
+    """By whom each agent is reached."""
+    agents = range(len(reached))
+    return [sum(1 << number for number in agents if reached[number] >> other & 1) for other in agents]

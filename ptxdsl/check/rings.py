@@ -32,7 +32,7 @@ def rings(trial: Trial) -> list[Ring]:
             if not step.met and all(v in items or v in variables.constants for v in step.uses):
                 trial.answer(step, agent, {v: variables.constants.get(v, 0) for v in step.uses})
             for barrier in step.met:
-                parent[find(barrier)] = find(used[0])
+                parent[find(barrier.followed)] = find(used[0])
     looks = {
         bit: [(touch.agent, kin[v]) for v in touch.site.uses if v in kin]
         for bit, touch in context.touches.items()
@@ -43,8 +43,9 @@ def rings(trial: Trial) -> list[Ring]:
         while rest:
             other = rest & -rest
             rest ^= other
-            if looks[other]:
-                parent[find(looks[other][0])] = find(looks[bit][0])
+            theirs = looks[context.touch_of(other).bit]
+            if theirs:
+                parent[find(theirs[0])] = find(looks[bit][0])
     rings: dict[Any, Ring] = {}
     for agent in context.agents:
         variables = trial.variables[agent.number]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from ptxdsl.check import deadlock, endings
+from ptxdsl.check import deadlock, endings, lockstep
 from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.boxes import affine, box_sizes
+from ptxdsl.check.cluster import Apart, Blocks
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Common, Expressions
@@ -58,12 +59,21 @@ class _Asked:
 
 
 class Search:
-    """Of one kernel, in blocks of a shape. coarse: tells fewer states apart; what it proves is so."""
+    """Of one kernel, in blocks of a shape. coarse: tells fewer states apart; what it proves is so. blocks: those of a
+    cluster that one stands for."""
 
     def __init__(
-        self, kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, *, coarse: bool = False
+        self,
+        kernel: Kernel,
+        threads: tuple[int, int, int],
+        max_states: int,
+        max_steps: int,
+        *,
+        coarse: bool = False,
+        blocks: Blocks | None = None,
     ) -> None:
         self.coarse = coarse
+        self.blocks = blocks or Blocks()
         self.kernel = kernel
         self.threads = threads
         self.max_states = max_states
@@ -92,7 +102,10 @@ class Search:
         self.counters = Counters(kernel, self.coarse)
         self.symbols = Symbols()
         block = block_of(self.threads)
-        self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas)
+        blocks = self.blocks
+        if blocks.count > 1 and not clusters:
+            raise Apart  # one block does for all as it is
+        self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas, blocks)
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
@@ -102,16 +115,28 @@ class Search:
         context.shared, context.detailed = self.shared, self.detailed
         program = Shape(kernel, block)
         masks = agents(program)
-        common: Common | None = None
-        for cta in range(ctas):
-            known = ranks(cta, shape, self.symbols) if clusters else any_rank(shape, kernel, self.symbols)
-            common = common or Common(block, known if ctas > 1 else ())
+        known = [ranks(cta, shape, self.symbols) for cta in range(ctas)]
+        if not clusters:
+            known = [any_rank(shape, kernel, self.symbols)]
+        common = Common(block, known[0] if ctas > 1 else ())
+        if blocks.count > 1:
+            common.blocks = [Expressions(common, block.all, self.counters, self.symbols, own) for own in known]
+        for cta in range(ctas // blocks.count):
             for mask in masks:
                 agent = Agent(len(context.agents), mask, cta, mask.bit_count(), alone=ctas == 1)
                 context.agents.append(agent)
                 context.holders += 1
-                expressions = Expressions(common, mask, self.counters, self.symbols, known)
-                flatten(context, agent, expressions, program)
+                expressions = Expressions(common, mask, self.counters, self.symbols, known[cta])
+                differs = flatten(context, agent, expressions, program)
+                if blocks.count > 1:
+                    lockstep.agree(agent.steps, common.differs)
+                    others = []
+                    for rank in range(1, ctas if differs else 1):
+                        other = Agent(agent.number, mask, rank, agent.count)
+                        own = Expressions(common, mask, self.counters, self.symbols, known[rank], expressions)
+                        flatten(context, other, own, program)
+                        others.append(other.steps)
+                    lockstep.match(agent.steps, others, blocks)
         outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
         variables = [agent.variables for agent in context.agents]
         programs = [agent.steps for agent in context.agents]
@@ -250,6 +275,8 @@ class Search:
         if asked:
             return min(asked.values(), key=lambda found: _behind(state, found))
         if any(place != END for place in places):
+            if context.blocks.count > 1:
+                raise Apart
             raise deadlock.stuck(context, state)
         endings.check(context, state)
         return None

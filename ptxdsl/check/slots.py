@@ -19,16 +19,17 @@ from itertools import product
 
 from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_tensor
 from ptxdsl.check.brackets import describe
+from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment, Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.guards import Guard
-from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved
+from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
-from ptxdsl.check.values import UNKNOWN, Sum
+from ptxdsl.check.values import UNKNOWN, Sum, Value
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, Expr
 from ptxdsl.protocol.model import Array, Place
 from ptxdsl.source import Span
@@ -72,13 +73,23 @@ class Part:
             self.variables |= place.width.variables
         turning = frozenset(v for v, _ in spread)
         self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
+        self.elsewhere: tuple[Part, ...] = ()  # the same of other blocks, as ``Step.elsewhere``
         self._base: dict[int, Intervals] = {}
         self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
+
+    def of(self, rank: int) -> Part:
+        return self.elsewhere[rank - 1] if rank and self.elsewhere else self
+
+    def names_block(self, env: Environment) -> bool:
+        """Whether it is told in whose memory it is."""
+        addresses = self.addresses(env)
+        most = max(self.lanes or (0,))
+        return addresses is None or any((address + most) >> CTA_SHIFT for address in addresses)
 
     def base(self, width: int) -> Intervals:
         found = self._base.get(width)
         if found is None:
-            found = self._base[width] = intervals_of(list(self.lanes) if self.lanes is not None else [0], width)
+            found = self._base[width] = intervals_of(self.lanes or (0,), width)
         return found
 
     def all_bytes(self, pieces: list[tuple[Part, int, int]]) -> Intervals:
@@ -105,6 +116,10 @@ class Part:
             high = value.terms[0][0].high
             return high + value.constant if high < 1 << 40 else None
         return None
+
+    def slot(self, env: Environment) -> Value:
+        """What may be the number of the stage."""
+        return UNKNOWN if self.slot_function is None else self.slot_function(env)
 
     def addresses(self, env: Environment) -> list[int] | None:
         """The shared part of the address, for all values of the spread; None where it is unknown."""
@@ -149,18 +164,69 @@ def touches_of(
     bounded: to raise Unproved for what reaches out of its array.
     """
     own = agent.cta if cta is None else cta
-    found: dict[tuple[Array | None, int], list[tuple[Part, int, int]]] = {}
-    anywhere: dict[tuple[Array | None, int], list[Intervals]] = {}
-    slot = None
+    found = _pieces(parts, context, env, own, bounded)
+    slot = next((value for part in parts if type(value := part.slot(env)) is int), None)
+    elsewhere = _elsewhere(parts, context, env, own, bounded, found)
+    made = []
+    for (array, at_cta), pieces in found.items():
+        made.append(
+            context.touch(
+                step,
+                agent,
+                array,
+                at_cta,
+                pieces.intervals,
+                writes=writes,
+                mask=mask,
+                atomic=atomic,
+                asynchronous=asynchronous,
+                slot=slot,
+                places=pieces.places,
+                exact=not pieces.anywhere,
+                pipe=pipe,
+                grouped=grouped,
+                together=together,
+                when=when,
+                certain=not pieces.anywhere and all(part.certain for part, *_ in pieces.parts),
+                elsewhere=elsewhere.get((array, at_cta), ()),
+            )
+        )
+    return made
+
+
+class _Pieces:
+    """What an access touches of one array of one CTA. parts: each with its address and width; anywhere: bytes any of
+    which it may be, where that is not known."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Part, int, int]] = []
+        self.anywhere: list[Intervals] = []
+
+    @property
+    def intervals(self) -> Intervals:
+        return merged([*([self.parts[0][0].all_bytes(self.parts)] if self.parts else []), *self.anywhere])
+
+    @property
+    def places(self) -> Places:
+        return tuple([(part.lanes, at, width) for part, at, width in self.parts])
+
+    def like(self, other: _Pieces) -> bool:
+        """Whether as much is known of another block's."""
+        own, theirs = ([(part.certain, width) for part, _, width in one.parts] for one in (self, other))
+        return own == theirs and len(self.anywhere) == len(other.anywhere)
+
+
+def _pieces(
+    parts: list[Part], context: Context, env: Environment, own: int, bounded: bool
+) -> dict[tuple[Array | None, int], _Pieces]:
+    """By array and CTA. own: whose memory it is where the address names none."""
+    found: dict[tuple[Array | None, int], _Pieces] = {}
     for part in parts:
         width = part.bytes_of(env)
         addresses = part.addresses(env)
-        if slot is None and part.slot_function is not None:
-            value = part.slot_function(env)
-            slot = value if type(value) is int else None
         if addresses is None or width is None:
             for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own):
-                anywhere.setdefault(where, []).append(whole)
+                found.setdefault(where, _Pieces()).anywhere.append(whole)
             continue
         for address in addresses:
             rank = address >> CTA_SHIFT
@@ -170,33 +236,38 @@ def touches_of(
             array = context.array(at + part.least)
             if bounded and not _inside(context, array, at, part, width):
                 raise Unproved(part.span, "this may reach beyond the array that it accesses")
-            found.setdefault((array, rank - 1 if rank else own), []).append((part, at, width))
-    made = []
-    for array, at_cta in {**found, **anywhere}:
-        pieces, whole_of = found.get((array, at_cta), []), anywhere.get((array, at_cta), [])
-        of_pieces = [pieces[0][0].all_bytes(pieces)] if pieces else []
-        made.append(
-            context.touch(
-                step,
-                agent,
-                array,
-                at_cta,
-                merged([*of_pieces, *whole_of]),
-                writes=writes,
-                mask=mask,
-                atomic=atomic,
-                asynchronous=asynchronous,
-                slot=slot,
-                places=tuple([(part.lanes, at, width) for part, at, width in pieces]),
-                exact=not whole_of,
-                pipe=pipe,
-                grouped=grouped,
-                together=together,
-                when=when,
-                certain=not whole_of and all(part.certain for part, *_ in pieces),
-            )
-        )
-    return made
+            found.setdefault((array, rank - 1 if rank else own), _Pieces()).parts.append((part, at, width))
+    return found
+
+
+def _elsewhere(
+    parts: list[Part],
+    context: Context,
+    env: Environment,
+    own: int,
+    bounded: bool,
+    found: dict[tuple[Array | None, int], _Pieces],
+) -> dict[tuple[Array | None, int], tuple[tuple[Intervals, Places], ...]]:
+    """Intervals and places in the other blocks that the followed one stands for, where they are not the same.
+
+    Raises Apart where those touch other arrays, as seen from each.
+    """
+    blocks = context.blocks
+    made: dict[tuple[Array | None, int], list[tuple[Intervals, Places]]] = {}
+    if not any(part.elsewhere or part.names_block(env) for part in parts):
+        return {}
+    for rank in range(1, blocks.count):
+        others = _pieces([part.of(rank) for part in parts], context, env, blocks.rank(rank, own), bounded)
+        there = {(array, blocks.place(rank, cta)): pieces for (array, cta), pieces in others.items()}
+        if there.keys() != found.keys() or not all(pieces.like(found[where]) for where, pieces in there.items()):
+            raise Apart
+        for where, pieces in there.items():
+            made.setdefault(where, []).append((pieces.intervals, pieces.places))
+    return {
+        where: tuple(others)
+        for where, others in made.items()
+        if any(other != (found[where].intervals, found[where].places) for other in others)
+    }
 
 
 def _inside(context: Context, array: Array | None, at: int, part: Part, width: int) -> bool:
@@ -238,7 +309,7 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
     if missing:
         raise race(context, state, agent, touch, missing)
     if touch.writes:
-        state.fill.write(touch)
+        state.fill.write(context, touch)
     else:
         state.fill.read(context, state, agent, touch)
     if touch.tensor:
@@ -246,7 +317,7 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
         while unseen:
             bit = unseen & -unseen
             unseen ^= bit
-            if context.touches[bit].agent != number:
+            if bit not in context.touches or context.touches[bit].agent != number:  # another one's, or another block's
                 raise unordered_tensor(context, state, agent, touch, bit)
         return
     if touch.asynchronous and not touch.bit & context.plain:
@@ -291,22 +362,32 @@ class Access(Step):
         return found
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
-        bits = 0
-        for touch in self.touches(context, state, agent):
+        found = self.touches(context, state, agent)
+        bits = begin(context, state, found)
+        for touch in found:
             check(context, state, agent, touch, self.mask)
-            bits |= touch.bit
             state.count(touch.bit)
         happen(context, state, agent.number, bits)
         return self.number + 1
 
 
+def begin(context: Context, state: State, touches: list[Touch]) -> int:
+    """Their events. In the other blocks that do the same at once they happen before they are looked at here."""
+    bits = 0
+    for touch in touches:
+        bits |= touch.bit
+    context.happens_elsewhere(state, bits)
+    return bits
+
+
 def happen(context: Context, state: State, number: int, bits: int) -> None:
     """Accesses of an agent's own threads: known to them, and anew to all others."""
-    keep = ~bits
+    everywhere = context.blocks.everywhere(bits)
+    keep = ~everywhere
     state.known = [k & keep for k in state.known]
     if context.proxies:
         state.proxied = [k & keep for k in state.proxied]
     state.known[number] |= bits
-    state.live |= bits
+    state.live |= everywhere
     state.fresh[number] |= bits
     state.met[number] &= keep

@@ -79,7 +79,7 @@ class Symmetry:
         """Turns each ring by so many stages."""
         turn = self._turns.get(by)
         if turn is None:
-            turn = Turn({}, {}, {}, {})
+            turn = Turn({}, {}, {}, {}, self.context.blocks.ones)
             for ring, stages in zip(self.rings, by, strict=True):
                 for _ in range(stages):
                     turn = turn.followed_by(ring)

@@ -60,6 +60,8 @@ def _masked(step: Step, mask: Mask) -> Step:
 
 def _has(context: Context, state: State, agent: Agent, step: Step, array: int, cta: int) -> None:
     """Raises Fault where an allocation is not there."""
+    if context.blocks.count > 1:
+        cta = 0  # what the followed block has, all have
     if state.tensor.get((array, cta)) == _TAKEN:
         return
     gone = state.tensor.get((array, cta)) == _GIVEN

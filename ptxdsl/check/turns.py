@@ -41,18 +41,19 @@ class Ring:
 
 
 class Names(dict[int, int]):
-    """Renamed events, by events. moved: those that get another name."""
+    """Renamed events, by events. moved: those that get another name. ones: the places of each (``cluster.py``)."""
 
-    def __init__(self, bits: dict[int, int]) -> None:
+    def __init__(self, bits: dict[int, int], ones: int = 1) -> None:
         super().__init__()
         self.bits = bits
         self.moved = 0
         self._shifts: dict[int, int] = {}  # by how far bits move, as bits
         for bit, other in bits.items():
             if bit != other:
-                self.moved |= bit
+                everywhere = bit * ones
+                self.moved |= everywhere
                 by = other.bit_length() - bit.bit_length()
-                self._shifts[by] = self._shifts.get(by, 0) | bit
+                self._shifts[by] = self._shifts.get(by, 0) | everywhere
 
     def __missing__(self, events: int) -> int:
         found = events & ~self.moved
@@ -69,11 +70,17 @@ class Turn:
     """What turning rings by some stages renames: barriers, their numbers, events, and ``Touch.bytes``."""
 
     def __init__(
-        self, barriers: dict[Barrier, Barrier], flips: dict[Barrier, int], bits: dict[int, int], bytes: dict[int, int]
+        self,
+        barriers: dict[Barrier, Barrier],
+        flips: dict[Barrier, int],
+        bits: dict[int, int],
+        bytes: dict[int, int],
+        ones: int,
     ) -> None:
         self.barriers, self.flips = barriers, flips
         self.numbers = {barrier.number: other.number for barrier, other in barriers.items()}
-        self.events = Names(bits)
+        self.ones = ones
+        self.events = Names(bits, ones)
         self.bytes = Names(bytes)
 
     def followed_by(self, ring: Ring) -> Turn:
@@ -85,6 +92,7 @@ class Turn:
             flips,
             _followed(self.events.bits, ring.bits),
             _followed(self.bytes.bits, ring.bytes),
+            self.ones,
         )
 
 

@@ -103,8 +103,8 @@ class Fill:
                 stale = None if old.stale is None else touches[bits.get(old.stale.bit, old.stale.bit)]
                 turns[table] = _Turn(numbers.get(old.barrier, old.barrier), old.several, old.fresh, stale)
 
-    def write(self, touch: Touch) -> None:
-        self.written |= touch.bit
+    def write(self, context: Context, touch: Touch) -> None:
+        self.written |= context.blocks.everywhere(touch.bit)
         if touch.readers:
             keep = ~touch.readers
             self.old = [bits & keep for bits in self.old]
@@ -199,8 +199,8 @@ def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps:
     key = table, before, perhaps
     found = touch.handed.get(key)
     if found is None:
-        known = _is_known(context, touch) and all(context.touches[bit].exact for bit in _bits(before))
-        writes = [context.touches[bit] for bit in _bits(perhaps)]
+        known = _is_known(context, touch) and all(context.touch_of(bit).exact for bit in _bits(before))
+        writes = [context.touch_of(bit) for bit in _bits(perhaps)]
         found = touch.handed[key] = known and any(
             write.site.nesting and arrives_at(context.agents[write.agent], table) for write in writes
         )
@@ -215,8 +215,14 @@ def _is_known(context: Context, touch: Touch) -> bool:
 def _is_filled(context: Context, touch: Touch, before: int) -> bool:
     if not _is_known(context, touch):
         return True
-    writes = [context.touches[bit].intervals for bit in _bits(before)]
-    return all(any(overlap(read, done) for done in writes) for read in _by_warps(touch))
+    blocks = context.blocks
+    writes = [(context.touch_of(bit), context.place_of(bit)) for bit in _bits(before)]
+    differ = touch.elsewhere or any(write.elsewhere for write, _ in writes)
+    for rank in range(blocks.count if differ else 1):
+        written = [write.of(blocks.rank(rank, place)).intervals for write, place in writes]
+        if not all(any(overlap(read, done) for done in written) for read in _by_warps(touch.of(rank))):
+            return False
+    return True
 
 
 def _bits(bits: int) -> list[int]:
@@ -242,7 +248,7 @@ def _by_warps(touch: Touch) -> set[Intervals]:
         of_warps: dict[int, list[int]] = {}
         for thread, offset in zip(threads, lanes, strict=True):
             of_warps.setdefault(thread // WARP, []).append(offset)
-        found.update(moved(intervals_of(offsets, width), shift) for offsets in of_warps.values())
+        found.update(moved(intervals_of(tuple(offsets), width), shift) for offsets in of_warps.values())
     return found
 
 

@@ -1,0 +1,50 @@
+"""Which accesses are in each other's way."""
+
+from __future__ import annotations
+
+from ptxdsl.check.cluster import same_everywhere
+from ptxdsl.check.intervals import overlap, threads_meet
+from ptxdsl.check.parts import Touch
+from ptxdsl.hints import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxdsl.check.context import Context
+
+
+def relate(context: Context, a: Touch, b: Touch) -> None:
+    """Notes of two touches of the same memory whether one must be ordered with the other."""
+    if not (a.writes or b.writes) or (a.atomic and b.atomic):
+        return
+    blocks = context.blocks
+    there = blocks.place(b.cta, a.cta)  # where those are whose b is in the same memory as this block's a
+    if not same_everywhere(blocks, a, b, there, lambda a, b: overlap(a.intervals, b.intervals)):
+        return
+    here = blocks.back(there)
+    if a.writes != b.writes:
+        if a.writes:
+            a.readers |= b.bytes
+            b.writers |= a.bit << here
+        else:
+            b.readers |= a.bytes
+            a.writers |= b.bit << there
+    own = a.agent == b.agent and not there
+    if a.pipe and b.pipe and own:
+        return
+    if own and (a.grouped or not a.asynchronous) and (b.grouped or not b.asynchronous):
+        within, across = same_everywhere(blocks, a, b, 0, lambda a, b: threads_meet(a.form, b.form))
+        if within:
+            a.within |= b.bit
+            b.within |= a.bit
+        if across:
+            a.across |= b.bit
+            b.across |= a.bit
+        if not a.grouped and not b.grouped:
+            return
+    elif own and a.together != b.together:
+        a.across |= b.bit
+        b.across |= a.bit
+    a.conflicts |= b.bit << there
+    b.conflicts |= a.bit << here
+    a.needers |= context.seat(b.agent, there)
+    b.needers |= context.seat(a.agent, here)
+    context.related += 1
