@@ -39,7 +39,7 @@ def box_sizes(kernel: Kernel) -> Sizes:
         for together in _stages(sorted(members, key=lambda pair: pair[0]), strides[key]):
             offsets = sorted({constant for constant, _ in together})
             gaps = {b - a for a, b in pairwise(offsets)}
-            size = strides[key] // len(offsets) if strides[key] else (min(gaps) if gaps else 0)
+            size = strides[key] // len(offsets)  # without stages nothing tells where the last copy ends
             if size > 0 and gaps <= {size}:
                 sizes.update({id(place): size for _, place in together})
     return sizes

@@ -66,6 +66,33 @@ def test_ptx_that_says_its_lines(check, tmp_path):
     assert code == 1 and "--> source.pdsl:7:" in err and "the PTX instruction" in err
 
 
+def test_ptx_that_does_not_say_how_much_a_copy_brings(check, tmp_path):
+    """Tiles of 8192 and 17408 bytes: where the second ends is known to the tensor map alone."""
+    text = """from layout import SharedTile
+from tma import tma_load
+
+comptime A = SharedTile[DType.bfloat16, 64, 64]
+comptime B = SharedTile[DType.bfloat16, 136, 64]
+
+@kernel(threads=32)
+def kernel(a: TensorMap, b: TensorMap, res: Pointer[BFloat16, MutAnyOrigin]):
+    var memory = external_memory[UInt8, address_space=.SHARED, alignment=1024]()
+    var bars = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED]()
+    if thread_idx.x == 0:
+        bars[].init(1)
+        fence_mbarrier_init()
+        bars[].expect_bytes(Int32(A.bytes + B.bytes))
+        tma_load(A(memory), a, bars, [0, 0])
+        tma_load(B(memory.unsafe_offset(A.bytes)), b, bars, [0, 0])
+    syncwarp()
+    bars[].wait(0)
+    res[unsafe_offset=thread_idx.x] = memory.bitcast[BFloat16]()[unsafe_offset=thread_idx.x]
+"""
+    assert check(text)[:2] == (0, "kernel 'kernel': proved\n")
+    code, out, err = check(ptx_of(tmp_path, text), name="kernel.ptx")
+    assert (code, out) == (0, "kernel 'kernel': not provable here\n") and "how many bytes the tensor copy moves" in err
+
+
 def test_what_is_no_ptx(check):
     code, out, err = check(".version 8.6\n.target sm_90a\n.address_size 64\nrubbish;\n", name="kernel.ptx")
     assert (code, out) == (1, "") and "kernel.ptx:4:1" in err

@@ -177,11 +177,11 @@ def test_a_pair_in_which_one_cta_allocates():
     assert "the other CTA of the pair in tcgen05.alloc: no warp of the CTA of rank 1 executes it" in found.message
 
 
-def test_sparse_products_with_a_stationary_b_are_refused_before_the_launch():
+def test_sparse_products_of_shifted_rows_are_refused_before_the_launch():
     text = tcgen05_gemm.ptx(CASES["tf32 128x64x64"][0][0])
     text = text.replace(
         "tcgen05.mma.cta_group::1.kind::tf32 [%tmem], %da, %db, %r5",
-        "tcgen05.mma.ws.sp.cta_group::1.kind::tf32 [%tmem], %da, %db, [%tmem], %r5",
+        "tcgen05.mma.sp.cta_group::1.kind::tf32.ashift [%tmem], [%tmem], %db, [%tmem], %r5",
     )
-    with pytest.raises(CompileError, match=r"tcgen05\.mma\.ws\.sp"):
+    with pytest.raises(CompileError, match=r"tcgen05\.mma\.sp with \.ashift"):
         simulate(text, grid=1, block=THREADS)
