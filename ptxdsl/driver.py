@@ -97,16 +97,25 @@ def _show_ast(module: ast.Module) -> str:
 
 def _tir(job: Job, module: ast.Module) -> tir.Module:
     from ptxdsl.elaborate import elaborate
-    from ptxdsl.tir import verify
 
     constants = {name: constant(name, text) for name, text in job.constants.items()}
     typed = elaborate(
         module, kernel=job.kernel, constants=constants, options=job.options, loader=job.loader, sink=job.sink
     )
     job.sink.raise_errors()
-    if verify.EVERY_STAGE:
-        verify.verify(typed)
+    _verify(typed)
     return typed
+
+
+# Whether TIR is verified between every two stages: a tenth of their time.
+VERIFIES = os.environ.get("PTXDSL_DEBUG") == "1"
+
+
+def _verify(module: tir.Module) -> None:
+    if VERIFIES:
+        from ptxdsl.tir.verify import verify
+
+        verify(module)
 
 
 def _check(job: Job) -> None:
@@ -143,10 +152,9 @@ def _rings(job: Job, module: tir.Module) -> tir.Module:
         if job.options.check == "error" or inputs in _findings:
             _check(job)
     from ptxdsl.rings.unroll import unroll_rings
-    from ptxdsl.tir.verify import verify
 
     unrolled = unroll_rings(module, job.options)
-    verify(unrolled)
+    _verify(unrolled)
     return unrolled
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from ptxdsl import driver
 from ptxdsl.backend.assemble import find_tool
 from ptxdsl.diagnostics import CompileError
-from ptxdsl.tir import verify
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    verify.EVERY_STAGE = True
+    driver.VERIFIES = True
     # A shell has what it starts in the background ignore Ctrl-C, which is inherited; tests send it.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -31,6 +31,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent / "fuzzing"), str(Path(__fil
 from cases import CORPUS, Case, Corpus, case_of  # noqa: E402
 from judge import Failure, Judge  # noqa: E402
 
+from ptxdsl import driver  # noqa: E402
+
 MEMORY_LIMIT = 4 << 30  # bytes of address space for one worker
 KILL_AFTER = 8  # seconds of processor time for one program, then the worker is ended: it may be inside LLVM
 
@@ -80,6 +82,7 @@ def work(channel: Connection, folders: tuple[Path, ...], seed: str) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (the worker's for good)
     os.dup2(sys.stdout.fileno(), 2)
+    driver.VERIFIES = True
     make, judge = makers(Corpus.read(folders)), Judge.with_ptxas()
     while True:
         task = channel.recv()

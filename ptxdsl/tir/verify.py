@@ -6,7 +6,6 @@ they need. Visibility, terminators and the values handed over at control-flow jo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -111,10 +110,6 @@ _CLASSES: dict[str, Callable[[Ty], bool]] = {
 }
 
 BLOCKS = {"if": 2, "for": 1, "loop": 1, "scope": 1}
-
-
-# Between every two stages, as the tests ask. Otherwise once, after the last of them: a tenth of their time.
-EVERY_STAGE = os.environ.get("PTXDSL_DEBUG") == "1"
 
 
 def verify(module: Module) -> None:
