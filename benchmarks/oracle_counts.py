@@ -96,7 +96,8 @@ def main() -> int:
             try:
                 ours = count_ours(path, row["target"], chosen.wait, ring_unroll)
             except CompileError as problem:
-                rows.append([label, f"{problem.diagnostics[0].code} {problem.diagnostics[0].message}", "", "", ""])
+                worst = next(d for d in problem.diagnostics if d.severity == "error")
+                rows.append([label, f"FAILED {worst.code} {worst.message}", "", "", ""])
                 good = False
                 continue
             if has_loops:  # counted by loops: an unrolled ring is larger as a whole and smaller per iteration
@@ -112,7 +113,7 @@ def main() -> int:
                 rows.append([label, checks[0][0], checks[1][0], "", ""])
             good = good and all(fine for _, fine in checks)
     print_table(["kernel", "PTX", "SASS", "PTX an iteration", "SASS an iteration"], rows)
-    print("PASS: nothing larger than the reference, goals met" if good else "FAIL: see LARGER")
+    print("PASS: nothing larger than the reference, goals met" if good else "FAIL: see LARGER and FAILED")
     return 0 if good else 1
 
 

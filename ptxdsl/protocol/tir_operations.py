@@ -148,7 +148,9 @@ def writes_global(op: Op) -> bool:
 
 def looks_anew(op: Op) -> bool:
     """Whether it reads what other threads may write meanwhile."""
-    return op.name.startswith(("atom_", "ld_atomic", "ld_volatile")) or (op.name == "load" and "volatile" in op.attrs)
+    if op.name == "load":
+        return bool(op.attrs.get("volatile"))
+    return op.name.startswith(("atom_", "ld_atomic", "ld_volatile"))
 
 
 def needs(op: Op) -> Sequence[Value]:

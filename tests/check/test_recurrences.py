@@ -239,3 +239,18 @@ def kernel(flag: Pointer[UInt32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrig
     assert found.verdict == PROVED
     assert found.assumptions == ("if the loop at line 7 comes to an end (waits for memory)",)
     assert verdict(text.replace("    while load_acquire(flag) == 0:\n        pass\n", "")).assumptions == ()
+
+
+def test_a_loop_that_loads_what_it_works_on_waits_for_nothing() -> None:
+    found = verdict("""
+@kernel(threads=256)
+def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var parts = unsafe_stack_allocation[256, Float32, address_space=.SHARED]()
+    var sum: Float32 = 0
+    for i in range(Int32(global_idx.x), n, Int32(grid_dim.x) * 256):
+        sum += src[unsafe_offset=i]
+    parts[unsafe_offset=thread_idx.x] = sum
+    barrier()
+    res[unsafe_offset=thread_idx.x] = parts[unsafe_offset=255 - Int(thread_idx.x)]
+""")
+    assert (found.verdict, found.assumptions) == (PROVED, ())
