@@ -23,8 +23,8 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
             break
     if not touch.exact or not other.exact:
         inexact = touch if not touch.exact else other
-        assert inexact.site.span is not None
-        return Unproved(inexact.site.span, "which bytes of shared memory this touches depends on data")
+        assert inexact.span is not None
+        return Unproved(inexact.span, "which bytes of shared memory this touches depends on data")
     for one in (touch, other):
         more = surplus(context, state, one, begun=True)
         if more is not None:
@@ -36,7 +36,8 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         first, second = second, first
     waits = [(step.span, "waits here") for step in waited_steps(context, state, agent)]
     return fault(
-        state, kind, message, second.site.span, (first.site.span, f"{_does(first)} by {_name(context, first)}"),
+        state, kind, message, second.span_over(first),
+        (first.span_over(second), f"{_does(first)} by {_name(context, first)}"),
         *waits, *release_notes(context, first), help=help,
     )  # fmt: skip
 
@@ -193,13 +194,13 @@ def over_barrier(context: Context, state: State, agent: Agent, touch: Touch, bar
     """Data where a barrier lives."""
     name = context.barrier_text(barrier)
     if not touch.exact:
-        assert touch.site.span is not None
-        return Unproved(touch.site.span, f"which bytes this touches depends on data: {name} lies among them")
+        assert touch.span is not None
+        return Unproved(touch.span, f"which bytes this touches depends on data: {name} lies among them")
     return fault(
         state,
         classes.LIVE_REINIT,
         f"{name} lives where this {'writes' if touch.writes else 'reads'} data",
-        touch.site.span,
+        touch.span,
         *where_initialised(barrier),
         help="end its life by `inval` before its bytes are used for something else, or give data a place of its own",
     )
@@ -212,8 +213,8 @@ def unordered_tensor(context: Context, state: State, agent: Agent, touch: Touch,
         state,
         classes.PROXY_FENCE,
         message,
-        touch.site.span,
-        (other.site.span, f"{_does(other)} here by {_name(context, other)}"),
+        touch.span_over(other),
+        (other.span_over(touch), f"{_does(other)} here by {_name(context, other)}"),
         help="`tcgen05_fence_before()` before the barrier that hands it on, `tcgen05_fence_after()` behind it",
     )
 
@@ -222,16 +223,16 @@ def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen:
     other = context.touch_of(unseen & -unseen)
     array = touch.array.name if touch.array is not None else "shared memory"
     if not other.exact or not touch.exact:
-        assert touch.site.span is not None
-        return Unproved(touch.site.span, "which bytes of shared memory this touches depends on data")
+        assert touch.span is not None
+        return Unproved(touch.span, "which bytes of shared memory this touches depends on data")
     what = "reads" if not touch.writes else "overwrites"
     did = "wrote" if other.writes else "read"
     return fault(
         state,
         classes.PROXY_FENCE,
         f"an asynchronous operation {what} what threads {did} in `{array}`, with no proxy fence between",
-        touch.site.span,
-        (other.site.span, f"{_does(other)} here by {range_text(other.mask)}"),
+        touch.span_over(other),
+        (other.span_over(touch), f"{_does(other)} here by {range_text(other.mask)}"),
         *release_notes(context, other),
         help="`fence_proxy_async()` by the threads that touched it, before they arrive at the barrier",
     )

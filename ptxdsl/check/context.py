@@ -18,6 +18,7 @@ from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
 from ptxdsl.protocol.model import Array, Kernel, Pipeline
 from ptxdsl.record import replace
+from ptxdsl.source import Span
 
 if TYPE_CHECKING:
     from ptxdsl.check.findings import Fault, Finding
@@ -343,6 +344,7 @@ class Context:
         certain: bool = True,
         when: Guard | None = None,
         elsewhere: tuple[tuple[Intervals, Places], ...] = (),
+        spans: tuple[Span, ...] = (),
     ) -> Touch:
         """elsewhere: its intervals and places in other blocks, by rank, where they are not the same."""
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number, elsewhere)
@@ -353,7 +355,7 @@ class Context:
         made = Touch(
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
-        made.pipe, made.grouped, made.certain, made.when = pipe, grouped, certain, when
+        made.spans, made.pipe, made.grouped, made.certain, made.when = spans, pipe, grouped, certain, when
         made.together = together and len(warps(mask)) > 1
         made.elsewhere = tuple([replace(made, intervals=other, places=there) for other, there in elsewhere])
         everywhere = self.blocks.everywhere(bit)

@@ -29,7 +29,7 @@ def check(context: Context, state: State) -> None:
                         state,
                         classes.EXIT_IN_FLIGHT,
                         f"the block may end while the asynchronous work started here is under way ({mechanism})",
-                        touch.site.span,
+                        touch.span,
                         help="wait for its group before the thread ends: `cp_async_bulk_wait_group[0]()`",
                     )
     for bit, touch in context.touches.items():
@@ -74,4 +74,4 @@ def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Ex
     else:
         message = f"the block may end while this {does} its shared memory is under way: nobody waits for it"
         help = "wait for the barrier that it completes on, as often as copies are started"
-    return fault(state, classes.EXIT_IN_FLIGHT, message, touch.site.span, help=help)
+    return fault(state, classes.EXIT_IN_FLIGHT, message, touch.span, help=help)

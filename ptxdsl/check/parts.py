@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.check.guards import Guard
-from ptxdsl.check.intervals import Form, Intervals, Places
+from ptxdsl.check.intervals import Form, Intervals, Places, intervals_of, moved, overlap
 from ptxdsl.check.states import Lives
 from ptxdsl.check.threads import Mask, range_text
 from ptxdsl.hints import TYPE_CHECKING, Any
@@ -96,7 +96,8 @@ class Meeting:
 class Touch:
     """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
 
-    places: what each thread of the mask touches. slot: the number of the stage as the site computes it. exact:
+    places: what each thread of the mask touches. spans: where it is written, of each place and then of what is touched
+    somewhere. slot: the number of the stage as the site computes it. exact:
     whether the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped:
     work of which each thread or warp waits for its own. together: by several warps, each with all that they do.
     certain: whether it happens to these bytes whenever the site is reached. writers: of a read, the bits of what
@@ -142,6 +143,21 @@ class Touch:
     under: list[Barrier] = field(default_factory=list)
     when: Guard | None = None
     known_form: Form | None = None
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def span(self) -> Span | None:
+        """Where it is written: of what is not known to be exact, what is touched somewhere."""
+        if not self.spans:
+            return self.site.span
+        return self.spans[len(self.places) if len(self.places) < len(self.spans) else 0]
+
+    def span_over(self, other: Touch) -> Span | None:
+        """Where bytes of another one are touched: a site may be of many lines."""
+        for (lanes, at, width), span in zip(self.places, self.spans, strict=False):
+            if overlap(moved(intervals_of(lanes or (0,), width), at), other.intervals):
+                return span
+        return self.span
 
     def of(self, rank: int) -> Touch:
         """The same of a block."""

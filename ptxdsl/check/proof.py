@@ -36,13 +36,14 @@ from ptxdsl.check.boxes import guesses
 from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
+from ptxdsl.check.ring_ends import explained
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import never_filled
 from ptxdsl.check.written_out import written_out
 from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Kernel
-from ptxdsl.record import dataclass
+from ptxdsl.record import dataclass, replace
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 
@@ -68,6 +69,8 @@ def prove(
     """Proves a kernel for blocks of a shape."""
     kernel = written_out(counted_up(kernel), block_of(threads))
     found = _searched(kernel, threads, max_states, max_steps)
+    if found.verdict == FAULT:
+        return replace(found, findings=tuple([explained(kernel, finding) for finding in found.findings]))
     unfilled = never_filled(kernel) if found.verdict == PROVED else None
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
 

@@ -189,6 +189,7 @@ def touches_of(
                 when=when,
                 certain=not pieces.anywhere and all(part.certain for part, *_ in pieces.parts),
                 elsewhere=elsewhere.get((array, at_cta), ()),
+                spans=(*[part.span for part, *_ in pieces.parts], *pieces.spans),
             )
         )
     return made
@@ -196,11 +197,12 @@ def touches_of(
 
 class _Pieces:
     """What an access touches of one array of one CTA. parts: each with its address and width; anywhere: bytes any of
-    which it may be, where that is not known."""
+    which it may be, where that is not known; spans: of those."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[Part, int, int]] = []
         self.anywhere: list[Intervals] = []
+        self.spans: list[Span] = []
 
     @property
     def intervals(self) -> Intervals:
@@ -226,7 +228,9 @@ def _pieces(
         addresses = part.addresses(env)
         if addresses is None or width is None:
             for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own):
-                found.setdefault(where, _Pieces()).anywhere.append(whole)
+                pieces = found.setdefault(where, _Pieces())
+                pieces.anywhere.append(whole)
+                pieces.spans.append(part.span)
             continue
         for address in addresses:
             rank = address >> CTA_SHIFT

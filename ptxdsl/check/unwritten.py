@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from ptxdsl.check.turns import Turn
 
 
+_FILL_STAGE = "fill the stage between acquire and commit on every path"
+_FILL = "give it a value on every path that leads here: a loop may make no turn"
+
+
 @dataclass(frozen=True, slots=True)
 class _Turn:
     """Of a role and a table: the barrier that it has waited for last (by its number), whether for others as well, what
@@ -117,7 +121,8 @@ class Fill:
             filled = touch.filled[before] = _is_filled(context, touch, before)
         if not filled:
             name = range_text(touch.mask)
-            _note(context, state, agent, touch, f"is read by {name} where nobody has ever written it")
+            span = _unfilled(context, touch, before)
+            _note(context, state, agent, touch, f"is read by {name} where nobody has ever written it", span)
         number = agent.number
         turns = self.turns[number]
         for table, turn in turns.items():
@@ -153,7 +158,14 @@ class Fill:
     def _over(self, context: Context, state: State, agent: Agent, turn: _Turn) -> None:
         if turn.stale is not None and turn.several and not turn.fresh:
             name = range_text(turn.stale.mask)
-            _note(context, state, agent, turn.stale, f"is read again by {name}, and nobody has written it since")
+            _note(
+                context,
+                state,
+                agent,
+                turn.stale,
+                f"is read again by {name}, and nobody has written it since",
+                turn.stale.span,
+            )
 
 
 def never_filled(kernel: Kernel) -> Finding | None:
@@ -225,6 +237,14 @@ def _is_filled(context: Context, touch: Touch, before: int) -> bool:
     return True
 
 
+def _unfilled(context: Context, touch: Touch, before: int) -> Span | None:
+    """Where the first of a read's bytes are read that nobody has written."""
+    for place, span in zip(touch.places, touch.spans, strict=False):
+        if not _is_filled(context, replace(touch, places=(place,)), before):
+            return span
+    return touch.span
+
+
 def _bits(bits: int) -> list[int]:
     found = []
     while bits:
@@ -252,7 +272,7 @@ def _by_warps(touch: Touch) -> set[Intervals]:
     return found
 
 
-def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str) -> None:
+def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str, span: Span | None) -> None:
     if touch.site in context.last:
         return
     assert touch.array is not None
@@ -266,8 +286,8 @@ def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str)
         state,
         classes.READ_BEFORE_FULL,
         f"`{touch.array.name}` {what}",
-        touch.site.span,
+        span,
         *notes[:6],
-        help="fill the stage between acquire and commit on every path",
+        help=_FILL_STAGE if notes and touch.slot is not None else _FILL,
     )
     context.tell_last(touch.site, found)
