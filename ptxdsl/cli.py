@@ -280,14 +280,17 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _version(arguments: Arguments) -> int:
     from importlib.metadata import PackageNotFoundError, version
 
+    from ptxdsl.backend.assemble import tool_in_use
     from ptxdsl.version import __version__
 
     _write(f"ptxdsl {__version__}\npython {'.'.join(map(str, sys.version_info[:3]))}\n")
-    for package in ("lark", "llvmlite", "numpy", "cuda-python", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm"):
+    for package in ("lark", "llvmlite", "numpy", "cuda-python"):
         try:
             _write(f"{package} {version(package)}\n")
         except PackageNotFoundError:
             _write(f"{package} not installed\n")
+    for tool in ("ptxas", "nvdisasm"):
+        _write(f"{tool_in_use(tool)}\n")
     return OK
 
 

@@ -25,7 +25,7 @@ class Compiled(artifact.Compiled):
 
     ``ptx``, ``signatures``, ``warnings``, ``options``, ``line_map`` are what the compiler gave. ``tir`` and ``llvm_ir``
     are the stages before, compiled again when they are asked for. ``resources``, ``cubin()``, ``sass()`` need ptxas
-    (``pip install ptxdsl[assemble]``). ``save(path)`` writes whichever of these the path's suffix names.
+    (the extra ``assemble``). ``save(path)`` writes whichever of these the path's suffix names.
     """
 
     source: Source | None = None

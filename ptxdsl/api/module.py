@@ -103,7 +103,7 @@ def build(
 
     source: a file, a module or a kernel; kernel and constants as in ``compile``. folder: made where it is missing; what
     is there is replaced. arch: one target or several. formats: of ``ptx``, ``cubin``, ``fatbin`` (these need
-    NVIDIA's tools, ``pip install ptxdsl[assemble]``) and ``c``: a header and a source in C99 that hold the code and
+    NVIDIA's tools, the extra ``assemble``) and ``c``: a header and a source in C99 that hold the code and
     launch it through the driver. Raises CompileError, with nothing written unless a file cannot be (E1007).
     """
     from ptxdsl.aot.files import build_files

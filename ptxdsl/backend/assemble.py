@@ -24,7 +24,10 @@ TIMEOUT = 120  # seconds; ptxas takes well under one for a kernel of a thousand 
 _ELF = b"\x7fELF"  # machine code begins with it
 _SAID_LIMIT = 200  # characters of a tool's words that are not understood
 
-INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm, or put the CUDA toolkit's bin folder on PATH"
+INSTALL = (
+    "pip install '.[assemble]' in a checkout, elsewhere pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm; or put the "
+    "CUDA toolkit's bin folder on PATH"
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,17 @@ def run_tool(command: Sequence[str], tool: str) -> subprocess.CompletedProcess[b
         raise error("E0804", f"{tool} did not finish within {TIMEOUT} s", None, help=help) from None
     except OSError as problem:
         raise error("E0803", f"{tool} cannot be run: {problem.strerror}", None, help=INSTALL) from None
+
+
+def tool_in_use(name: str) -> str:
+    """Which ``ptxas`` or ``nvdisasm`` there is, by version and path, or why it is of no use."""
+    try:
+        path = find_tool(name)
+        said = run_tool([path, "--version"], name).stdout.decode("utf-8", "replace")
+    except CompileError as problem:
+        return problem.diagnostics[0].message
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", said)
+    return f"{name} {found[1] if found else 'of unknown version'} ({path})"
 
 
 def assemble(ptx: str, options: Options, line_map: Sequence[Span | None] = ()) -> Assembled:

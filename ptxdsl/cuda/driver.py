@@ -324,4 +324,7 @@ def _open() -> CudaDriver:
     return driver
 
 
-NO_GPU_HELP = "ptxdsl.compile(...) and `ptxdsl compile` make PTX on a machine without a GPU"
+NO_GPU_HELP = (
+    'ptxdsl.compile(...) and `ptxdsl compile` make PTX on a machine without a GPU; `target="sim"` or '
+    "`kernel.simulate(…)` runs it"
+)

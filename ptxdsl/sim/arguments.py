@@ -72,14 +72,14 @@ def check_shape(
     if kernel.reqntid is not None and _padded(kernel.reqntid) != threads:
         raise launch_error(
             SHAPE,
-            f"kernel '{name}' runs with exactly {_text(_padded(kernel.reqntid))} threads a block (.reqntid); "
-            f"block is {_text(threads)}",
+            f"kernel '{name}' runs with exactly {_text(_padded(kernel.reqntid))} threads a block "
+            f"(`@kernel(threads=…)`, in PTX .reqntid); block is {_text(threads)}",
         )
     if kernel.maxntid is not None and prod(threads) > prod(kernel.maxntid):
         raise launch_error(
             SHAPE,
-            f"kernel '{name}' is declared for at most {prod(kernel.maxntid)} threads a block (.maxntid); "
-            f"block {_text(threads)} has {prod(threads)}",
+            f"kernel '{name}' is declared for at most {prod(kernel.maxntid)} threads a block "
+            f"(`@kernel(max_threads=…)`, in PTX .maxntid); block {_text(threads)} has {prod(threads)}",
         )
     own = _padded(kernel.reqnctapercluster) if kernel.reqnctapercluster else None
     clusters = _dimensions(cluster, "cluster") if cluster is not None else own or (1, 1, 1)
@@ -90,7 +90,8 @@ def check_shape(
     if own is not None and clusters != own:
         raise launch_error(
             SHAPE,
-            f"kernel '{name}' has clusters of {_text(own)} CTAs (.reqnctapercluster); cluster is {_text(clusters)}",
+            f"kernel '{name}' has clusters of {_text(own)} blocks (`@kernel(cluster=…)`, in PTX .reqnctapercluster); "
+            f"cluster is {_text(clusters)}",
         )
     if prod(clusters) > 1 and capability < _FIRST_WITH_CLUSTERS:
         raise launch_error(SHAPE, f"clusters need sm_90 or later; the PTX is for {target}")

@@ -15,6 +15,7 @@ import pytest
 from command_programs import GOOD
 
 from ptxdsl import cli, driver
+from ptxdsl.backend import assemble
 from ptxdsl.backend.assemble import find_tool
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.version import __version__
@@ -445,6 +446,20 @@ def test_version(run) -> None:
     result = run("version")
     assert result.out.startswith(f"ptxdsl {__version__}\n") and "\nllvmlite " in result.out
     assert ptxdsl.__version__ == __version__
+
+
+def test_version_names_the_tools_in_use(run, monkeypatch, tmp_path) -> None:
+    ptxas = tmp_path / "ptxas"
+    ptxas.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.1, V12.1.105'\n")
+    ptxas.chmod(0o755)
+    monkeypatch.setattr(assemble, "_packaged", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    out = run("version").out
+    assert f"ptxas 12.1.105 ({ptxas})\nnvdisasm is not installed\n" in out
+    ptxas.write_text("no program")
+    assert "\nptxas cannot be run: " in run("version").out
 
 
 def test_version_as_an_option(run) -> None:
