@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.elaborate.alignment import Wanted
-from ptxdsl.elaborate.entities import Place, RValue
+from ptxdsl.elaborate.entities import Place, RValue, Variable
 from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.library import Library
 from ptxdsl.elaborate.scope import Scope
@@ -95,6 +95,7 @@ class Context:
         self.sink = sink
         self.ops: list[tir.Op] = []
         self.state: State = {}
+        self.in_error: set[Variable] = set()  # what statements in error would have given a value
         self.site: Span | None = None  # the user's call, while library code is elaborated
         self.entered = ""  # the library function that the user's call names
         self.comptime_depth = 0  # > 0: evaluate now; nothing may be left for run time

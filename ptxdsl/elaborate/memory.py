@@ -75,8 +75,7 @@ class Memory(Traits):
                 return place.value
             case VariablePlace():
                 value = self.variable_value(place.variable, span) if not place.path else self._part(place)
-                self.check_initialised(value, place.variable, span)
-                return value
+                return self.initialised(value, place.variable, span)
             case MemoryPlace():
                 return self.load(place, place.type, place.pointer, place.align, span)
             case LanePlace():
@@ -123,6 +122,8 @@ class Memory(Traits):
     def write(self, place: Place, value: RValue, span: Span) -> None:
         """Stores a value that already has the place's type; one in error leaves what was there."""
         if isinstance(value, Poison):
+            if isinstance(place, VariablePlace):
+                self.in_error.add(place.variable)
             return
         match place:
             case TemporaryPlace():
@@ -224,6 +225,8 @@ class Memory(Traits):
 
     def element(self, value: RValue, index: Runtime | int, span: Span) -> RValue:
         """One element of a vector or array; a run-time index into an array goes through local memory."""
+        if isinstance(value, Poison):
+            return value
         if isinstance(index, int):
             return parts(value)[index]
         if isinstance(value, Runtime) and isinstance(value.type, SimdType):
@@ -247,6 +250,8 @@ class Memory(Traits):
 
     def with_element(self, value: RValue, index: Runtime | int, new: RValue, span: Span) -> RValue:
         """A vector or array with one element replaced."""
+        if isinstance(value, Poison):
+            return value
         if isinstance(index, int):
             return with_parts(value, (*parts(value)[:index], new, *parts(value)[index + 1 :]))
         if isinstance(value, Runtime) and isinstance(value.type, SimdType) and isinstance(new, Runtime):

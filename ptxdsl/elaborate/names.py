@@ -29,7 +29,7 @@ from ptxdsl.elaborate.entities import (
     Variable,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.values import type_value, with_comptime
+from ptxdsl.elaborate.values import type_value, uninitialised, with_comptime
 from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
@@ -288,16 +288,20 @@ class Names(Control):
         value = self.state.get(variable)
         if value is None:
             raise AssertionError(f"{variable.name} is out of reach")
-        self.check_initialised(value, variable, span)
+        value = self.initialised(value, variable, span)
         return value if self.comptime_depth else with_comptime(value, False)
 
-    def check_initialised(self, value: RValue, variable: Variable, span: Span) -> None:
+    def initialised(self, value: RValue, variable: Variable, span: Span) -> RValue:
+        """A variable's value, or that of a part of it; E0209 where it has none, unless an error is why."""
+        if variable in self.in_error and uninitialised(value) is not None:
+            return Poison()
         if isinstance(value, Uninit):
             raise self.fail(
                 "E0209", f"`{variable.name}` is used before it is given a value on every path", span,
                 (variable.span, "declared here"),
                 help=f"give it a value where it is declared: `var {variable.name}: {variable.type} = …`",
             )  # fmt: skip
+        return value
 
     def alias_value(self, alias: ComptimeAlias, span: Span) -> RValue:
         """The value of ``comptime NAME = …``, evaluated once."""

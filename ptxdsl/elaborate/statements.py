@@ -71,7 +71,8 @@ class Statements(Loops):
                 self._poison(statement, scope)
 
     def _poison(self, statement: ast.Stmt, scope: Scope) -> None:
-        """Names that a statement in error would have declared exist from now on, and are not complained about."""
+        """Names that a statement in error would have declared exist from now on, and are not complained about; nor
+        are variables to which it would have given a value."""
         names: list[str] = []
         if isinstance(statement, ast.VarDecl):
             names = [n.id for n in ast.names_of(statement.target)]
@@ -81,6 +82,7 @@ class Statements(Loops):
             names = [statement.name]
         for name in names:
             scope.names.setdefault(name, Poison())
+        self.in_error.update(self.mentioned(statement, scope))
 
     def _statement(self, node: ast.Stmt, scope: Scope) -> None:
         match node:

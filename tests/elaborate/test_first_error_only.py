@@ -28,6 +28,12 @@ FOLLOW_UPS = [
     "var a = Array[Int32, 4](fill=0)\nvar i = nothing\na[i] = 3\nvar b = a[i] + 1",
     "var s = nothing\ns += 1\nprint(s, min(s, 3))",
     "var f = nothing\nf(1)\nvar g = f(2) * 3",
+    "var x: Int32\nx = nothing\nvar y = x + 1",
+    "var y = nothing\nvar x: Int32\nx = y\nprint(x)",
+    "var x: Int32\nif n > 3:\n    x = nothing\nelse:\n    x = 2\nprint(x)",
+    "var x: Int32\nif nothing:\n    x = 2\nprint(x)",
+    "var x: Int32\nwhile n < nothing:\n    x = 2\nprint(x)",
+    "var a: Array[Int32, 4]\na[0] = nothing\na[1] = 1\na[n] = 2\nvar b = a\nprint(a[0] + b[n], a[1])",
 ]
 
 
