@@ -31,6 +31,11 @@ class Diagnostic:
 
         return render(self, color)
 
+    def __repr__(self) -> str:
+        """``<error E0301 at a.pdsl:3:13: cannot add Int and Int32>``, without the sources that spans lead to."""
+        place = "" if self.span is None else f" at {self.span}"
+        return f"<{self.severity} {self.code}{place}: {self.message}>"
+
 
 class _DiagnosticsError(Exception):
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:

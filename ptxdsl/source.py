@@ -24,6 +24,9 @@ class Source:
     indent: str = ""
     lead: tuple[int, str] = (0, "")
 
+    def __repr__(self) -> str:  # a text is long, and many things lead to it
+        return f"<source {self.name}>"
+
     @cached_property
     def line_starts(self) -> list[int]:
         starts, at = [0], self.text.find("\n")

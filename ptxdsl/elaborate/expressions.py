@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import contains_call
 from ptxdsl.elaborate.convert import LARGEST_FLOATS
@@ -27,7 +28,7 @@ from ptxdsl.elaborate.entities import (
     Variadic,
 )
 from ptxdsl.elaborate.matching import Given
-from ptxdsl.elaborate.names import RENAMED_METHODS, closest
+from ptxdsl.elaborate.names import RENAMED_METHODS, closest, renamed
 from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.subscripts import Subscripts
@@ -215,7 +216,16 @@ class Expressions(Subscripts):
         raise NotImplementedError
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Place:
-        place = self.designate(node.value, scope)
+        try:
+            place = self.designate(node.value, scope)
+        except CompileError:
+            if isinstance(node.value, ast.Name) and scope.lookup(node.value.id) is None:
+                written = f"{node.value.id}.{node.name}"
+                if renamed(written) is not None:
+                    raise self.fail(
+                        "E0201", f"`{written}` is not a name here", node.span, help=renamed(written)
+                    ) from None
+            raise
         if isinstance(place, TemporaryPlace):
             value = place.value
             if isinstance(value, Poison):

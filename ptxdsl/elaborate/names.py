@@ -37,7 +37,7 @@ from ptxdsl.syntax import ast
 
 # Methods that Mojo has renamed.
 RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offset(i)"}
-# Spelled so until Mojo 1.0, gone in 1.2; and Python's and CUDA's names for what Mojo names otherwise.
+# Spelled so until Mojo 1.0, gone in 1.2; and Python's, CUDA's and Triton's names for what Mojo names otherwise.
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
     "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
@@ -45,7 +45,12 @@ RENAMED = {
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
     "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer", "List": "Array[T, n]",
-    "printf": "print(…)",
+    "printf": "print(…)", "maximum": "max", "minimum": "min", "cdiv": "ceildiv(a, b)",
+    "tl.load": "p[i]", "tl.store": "p[i] = x", "tl.program_id": "block_idx.x", "tl.num_programs": "grid_dim.x",
+    "tl.arange": "thread_idx.x", "tl.where": "a if condition else b", "tl.cdiv": "ceildiv(a, b)",
+    "tl.atomic_add": "fetch_add(p, value)", "tl.constexpr": "comptime NAME = value",
+    **{f"tl.{name}": name for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "abs", "range")},
+    "tl.maximum": "max", "tl.minimum": "min", "tl.static_range": "comptime for i in range(n)",
     "atomicAdd": "fetch_add(p, value)", "atomicMax": "fetch_max(p, value)", "atomicCAS": "compare_exchange(…)",
     "__shfl_xor_sync": "shuffle_xor(value, offset)", "__shfl_down_sync": "shuffle_down(value, offset)",
     "__syncwarp": "syncwarp()", "__popc": "pop_count(x)", "__clz": "count_leading_zeros(x)", "fmaxf": "max",

@@ -381,6 +381,8 @@ class Statements(Loops):
         if node.message is not None:
             text = self.comptime_value(node.message, scope)
             if isinstance(text, Comptime) and isinstance(text.value, str):
-                library = node.span.source.library  # its words stand for themselves
-                message = text.value if library else f"compile-time assertion failed: {text.value}"
+                if node.span.source.library:  # its words stand for themselves; a second line is the help
+                    message, _, help = text.value.partition("\n")
+                    raise self.fail("E0407", message, node.test.span, help=help or None)
+                message = f"compile-time assertion failed: {text.value}"
         raise self.fail("E0407", message, node.test.span)

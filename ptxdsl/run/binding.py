@@ -9,7 +9,7 @@ from ptxdsl.cuda.arguments import type_text
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.diagnostics import CompileError, Diagnostic, error
 from ptxdsl.record import dataclass, field
-from ptxdsl.run.formats import Array
+from ptxdsl.run.formats import SHORT_NAMES, Array
 from ptxdsl.run.generate import generate
 from ptxdsl.run.specification import MAP_OPTIONS, BytesSpec, ScalarSpec, Spec
 from ptxdsl.run.subject import Subject
@@ -135,4 +135,5 @@ def _example(param: Param, path: str) -> str:
     if isinstance(param, TensorMapParam):
         return f"an array with a box: --arg {path}=randn:bf16:256x64:box=64x64:swizzle=128B"
     dtype = getattr(param, "dtype", "")
-    return f"for example --arg {path}=zeros:{dtype if dtype in SCALARS and dtype not in ('int', 'uint') else 'u8'}:1024"
+    short = next((short for short, name in SHORT_NAMES.items() if name == dtype), dtype)
+    return f"for example --arg {path}=zeros:{short if dtype in SCALARS and dtype not in ('int', 'uint') else 'u8'}:1024"

@@ -20,6 +20,8 @@ def foreign_word(c: Context) -> Diagnostic | None:
 def foreign_sign(c: Context) -> Diagnostic | None:
     if c.kind != "FOREIGN":
         return None
+    if c.token == "{" and c.heads_block:
+        return c.problem("E0113", "a block begins with ':', not '{'", help="write ':', indent its lines, and no '}'")
     if c.token == "{":
         return c.problem(
             "E0113", "dictionaries and sets are not in the subset", help="use an Array; a struct is made by its name"

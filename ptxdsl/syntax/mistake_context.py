@@ -9,6 +9,8 @@ from ptxdsl.syntax.lalr import END, Machine
 from ptxdsl.syntax.layout import CLOSER_OF, LINE_ENDS, NAMES, Layout
 from ptxdsl.syntax.token import Token
 
+BLOCK_WORDS = frozenset(["IF", "ELIF", "ELSE", "WHILE", "FOR", "DEF", "STRUCT", "TRAIT"])
+
 
 class Context:
     """The offending token and what is around it."""
@@ -46,6 +48,11 @@ class Context:
     @property
     def expects_expression(self) -> bool:
         return "INTEGER" in self.expected
+
+    @property
+    def heads_block(self) -> bool:
+        """Could the token be the ':' after a block's first line?"""
+        return self.head in BLOCK_WORDS and not self.brackets and "COLON" in self.expected
 
     @property
     def is_keyword(self) -> bool:

@@ -12,9 +12,8 @@ from ptxdsl.source import Source, Span
 from ptxdsl.syntax.foreign_mistakes import foreign_sign, foreign_statement, foreign_word, string_prefix
 from ptxdsl.syntax.lalr import Machine
 from ptxdsl.syntax.layout import CLOSER_OF, NAMES, Layout
-from ptxdsl.syntax.mistake_context import Context, statement_start
+from ptxdsl.syntax.mistake_context import BLOCK_WORDS, Context, statement_start
 
-_BLOCK_WORDS = frozenset(["IF", "ELIF", "ELSE", "WHILE", "FOR", "DEF", "STRUCT", "TRAIT"])
 _CONDITIONS = frozenset(["IF", "ELIF", "WHILE", "ASSERT"])
 
 
@@ -182,7 +181,7 @@ def _else(c: Context) -> Diagnostic | None:
 
 def _nested_block(c: Context) -> Diagnostic | None:
     before = c.before or (c.tokens[c.index - 1] if c.index else None)
-    if before is None or "PASS" not in c.expected or c.kind not in _BLOCK_WORDS:
+    if before is None or "PASS" not in c.expected or c.kind not in BLOCK_WORDS:
         return None
     if before.type in ("COLON", "SEMICOLON"):
         return c.problem(
@@ -241,7 +240,7 @@ _HEADER_ENDS = {
 
 def _header(c: Context) -> Diagnostic | None:
     """A block's line: what is missing before its block."""
-    if c.brackets or c.before is None or c.head not in _BLOCK_WORDS or (c.expects_expression and not c.ends_line):
+    if c.brackets or c.before is None or c.head not in BLOCK_WORDS or (c.expects_expression and not c.ends_line):
         return None
     if c.head == "DEF" and "LPAR" in c.expected and c.ends_line | (c.kind == "COLON"):
         return c.problem(

@@ -2,7 +2,7 @@
 
 import time
 
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.source import Source, Span
 
 
@@ -102,3 +102,12 @@ def test_margin_fits_the_largest_line_number() -> None:
     source = Source("a.pdsl", text)
     found = Diagnostic("E0101", "m", Span(source, 99, 100), ((Span(source, 0, 0), "first"),))
     assert found.render().split("\n")[1:5] == ["   --> a.pdsl:100:1", "    |", "100 | x y", "    | ^"]
+
+
+def test_the_repr_names_the_place_and_leaves_out_the_text() -> None:
+    text = "def k():\n    var c = nothing\n"
+    use = span_of(text, "nothing")
+    found = Diagnostic("E0201", "unknown name `nothing`", use, ((use, "here"),), "declare it")
+    assert repr(found) == "<error E0201 at a.pdsl:2:13: unknown name `nothing`>"
+    assert repr(Diagnostic("W1001", "old", severity="warning")) == "<warning W1001: old>"
+    assert "var c" not in repr(CompileError(found)) + repr(use)

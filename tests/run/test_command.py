@@ -225,6 +225,7 @@ def test_a_struct_of_another_compiler_is_given_as_its_bytes(run, tmp_path):
     [
         ((), "E1017", "has several kernels: scale, line, stuck, beyond, dynamic"),
         (("--kernel", "scale"), "E1018", "parameter 'x: Pointer[Float32]' is given no value"),
+        (("--kernel", "scale"), "E1018", "for example --arg x=zeros:f32:1024"),
         ((*SCALE, "--arg", "n=1", "--arch", ""), "E0702", "unknown target ''"),
         ((*SCALE, "--arg", "n=zeros:i32:4"), "E1018", "parameter 'n: Int32' cannot be an array"),
         ((*SCALE, "--arg", "n=f32:1"), "E1018", "parameter 'n: Int32' cannot be a number of type float32"),
