@@ -7,6 +7,7 @@ from ptxdsl.intrinsics.row import Row, asm
 
 _WGMMA = Effect(Kind.ASYNC_MMA, "shared", proxy="async", completes_on="wgmma-group", convergent=True)
 _WGMMA_WAIT = Effect(Kind.WAIT_GROUP, proxy="async", completes_on="wgmma-group", convergent=True)
+_MMA_SYNC = Effect(Kind.WARP_SYNC, convergent=True)
 _LDMATRIX = Effect(Kind.READ, "shared", convergent=True)
 _STMATRIX = Effect(Kind.WRITE, "shared", convergent=True)
 _TENSOR_MEMORY = Effect(Kind.WRITE, "tensor", convergent=True)
@@ -24,16 +25,16 @@ _MMA_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barr
 _MMA = "mma.sync.aligned.{shape}.row.col{types} {$r*}, {$0, $1, $2, $3}, {$4, $5}, {$6*};"
 
 WARP_PRODUCTS: dict[str, Row] = {
-    "mma_row": asm(_MMA, Effect(convergent=True), "mma.m16n8k16"),
-    "mma_float8_row": asm(_MMA, Effect(convergent=True), "mma.float8"),
+    "mma_row": asm(_MMA, _MMA_SYNC, "mma.m16n8k16"),
+    "mma_float8_row": asm(_MMA, _MMA_SYNC, "mma.float8"),
     "mma_short_row": asm(
         "mma.sync.aligned.{shape}.row.col{types} {$r*}, {$0, $1}, {$2}, {$3*};",
-        Effect(convergent=True),
+        _MMA_SYNC,
         "mma.m16n8k16",
     ),
     "mma_double_row": asm(
         "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$r*}, {$0}, {$1}, {$2*};",
-        Effect(convergent=True),
+        _MMA_SYNC,
         "mma.m16n8k16",
     ),
 }

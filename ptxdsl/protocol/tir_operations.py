@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.intrinsics import ROWS
+from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
 from ptxdsl.protocol import model, tensor_places
 from ptxdsl.protocol.expressions import Expr, apply, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
@@ -153,6 +154,11 @@ def looks_anew(op: Op) -> bool:
     return op.name.startswith(("atom_", "ld_atomic", "ld_volatile"))
 
 
+def _lanes(name: str, what: Effect) -> int | None:
+    """The operand with the lanes that take part; None where all of a warp do."""
+    return 0 if what.kind is Kind.WARP_SYNC and name not in WARP_PRODUCTS else None
+
+
 def needs(op: Op) -> Sequence[Value]:
     """The operands that matter to the model."""
     name = op.name
@@ -169,8 +175,7 @@ def needs(op: Op) -> Sequence[Value]:
         wanted.add(1)
     if what.kind is Kind.ATOMIC:
         wanted.add(0)
-    if what.kind is Kind.WARP_SYNC:
-        wanted.add(0)  # the lanes that take part
+    wanted.add(_lanes(name, what))
     if name in _DESCRIPTORS:
         wanted.update(_DESCRIPTORS[name])
     wanted.update(_PRODUCTS.get(name, (None,))[:2])
@@ -336,7 +341,7 @@ class Operations:
             count=count,
             bytes=size,
             id=operand(what.barrier) if named else None,
-            mask=operand(0 if what.kind is Kind.WARP_SYNC else _MASKS.get(name)),
+            mask=operand(_MASKS.get(name, _lanes(name, what))),
             writes=self._places(op, _WRITES.get(name, ())),
             reads=self._places(op, _READS.get(name, ())),
         )

@@ -28,12 +28,14 @@ PARAMETERS: dict[str, object] = {
     "sem": "acq_rel", "scope": "gpu", "space": ".global", "T": "uint32", "op": "add", "lut": 42, "b": "b32",
     "priority": "evict_first", "rank": 2, "k": 16, "types": "f32.bf16.bf16", "tail": ", 1, 1, 0, 0", "selector": 0,
     "trans": "", "columns": 64, "kind": "f16", "power": 3, "block": 32, "shape": ".32x32b.x1", "split": "",
-    "fields": 1 << 62, "offset": 2, "collector": "b0::fill", "width": 32,
+    "fields": 1 << 62, "offset": 2, "collector": "b0::fill", "width": 32, "form": "", "reduction": ".min",
 }  # fmt: skip
+WARP_PRODUCT: dict[str, object] = {"shape": "m16n8k16", "types": ".f32.bf16.bf16.f32"}
 
 
 def filled(text: str) -> str:
-    return re.sub(r"\{(\w+)\}", lambda m: ptx_text(PARAMETERS[m[1]]) if m[1] in PARAMETERS else m[0], text)
+    parameters = {**PARAMETERS, **WARP_PRODUCT} if text.startswith("mma.") else PARAMETERS
+    return re.sub(r"\{(\w+)\}", lambda m: ptx_text(parameters[m[1]]) if m[1] in parameters else m[0], text)
 
 
 @cache
@@ -66,7 +68,7 @@ def from_llvm() -> dict[str, list[Instruction | Label]]:
 
 def from_template(text: str) -> list[Instruction | Label]:
     """A row of inline assembly with registers in the places of its operands."""
-    text = re.sub(r"\$r\*", "%r0", re.sub(r"\$(\d)\*", r"$\1", filled(text)))
+    text = re.sub(r"\$r\*", "%r0", re.sub(r"\$(r?\d)\*", r"$\1", filled(text)))
     text = re.sub(r"\$(r?)(\d)", lambda m: f"%{m[1] or 'a'}{m[2]}", text)
     return read(f"{HEAD}.entry k() {{ .reg .b64 %a<9>, %r<9>;\n{text}\n}}").functions["k"].body
 
