@@ -10,7 +10,7 @@ from ptxdsl.check.rates import Rates
 from ptxdsl.check.threads import Block, Mask, Row, members
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import ARITHMETIC, CTA_SHIFT, Expr, apply, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CTA_SHIFT, SIZES, Expr, apply, wrap
 
 Environment = list[Any]
 Function = Callable[[Environment], Value]
@@ -151,9 +151,9 @@ class Expressions:
         name = str(expr.value)
         if name in self.known:
             return self.known[name]
-        if name.startswith("ntid_"):
-            return self.block.shape["xyz".index(name[-1])]
-        return self.symbols.symbol(name, 0 if expr.op == "cta" or name.startswith("nc") else -(1 << 62))
+        if name in BLOCK_SIZES:
+            return self.block.shape[BLOCK_SIZES[name]]
+        return self.symbols.symbol(name, 0 if expr.op == "cta" or name in SIZES else -(1 << 62))
 
     def _operation(self, expr: Expr) -> Function:
         parts = [self.function(arg) for arg in expr.args]

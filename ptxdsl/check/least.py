@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ptxdsl.check.values import INFINITE
 from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import Expr, const, nodes
+from ptxdsl.protocol.expressions import SIZES, Expr, const, nodes
 
 NONE = -INFINITE  # nothing is known
 _MOST_ASKED = 2000
@@ -62,7 +62,7 @@ class _Least:
         op, args = term.op, term.args
         if op == "var":
             return self.lows.get(term.value, NONE)
-        if op == "cta" or term.bits == 1 or (op == "uniform" and str(term.value).startswith(("nc", "ntid"))):
+        if op == "cta" or term.bits == 1 or (op == "uniform" and term.value in SIZES):
             return 0
         if op in _SAME:
             return self.of(args[0], known)
@@ -168,6 +168,3 @@ def _most(term: Expr) -> int:
     if last.op == "const" and term.op.startswith("min."):
         return int(last.value)
     return int(last.value) - 1 if last.op == "const" and last.value > 0 and term.op in _REMAINDERS else INFINITE
-
-
-__all__ = ["NONE", "least"]

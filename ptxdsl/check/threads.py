@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import repeat
 
-from ptxdsl.protocol.expressions import Expr, compute
+from ptxdsl.protocol.expressions import BLOCK_SIZES, Expr, compute
 
 WARP = 32
 Mask = int
@@ -68,8 +68,8 @@ class Block:
         op = expr.op
         if op == "tid":
             return self._tid(expr.value)
-        if op == "uniform" and str(expr.value).startswith("ntid_"):
-            return self.shape["xyz".index(expr.value[-1])]
+        if op == "uniform" and expr.value in BLOCK_SIZES:
+            return self.shape[BLOCK_SIZES[expr.value]]
         if op == "elected":
             return [int(t % WARP == 0) for t in range(self.size)]
         if not expr.args or op in ("load", "test"):

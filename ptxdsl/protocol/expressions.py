@@ -20,6 +20,15 @@ TENSOR = 1 << 39  # of arrays in tensor memory (``tensor_places.py``); these hav
 TENSOR_SHIFT = 24
 
 
+# Special registers that are ``uniform``: the size of the block, with its axis, and sizes of the grid. A parameter of
+# the kernel never has such a name: its number stands behind a ``#``.
+BLOCK_SIZES = {"ntid_x": 0, "ntid_y": 1, "ntid_z": 2}
+GRID_SIZES = frozenset({"cluster_nctarank"}) | {
+    f"{name}_{axis}" for name in ("nctaid", "nclusterid", "cluster_nctaid") for axis in "xyz"
+}
+SIZES = GRID_SIZES | BLOCK_SIZES.keys()  # none of them is negative
+
+
 def array_number(address: int) -> int:
     """The number of the array that an address is in, of whichever CTA."""
     return (address & (1 << CTA_SHIFT) - 1) >> ARRAY_SHIFT

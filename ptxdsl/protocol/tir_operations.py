@@ -129,9 +129,14 @@ def is_protocol(op: Op) -> bool:
         return False
     if what.kind is Kind.TRAP:
         return name == "exit_thread"
-    if what.kind is Kind.ATOMIC:
+    if _names_space(op, what):
         return str(op.attrs.get("space", "")) in ("", ".shared", ".shared::cta", ".shared::cluster")
     return what.kind not in _ACCESSES or what.space in _SHARED or what.space == "tensor"
+
+
+def _names_space(op: Op, what: Effect) -> bool:
+    """Whether it is an access of which the operation says in what memory it is, not its row."""
+    return what.kind is Kind.ATOMIC or (what.kind in _ACCESSES and "space" in op.attrs)
 
 
 def writes_global(op: Op) -> bool:
@@ -173,7 +178,7 @@ def needs(op: Op) -> Sequence[Value]:
         wanted.add(what.count)
     if what.kind is Kind.BAR_WAIT or what.kind is Kind.BAR_TEST:
         wanted.add(1)
-    if what.kind is Kind.ATOMIC:
+    if _names_space(op, what):
         wanted.add(0)
     wanted.add(_lanes(name, what))
     if name in _DESCRIPTORS:
@@ -213,8 +218,8 @@ class Operations:
         if name == "exit_thread":
             return [Return(op.span)]
         what = ROWS[name].effect
-        if what.kind is Kind.ATOMIC:
-            return self._atomic(op, what)
+        if _names_space(op, what):
+            return self._access_in_named_space(op, what)
         if name == "tcgen05_alloc_row":
             return self._allocate(op, what)
         made = self._row(op, what)
@@ -248,7 +253,7 @@ class Operations:
             return [model.Op(_READ, name=op.name, span=op.span, reads=(place,))]
         return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,))]
 
-    def _atomic(self, op: Op, what: Effect) -> list[Node]:
+    def _access_in_named_space(self, op: Op, what: Effect) -> list[Node]:
         if not op.attrs.get("space"):
             root = self.integers.root(op.operands[0])
             if root is None and self.casts:
@@ -257,7 +262,8 @@ class Operations:
                 return []
         ty = op.results[0].ty if op.results else op.operands[1].ty
         place = (Place(self.integers.of(op.operands[0]), ty.bytes),)
-        return [model.Op(replace(what, space="shared"), op.name, op.span, writes=place, reads=place)]
+        writes = () if what.kind is Kind.READ else place
+        return [model.Op(replace(what, space="shared"), op.name, op.span, writes=writes, reads=place)]
 
     def _pipe(self, op: Op) -> Node:
         attrs, of = op.attrs, self.integers.of

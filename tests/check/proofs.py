@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxdsl import driver
-from ptxdsl.check.report import Verdict, verdicts
+from ptxdsl.artifact import Compiled
+from ptxdsl.check.report import Verdict, ptx_verdicts, verdicts
 from ptxdsl.options import Options
+from ptxdsl.ptx.reader import read
 from ptxdsl.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -54,3 +56,11 @@ def arch_of(text: str) -> str:
     """The first target that a sample names."""
     said = re.search(r"^# targets: ([\w, ]+)", text, re.MULTILINE)
     return said[1].split(",")[0].strip() if said else "sm_100a"
+
+
+def verdict_of_ptx(text: str) -> Verdict:
+    """The verdict on the PTX of the only kernel of a text."""
+    made = driver.compile_source(Source("kernel.pdsl", text), options=Options("sm_90a", check="off"))
+    assert isinstance(made, Compiled)
+    (found,) = ptx_verdicts(read(made.ptx, "kernel.ptx"))
+    return found

@@ -1,0 +1,43 @@
+"""Rows of instructions that touch shared memory are accesses of the model, or it says that they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pipeline_kernels import block
+from proofs import verdict, verdict_of_ptx
+
+from ptxdsl.check.report import Verdict
+from ptxdsl.effects import Kind
+from ptxdsl.intrinsics import ROWS
+from ptxdsl.intrinsics.row import Row
+
+LEFT_OUT = frozenset({Kind.PURE, Kind.READ, Kind.WRITE, Kind.REGISTERS, Kind.GRID})  # unless their space is shared
+
+
+def _has_address(row: Row) -> bool:
+    return "[$" in row.text or "ptr" in row.text
+
+
+def _reading(between: str) -> str:
+    written, read = "buf[unsafe_offset=t] = 1", "res[unsafe_offset=t] = load_volatile(buf.unsafe_offset(63 - t))"
+    return block(written, between, read).replace("@kernel", "from atomic import load_volatile\n\n@kernel")
+
+
+def test_no_row_with_an_address_is_taken_for_one_without() -> None:
+    """A row without a space of its own has that of its operand, and is then an access as the operation says."""
+    spaceless = {name for name, row in ROWS.items() if row.effect.kind in LEFT_OUT and row.effect.space is None}
+    assert {name for name in spaceless if _has_address(ROWS[name])} == {"ld_volatile", "tensormap_prefetch"}
+    assert "{space}" in ROWS["ld_volatile"].text
+    assert ROWS["tensormap_prefetch"].text.startswith("prefetch.")  # a tensor map is a parameter
+
+
+def test_atomics_name_their_space() -> None:
+    assert all("{space}" in row.text for row in ROWS.values() if row.effect.kind is Kind.ATOMIC)
+
+
+@pytest.mark.parametrize("verdict_of", [verdict, verdict_of_ptx])
+def test_a_volatile_load_reads_what_others_write(verdict_of: Callable[[str], Verdict]) -> None:
+    assert verdict_of(_reading("barrier()")).verdict == "proved"
+    assert verdict_of(_reading("pass")).kinds == ("data race",)
