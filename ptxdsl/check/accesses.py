@@ -62,6 +62,19 @@ class Accesses:
             collected.clear()
 
 
+def able(expressions: Expressions, condition: Expr, mask: Mask, holds: bool = True) -> Mask:
+    """The threads of a mask for whom a condition can hold (or not), as far as its parts of thread ids tell."""
+    told = expressions.where(condition, mask)
+    if told is not None:
+        return told if holds else mask & ~told
+    if condition.op == "not":
+        return able(expressions, condition.args[0], mask, not holds)
+    if condition.op == ("and" if holds else "or") and condition.bits == 1:
+        for part in condition.args:
+            mask = able(expressions, part, mask, holds)
+    return mask
+
+
 def expressions_of_place(place: Place) -> list[Expr]:
     return [e for e in (place.address, place.width) if isinstance(e, Expr)]
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ptxdsl.check.states import State
 
 BARRIER_BYTES = 8
+SHARED_BYTES = 1 << 18  # more than the shared memory of a block: no array is larger
 _MOST_LAST = 8  # sites of faults that are told where there are no others
 
 
@@ -154,6 +155,8 @@ class Context:
         index = bisect_right(self._bases, at) - 1
         shift = TENSOR_SHIFT if at & TENSOR else ARRAY_SHIFT
         if index < 0 or at >> shift != self._bases[index] >> shift:
+            return None
+        if not at & TENSOR and at - self._bases[index] >= SHARED_BYTES:  # below the next array rather
             return None
         return self.kernel.arrays[index]
 

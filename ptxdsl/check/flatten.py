@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.check.accesses import ACCESSES, Accesses, expressions_of_place, interferes, only_accesses
+from ptxdsl.check.accesses import ACCESSES, Accesses, able, expressions_of_place, interferes, only_accesses
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
@@ -239,8 +239,10 @@ class _Flattener:
         elif isinstance(node, Branch):
             before = self.accesses.guards
             for arm, holds in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
-                self.accesses.guards = (*before, holds)
-                self._either(arm, mask)
+                some = able(self.expressions, holds, mask)
+                if some:
+                    self.accesses.guards = (*before, holds)
+                    self._either(arm, some)
             self.accesses.guards = before
         elif isinstance(node, Seq):
             for inner in node.nodes:
@@ -353,9 +355,10 @@ class _Flattener:
         elif isinstance(node, Op):
             self.operation(node, mask)
         elif isinstance(node, Branch):
-            taken = self.expressions.where(node.condition, mask)
-            before, self.accesses.certain = self.accesses.certain, self.accesses.certain and taken is not None
-            for arm, where in ((node.then, mask if taken is None else taken), (node.orelse, mask & ~(taken or 0))):
+            told = self.expressions.row(node.condition) is not None
+            before, self.accesses.certain = self.accesses.certain, self.accesses.certain and told
+            for arm, holds in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
+                where = able(self.expressions, holds, mask)
                 if where:
                     self._accesses_of(arm, where)
             self.accesses.certain = before

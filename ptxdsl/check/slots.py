@@ -20,7 +20,7 @@ from itertools import product
 from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_tensor
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.cluster import Apart
-from ptxdsl.check.context import Context
+from ptxdsl.check.context import SHARED_BYTES, Context
 from ptxdsl.check.expressions import Environment, Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.guards import Guard
@@ -235,8 +235,8 @@ def _pieces(
         for address in addresses:
             rank = address >> CTA_SHIFT
             at = address & _AT
-            if context.untagged(at):
-                at = context.tagged(at)
+            if context.untagged(at + part.least):
+                at = context.tagged(at + part.least) - part.least
             array = context.array(at + part.least)
             if bounded and not _inside(context, array, at, part, width):
                 raise Unproved(part.span, "this may reach beyond the array that it accesses")
@@ -275,12 +275,11 @@ def _elsewhere(
 
 
 def _inside(context: Context, array: Array | None, at: int, part: Part, width: int) -> bool:
-    """Whether all threads' accesses lie in the array."""
-    first = at + part.least
+    """Whether all threads' accesses lie in the array, which is that of the first of them."""
     if array is None:
-        return all(other.base >> ARRAY_SHIFT != first >> ARRAY_SHIFT for other in context.kernel.arrays)
-    last = at + (max(part.lanes) if part.lanes else 0) + width
-    return array.base <= first and (array.bytes is None or last <= array.base + array.bytes)
+        return False
+    first, last = at + part.least, at + (max(part.lanes) if part.lanes else 0) + width
+    return array.base <= first and last <= array.base + (SHARED_BYTES if array.bytes is None else array.bytes)
 
 
 def _somewhere(context: Context, root: int, own: int) -> Iterator[tuple[tuple[Array | None, int], Intervals]]:
@@ -291,7 +290,7 @@ def _somewhere(context: Context, root: int, own: int) -> Iterator[tuple[tuple[Ar
     for array in (known,) if known is not None else (*shared, None):
         base, size = (0, None) if array is None else (array.base, array.bytes)
         for cta in range(context.ctas) if rank else (own,):
-            yield (array, cta), ((base, base + (1 << 18 if size is None else size)),)
+            yield (array, cta), ((base, base + (SHARED_BYTES if size is None else size)),)
 
 
 def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask, *, fenced: bool = True) -> None:
