@@ -8,9 +8,9 @@ from typing import Any
 
 from ptxdsl.record import dataclass
 
+ROW = 128  # bytes of a row of a swizzle
 GROUP_ROWS = 128  # of A that share a matrix of B
 MOST_ORDER = 4096  # rows of tiles that are worked on together
-_ROW = 128  # bytes of a row of a swizzle
 _SHARED = 227 * 1024 - 1024  # bytes of dynamic shared memory beside the barriers
 _MOST_BLOCKS = 8  # of a cluster that every card runs
 
@@ -61,7 +61,7 @@ class Config:
         """Bytes of dynamic shared memory for a result of such elements: both rings, and sums of other blocks."""
         stores = self.c_stages * self.rows * self.box(itemsize) * itemsize
         sums = (self.split - 1) * self.rows * (self.columns // self.split) * 4
-        return self.stages * (self.rows + self.columns) * _ROW + stores + sums
+        return self.stages * (self.rows + self.columns) * ROW + stores + sums
 
     def clusters(self, m: int, n: int) -> int:
         """Clusters' shares of one matrix."""
@@ -102,7 +102,7 @@ def fault(config: Config, kind: Kind, multiprocessors: int) -> str | None:
     if c.shared_bytes(kind.result_size) > _SHARED:
         return f"it has {c.shared_bytes(kind.result_size)} bytes of shared memory, a block {_SHARED}"
     # what a block of a cluster loads are whole boxes of 128 bytes, or eight rows of them
-    depth = _ROW // kind.itemsize
+    depth = ROW // kind.itemsize
     for what, size, parts, step in (
         ("rows of a tile", c.rows, c.across, depth if kind.a_mn else 8),
         ("columns", c.columns, c.down, depth if kind.b_mn else 8),
@@ -180,19 +180,19 @@ def _cycles(config: Config, m: int, n: int, row_bytes: int, batches: int, multip
     at_once = max(1, min(clusters, fit))
     area = config.groups * config.columns  # of a tile, 64 elements each
     tensor = 2 * area * (1.2 if config.groups == 1 else 1.0)  # one warpgroup leaves gaps between its products
-    shift = gcd(row_bytes, _ROW)  # half a line more or less costs nothing
-    lines = 2 - shift / _ROW if shift < _ROW // 2 else 1.0  # of L2 that a row of an operand's box lies in, on average
+    shift = gcd(row_bytes, ROW)  # half a line more or less costs nothing
+    lines = 2 - shift / ROW if shift < ROW // 2 else 1.0  # of L2 that a row of an operand's box lies in, on average
     if lines > 1:
         asked = _LINE * lines * (config.rows / config.across + config.columns / config.down)
         step = float((tensor**5 + asked**5) ** 0.2)  # they get into each other's way
     else:
-        step = max(tensor, _ROW * (config.rows + config.columns) / _INTO_BLOCK)
+        step = max(tensor, ROW * (config.rows + config.columns) / _INTO_BLOCK)
         if row_bytes > _FAR:
-            step = max(step, _ROW * (config.rows + config.columns) * at_once * config.blocks / _OUT_OF_L2)
+            step = max(step, ROW * (config.rows + config.columns) * at_once * config.blocks / _OUT_OF_L2)
     waves = -(-clusters // at_once)
     if waves == 1 and config.stages < 4:  # operands that few blocks share come from further away
         step *= 1.02
-    steps = -(-row_bytes // (_ROW * config.split))
+    steps = -(-row_bytes // (ROW * config.split))
     # a ring with room for a tile of C but one box delays the products less, and then has more to write at the end
     epilogue, last = (1.5, 3.5) if (config.c_stages + 1) * 64 >= config.columns else (4.0, 2.0)
     tile = steps * step + 150 + epilogue * area

@@ -11,8 +11,8 @@ from ptxdsl.cuda.host_arguments import host_memory, not_plain
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.cuda.tensor_map import TensorMap
 from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.gemm_configs import ROW
 
-ROW = 128  # bytes of a row of a swizzle
 STRIDE = 16  # of whose multiples the strides and the address of a tensor map are
 _PART = "it is a part of another array, most likely: copy it"
 _MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}

@@ -18,8 +18,8 @@ from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.scalars import encode_float, is_real
-from ptxdsl.gemm_configs import CONFIGS, GROUP_ROWS, Config, Kind, choose, fault
-from ptxdsl.gemm_operands import ROW, STRIDE, Matrices, check_addend, check_apart, seen, wrong
+from ptxdsl.gemm_configs import CONFIGS, GROUP_ROWS, ROW, Config, Kind, choose, fault
+from ptxdsl.gemm_operands import STRIDE, Matrices, check_addend, check_apart, seen, wrong
 from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
 from ptxdsl.shown import shown

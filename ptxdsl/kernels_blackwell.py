@@ -11,12 +11,11 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
-from ptxdsl.gemm_configs import MOST_ORDER
+from ptxdsl.gemm_configs import MOST_ORDER, ROW
 from ptxdsl.gemm_operands import Matrices, wrong
 from ptxdsl.record import dataclass
 from ptxdsl.shown import shown
 
-_ROW = 128  # bytes of a row of a swizzle
 _ROWS = 128  # of a block's tile
 _THREADS = 256
 _STORED_ROWS = 32  # of a box of C, two for each of four warps
@@ -42,7 +41,7 @@ class BlackwellConfig:
     @property
     def smem(self) -> int:
         """Bytes of dynamic shared memory: the ring of loads, and what is being stored."""
-        return self.stages * (_ROWS + self.columns // self.ctas) * _ROW + 8 * _STORED_ROWS * _ROW
+        return self.stages * (_ROWS + self.columns // self.ctas) * ROW + 8 * _STORED_ROWS * ROW
 
 
 def _fault(config: BlackwellConfig, right: Matrices, result: Matrices) -> str | None:
@@ -52,8 +51,8 @@ def _fault(config: BlackwellConfig, right: Matrices, result: Matrices) -> str | 
         return "its numbers are ints"
     if config.ctas not in (1, 2):
         return "ctas is 1 or 2"
-    step = 64 if right.transposed else _ROW // right.itemsize * config.ctas  # columns of a box of an MN-major B
-    step = max(step, _ROW // result.itemsize)
+    step = 64 if right.transposed else ROW // right.itemsize * config.ctas  # columns of a box of an MN-major B
+    step = max(step, ROW // result.itemsize)
     if config.columns % step or not 0 < config.columns <= _MOST_COLUMNS:
         return f"columns are a multiple of {step} up to {_MOST_COLUMNS} for these matrices"
     if config.stages < 1 or not 1 <= config.order <= MOST_ORDER:
@@ -101,7 +100,7 @@ def launch_of(
         "BN": config.columns, "STAGES": config.stages, "ORDER": config.order,
         "A_MN": left.transposed, "B_MN": not right.transposed,
     }  # fmt: skip
-    depth = _ROW // left.itemsize
+    depth = ROW // left.itemsize
     m, k, n = left.rows, left.cols, right.cols
     clusters = min(config.clusters(m, n) * left.batch, max(count // config.ctas, 1))
     arguments = (

@@ -164,10 +164,10 @@ class Operators(Memory):
         if name is None or (kind == "bool" and op not in BITWISE):
             if op == "@":
                 help = "structs with `__matmul__` have it"
+            elif kind == "bool":
+                help = "use `and`, `or`, `not`"
             else:
-                help = (
-                    "use `and`, `or`, `not`" if kind == "bool" else "it works on integers: `bitcast` or convert first"
-                )
+                help = "it works on integers: `bitcast` or convert first"
             raise self.fail("E0302", f"`{op}` does not apply to {t}", span, help=help)
         attrs = {}
         if self.index_depth and name in ("add", "sub", "mul"):  # inside a pointer index, where overflow is unspecified

@@ -76,7 +76,8 @@ class Full(io.RawIOBase):
 def test_an_answer_that_standard_output_refuses(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Full(), write_through=True))  # type: ignore[type-var]
+    stream = io.TextIOWrapper(Full(), write_through=True)  # type: ignore[type-var]  # typeshed asks for more of a stream
+    monkeypatch.setattr(sys, "stdout", stream)
     assert cli.main(arguments) == 1
     assert capsys.readouterr().err.startswith("error[E1007]: cannot write to standard output: No space left")
 
