@@ -213,7 +213,9 @@ class Calls(Arguments):
         if isinstance(given, VariablePlace | MemoryPlace | LanePlace | TemporaryPlace):
             scope.declare(argument.name, PlaceAlias(given))
             return
-        value = given if self.comptime_depth else with_comptime(given, False)
+        # The library's methods have no way that is taken for some constants alone: an index out of range is told there.
+        known = self.comptime_depth or (bound.owner is not None and argument.span.source.library)
+        value = given if known else with_comptime(given, False)
         if argument.convention == "var":
             t = bound.arg_types[argument.name]
             variable = Variable(argument.name, t, True, argument.span, self.comptime_depth > 0)

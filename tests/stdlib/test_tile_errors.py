@@ -166,6 +166,11 @@ BEYOND = {
     "_ = dynamic_shared[240000]()": (
         "E0618", "kernel `k` uses 240,008 bytes of shared memory, 8 of them static",
     ),
+    # a thread has 64 * 128 / 128 elements of the result
+    "_ = wgmma_wait_group_sync(acc)[64]": ("E0603", "index 64 is out of range for 64 elements"),
+    "var r = wgmma_wait_group_sync(acc); r[64] = 1": ("E0603", "index 64 is out of range for 64 elements"),
+    "var r = wgmma_wait_group_sync(acc); r[63] = 1": None,
+    "var r = wgmma_wait_group_sync(acc); r[Int(bar)] = 1": None,
     "_ = dynamic_shared[232448 - 8]()": None,
     "_ = b.load[4](bar, 4)": None,
     "tma_load(bar, map, bars, [0, 0])": ("E0330", "`tma_load` does not take this: type Int32 has no `box_cols`"),
