@@ -15,11 +15,12 @@ from functools import lru_cache
 from itertools import product
 
 from ptxdsl.check.threads import Block, Mask, Row
-from ptxdsl.protocol.expressions import Expr, compute, nodes
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, compute, nodes, wrap
 
 _LOGIC = frozenset({"and", "or", "xor", "not", "eq", "ne", "select"})
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
 _ALIKE = frozenset({"uniform", "cta"})
+_FIXED = _ALIKE | {"const"} | ARITHMETIC.keys()  # what is made of nothing else does not change
 _MOST_TRIED = 2100  # twice the threads of a block, and some
 _FAR = 1 << 20  # of numbers of threads
 
@@ -90,16 +91,17 @@ def _collect(block: Block, expr: Expr, points: Points) -> bool:
     row = block.row(own)
     if not _is_alike(alike) or not isinstance(row, list) or max(map(abs, row)) > _FAR:
         return False
-    values = points.setdefault(alike, {-1})
+    # A comparison has one answer from each of these to the next, both as signed and as unsigned.
+    values = points.setdefault(alike, {0, -1 << alike.bits - 1})
     values.update(row)
-    values.update(value + 1 for value in set(row) if value + 1 not in values)
-    values.add(min(row) - 1)
+    values.update(wrap(value + 1, alike.bits) for value in set(row))
     return True
 
 
 def _is_alike(expr: Expr) -> bool:
-    leaves = [node for node in nodes(expr) if not node.args or node.op == "load"]
-    return any(leaf.op in _ALIKE for leaf in leaves) and all(leaf.op in _ALIKE or leaf.op == "const" for leaf in leaves)
+    """Whether it is the same for all threads and never changes, and no constant."""
+    there = {node.op for node in nodes(expr)}
+    return not there.isdisjoint(_ALIKE) and there <= _FIXED
 
 
 def _count(points: Points) -> int:
