@@ -123,7 +123,11 @@ def is_protocol(op: Op) -> bool:
         return op.operands[0].ty.name in ("ptr.shared", "ptr.generic", "ptr.cluster")
     row = ROWS.get(name)
     if row is None:
-        return name in _PIPES or name == "pipe.new" or (name == "asm" and bool(op.attrs.get("side_effects", True)))
+        if name == "asm":
+            from ptxdsl.protocol.tir_assembly import acts  # for kernels that have some
+
+            return acts(op)
+        return name in _PIPES or name == "pipe.new"
     what = row.effect
     if what.kind in _NOTHING:
         return False
@@ -212,7 +216,7 @@ class Operations:
             self._new(op)
             return []
         if name == "asm":
-            from ptxdsl.protocol.tir_assembly import assembly  # for kernels that have some
+            from ptxdsl.protocol.tir_assembly import assembly
 
             return assembly(op, self.integers)
         if name == "exit_thread":

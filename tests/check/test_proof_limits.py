@@ -7,6 +7,10 @@ from pipeline_kernels import block, copies, kernel, ring
 from proofs import lines, verdict
 
 COPIES = "from async_copy import async_copy, async_copy_commit_group, async_copy_wait_group\n\n@kernel"
+READING = (
+    'res[unsafe_offset=t] = inlined_assembly["ld.shared.b32 $0, [$1];", Float32, constraints="=f,r", '
+    "has_side_effect=False](at)"
+)
 
 # Faults behind which a careless proof would see none: kernel, class, a line that is shown.
 FAULTS = {
@@ -108,6 +112,14 @@ OUT_OF_REACH = {
         block('inlined_assembly["bar.sync 0;", NoneType, constraints="", has_side_effect=True]()'),
         "what inline assembly does is not modelled",
     ),
+    "inline assembly that reads, whatever it says": (
+        block(
+            "var at = UInt32(Int(buf.unsafe_offset(63 - t)))",
+            "buf[unsafe_offset=t] = 1",
+            READING,
+        ),
+        "what inline assembly does is not modelled",
+    ),
     "a pointer to one memory or another": (
         block(
             "var p = res.unsafe_offset(64)",
@@ -148,6 +160,11 @@ def test_faults_that_are_easily_overlooked(name: str) -> None:
     found = verdict(text)
     assert (found.verdict, found.kinds) == ("fault", (kind,))
     assert line in lines(found)
+
+
+def test_inline_assembly_that_computes_is_no_protocol() -> None:
+    computes = READING.replace("ld.shared.b32 $0, [$1];", "{ .reg .b32 q; add.u32 q, $1, 1; mov.b32 $0, q; }")
+    assert verdict(block("var at = UInt32(t)", "buf[unsafe_offset=t] = 1", computes)).verdict == "proved"
 
 
 @pytest.mark.parametrize("name", OUT_OF_REACH)
