@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
+from ptxdsl.check.addresses import Part
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.guards import Guard, guard
-from ptxdsl.check.slots import Access, Part
+from ptxdsl.check.slots import Access
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import Expr, apply

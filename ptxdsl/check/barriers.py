@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ptxdsl.check import blame, brackets, phases
+from ptxdsl.check.addresses import Part
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import BARRIER_BYTES, Context
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.slots import Part, begin, check, happen, touches_of
+from ptxdsl.check.ranks import names_rank
+from ptxdsl.check.slots import begin, check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
@@ -53,6 +55,7 @@ class OnBarrier(Step):
         assert op.barrier is not None and op.barrier.address is not None
         self.function, self.lanes, used = expressions.split(op.barrier.address, mask)
         self.root = expressions.root(op.barrier.address)
+        self.ranked = names_rank(op.barrier.address)
         self.multicast = expressions.function(op.mask) if op.mask is not None else None
         if op.mask is not None:
             used |= op.mask.variables
@@ -83,8 +86,8 @@ class OnBarrier(Step):
         key = tuple([env[v] for v in self.variables])
         found = self._known.get(key)
         if found is None:
-            addressed = self._addressed(context, agent.cta, env)
-            self._compare(context, addressed, env)
+            addressed = self._addressed(context, state, agent.cta, env)
+            self._compare(context, state, addressed, env)
             found = tuple([(context.barrier(address, cta), mask) for cta, address, mask in addressed])
             self._known[key] = found
             self.met.update(barrier for barrier, _ in found)
@@ -94,16 +97,18 @@ class OnBarrier(Step):
                 context.fit(state)
         return found
 
-    def _compare(self, context: Context, addressed: list[tuple[int, int, Mask]], env: list[object]) -> None:
+    def _compare(
+        self, context: Context, state: State, addressed: list[tuple[int, int, Mask]], env: list[object]
+    ) -> None:
         """Raises Apart where the other blocks do not come to the same barriers, each as seen from its own place."""
         place = context.blocks.place
         arrivals = sorted((cta, at, mask.bit_count()) for cta, at, mask in addressed)
         for rank in range(1, context.blocks.count):
-            there = self.of(rank)._addressed(context, rank, env)
+            there = self.of(rank)._addressed(context, state, rank, env)
             if sorted((place(rank, cta), at, mask.bit_count()) for cta, at, mask in there) != arrivals:
                 raise Apart
 
-    def _addressed(self, context: Context, own: int, env: list[object]) -> list[tuple[int, int, Mask]]:
+    def _addressed(self, context: Context, state: State, own: int, env: list[object]) -> list[tuple[int, int, Mask]]:
         """The CTAs and addresses of barriers, with the threads that come to each."""
         shared = self.number_of(self.function(env), "which barrier it is")
         if self.lanes is None:
@@ -121,7 +126,10 @@ class OnBarrier(Step):
             for cta in ctas:
                 told = self.told(own, address, cta) if self.multicast is not None else address
                 rank = told >> CTA_SHIFT
-                found.append((rank - 1 if rank else cta, told & ((1 << CTA_SHIFT) - 1), threads))
+                there = rank - 1 if rank or self.ranked else cta
+                if not 0 <= there < context.ctas:
+                    raise blame.no_block(state, self, there, context.ctas)
+                found.append((there, told & ((1 << CTA_SHIFT) - 1), threads))
         return found
 
     def told(self, own: int, address: int, cta: int) -> int:

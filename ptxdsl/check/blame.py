@@ -73,6 +73,18 @@ def uninitialised(context: Context, state: State, agent: Agent, barrier: Barrier
     )  # fmt: skip
 
 
+def no_block(state: State, step: Step, rank: int, ctas: int) -> Exception:
+    return fault(
+        state, classes.EARLY_USE,
+        f"{_verb(step)} uses a barrier of the block of rank {rank}, and the cluster has {_blocks(ctas)}", step.span,
+        help="ranks are counted from 0 in each cluster",
+    )  # fmt: skip
+
+
+def _blocks(count: int) -> str:
+    return f"{count} block{'s' if count != 1 else ''}"
+
+
 def early_use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
     return fault(
         state,

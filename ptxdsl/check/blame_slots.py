@@ -22,9 +22,7 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
             other = candidate
             break
     if not touch.exact or not other.exact:
-        inexact = touch if not touch.exact else other
-        assert inexact.span is not None
-        return Unproved(inexact.span, "which bytes of shared memory this touches depends on data")
+        return inexact(touch if not touch.exact else other)
     for one in (touch, other):
         more = surplus(context, state, one, begun=True)
         if more is not None:
@@ -40,6 +38,26 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         (first.span_over(second), f"{_does(first)} by {_name(context, first)}"),
         *waits, *release_notes(context, first), help=help,
     )  # fmt: skip
+
+
+def inexact(touch: Touch) -> Unproved:
+    assert touch.span is not None
+    return Unproved(touch.span, "which bytes of shared memory this touches depends on data")
+
+
+def unordered_writes(state: State, agent: Agent, touch: Touch, first: Span, second: Span) -> Exception:
+    """Two writes of an agent's threads, with no step between them, to the same bytes."""
+    kind, message, help = _own_threads(agent, touch)
+    return fault(state, kind, message, second, (first, f"written by {range_text(touch.mask)}"), help=help)
+
+
+def _own_threads(agent: Agent, touch: Touch) -> tuple[str, str, str]:
+    array = touch.array.name if touch.array is not None else "shared memory"
+    return (
+        classes.DATA_RACE,
+        f"threads of {agent.name} use the same bytes of `{array}` with nothing between that orders them",
+        "put `barrier()`, a named barrier of these warps or `syncwarp()` between the two",
+    )
 
 
 def surplus(context: Context, state: State, touch: Touch, *, begun: bool = False) -> Barrier | None:
@@ -123,11 +141,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
         )
     both_copy = touch.grouped and other.grouped
     if by is agent and not (touch.asynchronous or other.asynchronous or both_copy):
-        return (
-            classes.DATA_RACE,
-            f"threads of {agent.name} use the same bytes of `{array}` with nothing between that orders them",
-            "put `barrier()`, a named barrier of these warps or `syncwarp()` between the two",
-        )
+        return _own_threads(agent, touch)
     if not (touch.asynchronous or other.asynchronous or (_synchronises(agent) and _synchronises(by))):
         return (
             classes.DATA_RACE,

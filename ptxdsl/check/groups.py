@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxdsl.check import own_groups
+from ptxdsl.check.addresses import Part
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.slots import Part, begin, check, touches_of
+from ptxdsl.check.slots import begin, check, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind

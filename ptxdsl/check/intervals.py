@@ -10,6 +10,8 @@ from ptxdsl.check.guards import Guard, together
 from ptxdsl.check.threads import WARP, Mask, members
 
 Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
+_Bytes = tuple[int, int, int]  # a thread, and the first byte and the end of what it touches
+_Cases = tuple[tuple[int, ...], tuple[int, ...]] | None  # ``guards.together``
 # Accesses of each thread: an offset for each (None: 0 for all), what is added to all of them, bytes.
 Places = tuple[tuple[tuple[int, ...] | None, int, int], ...]
 
@@ -64,6 +66,8 @@ def _threads_meet(a: Form, b: Form, by: int) -> tuple[bool, bool]:
     ):
         return False, False  # every byte is of one thread
     second = list(_thread_bytes(b, by))
+    if not (a.places and b.places):
+        return _ranges_meet(first, second, together(a.when, b.when))
     unit = 0
     for _, start, end in (*first, *second):
         unit = gcd(unit, start, end)
@@ -87,7 +91,58 @@ def _threads_meet(a: Form, b: Form, by: int) -> tuple[bool, bool]:
     return within or across, across
 
 
-def _thread_bytes(form: Form, by: int) -> Iterator[tuple[int, int, int]]:
+def by_one_thread(form: Form) -> bool:
+    """Whether no two threads come to an access."""
+    threads = members(form.mask)
+    cases = together(form.when, form.when)
+    if cases is None:
+        return len(threads) == 1
+    seen = 0
+    for t in threads:
+        if cases[0][t] & seen:
+            return False
+        seen |= cases[0][t]
+    return True
+
+
+@lru_cache(1024)
+def written_twice(form: Form) -> tuple[int, int] | None:
+    """Of the places of one access the numbers of two at which different threads write the same byte."""
+    threads = members(form.mask)
+    all_bytes = len(threads) * sum(width for *_, width in form.places)
+    if by_one_thread(form) or all_bytes == sum(end - start for start, end in form.intervals):
+        return None
+    written = [
+        (place, t, shift + (lanes[i] if lanes is not None else 0), width)
+        for place, (lanes, shift, width) in enumerate(form.places)
+        for i, t in enumerate(threads)
+    ]
+    cases = together(form.when, form.when)
+    unit = gcd(*(at for *_, start, width in written for at in (start, width)))
+    before: dict[int, dict[int, list[int]]] = {}  # threads, by byte and place
+    for place, t, start, width in written:
+        for at in range(start, start + width, unit):
+            by_place = before.setdefault(at, {})
+            for other, others in by_place.items():
+                if other != place and any(t != u and (cases is None or cases[0][t] & cases[1][u]) for u in others):
+                    return other, place
+            by_place.setdefault(place, []).append(t)
+    return None
+
+
+def _ranges_meet(first: list[_Bytes], second: list[_Bytes], cases: _Cases) -> tuple[bool, bool]:
+    """``threads_meet`` of few ranges, which are large."""
+    within = False
+    for t, start, end in first:
+        for u, other, last in second:
+            if t != u and start < last and other < end and (cases is None or cases[0][t] & cases[1][u]):
+                if t // WARP != u // WARP:
+                    return True, True
+                within = True
+    return within, False
+
+
+def _thread_bytes(form: Form, by: int) -> Iterator[_Bytes]:
     """thread, first byte, end, that far from the form's; of accesses in unknown places, all of it for every thread."""
     threads = members(form.mask)
     for lanes, shift, width in form.places:
@@ -95,7 +150,7 @@ def _thread_bytes(form: Form, by: int) -> Iterator[tuple[int, int, int]]:
             start = shift + by + (lanes[i] if lanes is not None else 0)
             yield t, start, start + width
     if not form.places:
-        for t in threads[:1] + threads[-1:]:
+        for t in threads if form.when is not None else threads[:1] + threads[-1:]:
             yield t, form.intervals[0][0] + by, form.intervals[-1][1] + by
 
 

@@ -25,11 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ptxdsl.check.addresses import Part
 from ptxdsl.check.barriers import Arrive, Copy, OnBarrier
 from ptxdsl.check.cluster import Apart, Blocks
 from ptxdsl.check.groups import Start
 from ptxdsl.check.program import Advance, Assignment, Enter, Follow, Step, Turned
-from ptxdsl.check.slots import Access, Part
+from ptxdsl.check.slots import Access
 from ptxdsl.check.tensor import Allocation, Product
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import CTA_SHIFT, Expr

@@ -168,5 +168,6 @@ class Touch:
         """Which threads touch what, wherever it lies."""
         found = self.known_form
         if found is None:
-            found = self.known_form = Form(self.mask, self.intervals, self.places, self.when)
+            places = self.places if self.exact else ()
+            found = self.known_form = Form(self.mask, self.intervals, places, self.when)
         return found

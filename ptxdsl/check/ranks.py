@@ -23,6 +23,13 @@ def _maps(expr: Expr) -> bool:
     return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)
 
 
+def names_rank(expr: Expr) -> bool:
+    """Whether an address is one in the block of a rank, as ``mapa`` gives it: of rank -1 it looks like one's own."""
+    if expr.op in ("add", "sub", "ext.u", "ext.s", "trunc"):
+        return any(map(names_rank, expr.args))
+    return expr.op == "mapa"
+
+
 def any_rank(shape: tuple[int, int, int], kernel: Kernel, symbols: Symbols) -> dict[str, Value]:
     """The same of blocks that have nothing to do with others of their cluster: one of them stands for all."""
     if kernel.cluster is None:

@@ -14,131 +14,26 @@ Threads' own accesses that the async proxy must see, or may overwrite, need a pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Iterator
 
-from ptxdsl.check.blame_slots import over_barrier, race, unfenced, unordered_tensor
+from ptxdsl.check.addresses import BEYOND, Part
+from ptxdsl.check.blame_slots import inexact, over_barrier, race, unfenced, unordered_tensor, unordered_writes
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import SHARED_BYTES, Context
-from ptxdsl.check.expressions import Environment, Expressions, Function
+from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.guards import Guard
-from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
+from ptxdsl.check.intervals import Intervals, Places, by_one_thread, merged, written_twice
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
-from ptxdsl.check.values import UNKNOWN, Sum, Value
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, Expr
-from ptxdsl.protocol.model import Array, Place
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR
+from ptxdsl.protocol.model import Array
 from ptxdsl.source import Span
 
 _AT = (1 << CTA_SHIFT) - 1
-
-
-class Part:
-    """One place of an access: from an agent's variables to bytes.
-
-    spread: loop counters with the values that all count at once (none: any). boxes: bytes of places without a width.
-    certain: whether all who come to the site access it.
-    """
-
-    def __init__(
-        self,
-        place: Place,
-        span: Span,
-        mask: Mask,
-        expressions: Expressions,
-        spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
-        boxes: Mapping[int, int] | None = None,
-        certain: bool = True,
-    ) -> None:
-        self.span = span
-        self.certain = certain and all(values for _, values in spread)
-        self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
-        self.spread = tuple((v, values) for v, values in spread)
-        self.function: Function = lambda env: UNKNOWN
-        self.lanes: tuple[int, ...] | None = None
-        self.least = 0  # of them
-        self.variables: frozenset[int] = frozenset()
-        self.root = 0
-        if place.address is not None:
-            self.function, lanes, self.variables = expressions.split(place.address, mask)
-            self.root = expressions.root(place.address)
-            self.lanes = None if lanes is None else tuple(lanes)
-            self.least = min(lanes) if lanes else 0
-        self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
-        if isinstance(place.width, Expr):
-            self.variables |= place.width.variables
-        turning = frozenset(v for v, _ in spread)
-        self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
-        self.elsewhere: tuple[Part, ...] = ()  # the same of other blocks, as ``Step.elsewhere``
-        self._base: dict[int, Intervals] = {}
-        self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
-
-    def of(self, rank: int) -> Part:
-        return self.elsewhere[rank - 1] if rank and self.elsewhere else self
-
-    def names_block(self, env: Environment) -> bool:
-        """Whether it is told in whose memory it is."""
-        addresses = self.addresses(env)
-        most = max(self.lanes or (0,))
-        return addresses is None or any((address + most) >> CTA_SHIFT for address in addresses)
-
-    def base(self, width: int) -> Intervals:
-        found = self._base.get(width)
-        if found is None:
-            found = self._base[width] = intervals_of(self.lanes or (0,), width)
-        return found
-
-    def all_bytes(self, pieces: list[tuple[Part, int, int]]) -> Intervals:
-        """The bytes of parts, of which this one is the first, each at an address and of a width. Those of stages differ
-        by where they begin alone."""
-        _, first, width = pieces[0]
-        if len(pieces) == 1:
-            return moved(self.base(width), first)
-        key = tuple([(part, at - first, width) for part, at, width in pieces])
-        found = self._with_others.get(key)
-        if found is None:
-            found = merged([moved(part.base(width), by) for part, by, width in key])
-            self._with_others[key] = found
-        return moved(found, first)
-
-    def bytes_of(self, env: Environment) -> int | None:
-        """The width of each thread's access; of an unknown one the most that it can be, None where that is unknown."""
-        if self.width_function is None:
-            return self.width if isinstance(self.width, int) else None
-        value = self.width_function(env)
-        if isinstance(value, int):
-            return value
-        if isinstance(value, Sum) and len(value.terms) == 1 and value.terms[0][1] == 1:
-            high = value.terms[0][0].high
-            return high + value.constant if high < 1 << 40 else None
-        return None
-
-    def slot(self, env: Environment) -> Value:
-        """What may be the number of the stage."""
-        return UNKNOWN if self.slot_function is None else self.slot_function(env)
-
-    def addresses(self, env: Environment) -> list[int] | None:
-        """The shared part of the address, for all values of the spread; None where it is unknown."""
-        if not self.spread:
-            value = self.function(env)
-            return [value] if type(value) is int else None
-        if any(v in self.variables and not values for v, values in self.spread):
-            return None
-        turning = [(v, values) for v, values in self.spread if v in self.variables]
-        env = env[:]
-        found = []
-        for values in product(*(values for _, values in turning)):
-            for (v, _), value in zip(turning, values, strict=True):
-                env[v] = value
-            address = self.function(env)
-            if type(address) is not int:
-                return None
-            found.append(address)
-        return found
 
 
 def touches_of(
@@ -227,20 +122,20 @@ def _pieces(
         width = part.bytes_of(env)
         addresses = part.addresses(env)
         if addresses is None or width is None:
-            for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own):
+            for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own, part.ranked):
                 pieces = found.setdefault(where, _Pieces())
                 pieces.anywhere.append(whole)
                 pieces.spans.append(part.span)
             continue
         for address in addresses:
-            rank = address >> CTA_SHIFT
-            at = address & _AT
+            cta = part.cta(address, own, context.ctas)
+            at = (address + part.least & _AT) - part.least
             if context.untagged(at + part.least):
                 at = context.tagged(at + part.least) - part.least
             array = context.array(at + part.least)
             if bounded and not _inside(context, array, at, part, width):
-                raise Unproved(part.span, "this may reach beyond the array that it accesses")
-            found.setdefault((array, rank - 1 if rank else own), _Pieces()).parts.append((part, at, width))
+                raise Unproved(part.span, BEYOND)
+            found.setdefault((array, cta), _Pieces()).parts.append((part, at, width))
     return found
 
 
@@ -278,18 +173,20 @@ def _inside(context: Context, array: Array | None, at: int, part: Part, width: i
     """Whether all threads' accesses lie in the array, which is that of the first of them."""
     if array is None:
         return False
-    first, last = at + part.least, at + (max(part.lanes) if part.lanes else 0) + width
+    first, last = at + part.least, at + part.most + width
     return array.base <= first and last <= array.base + (SHARED_BYTES if array.bytes is None else array.bytes)
 
 
-def _somewhere(context: Context, root: int, own: int) -> Iterator[tuple[tuple[Array | None, int], Intervals]]:
+def _somewhere(
+    context: Context, root: int, own: int, ranked: bool
+) -> Iterator[tuple[tuple[Array | None, int], Intervals]]:
     """All of the array that an address is derived from; where the text does not tell, of all arrays."""
-    at, rank = root & _AT, root >> CTA_SHIFT
+    at = root & _AT
     known = context.array(at) if at >> ARRAY_SHIFT or at & TENSOR else None
     shared = [array for array in context.kernel.arrays if not array.base & TENSOR]
     for array in (known,) if known is not None else (*shared, None):
         base, size = (0, None) if array is None else (array.base, array.bytes)
-        for cta in range(context.ctas) if rank else (own,):
+        for cta in range(context.ctas) if ranked or root >> CTA_SHIFT else (own,):
             yield (array, cta), ((base, base + (SHARED_BYTES if size is None else size)),)
 
 
@@ -348,7 +245,7 @@ class Access(Step):
         key = tuple([env[v] for v in self.variables])
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = touches_of(
+            found = touches_of(
                 self,
                 self.parts,
                 context,
@@ -361,8 +258,21 @@ class Access(Step):
                 when=self.when,
             )
             for touch in found:
+                if self.writes and not self.atomic and context.races:
+                    self._written_once(state, agent, touch)
                 describe(context, state, agent, touch)
+            self._known[key] = found
         return found
+
+    @staticmethod
+    def _written_once(state: State, agent: Agent, touch: Touch) -> None:
+        """Raises Fault where threads write the same byte at different places of the step, and in no order."""
+        for form in (touch, *touch.elsewhere):
+            twice = written_twice(form.form) if form.exact else None
+            if not form.exact and len(form.spans) > 1 and not by_one_thread(form.form):
+                raise inexact(form)
+            if twice is not None:
+                raise unordered_writes(state, agent, touch, *(form.spans[place] for place in twice))
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         found = self.touches(context, state, agent)

@@ -8,6 +8,7 @@ sides of the barrier that was passed: *before* it those who touched it, *after* 
 from __future__ import annotations
 
 from ptxdsl.check import classes
+from ptxdsl.check.addresses import Part
 from ptxdsl.check.blame import fault
 from ptxdsl.check.collectives import WarpSync
 from ptxdsl.check.context import Context
@@ -15,7 +16,7 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import Start, WaitGroup
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
-from ptxdsl.check.slots import Part, check, happen, touches_of
+from ptxdsl.check.slots import check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind

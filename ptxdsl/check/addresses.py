@@ -1,0 +1,134 @@
+"""One place of an access: from an agent's variables to the bytes that its threads touch, and in whose memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+
+from ptxdsl.check.expressions import Environment, Expressions, Function
+from ptxdsl.check.findings import Unproved
+from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved
+from ptxdsl.check.ranks import names_rank
+from ptxdsl.check.threads import Mask
+from ptxdsl.check.values import UNKNOWN, Sum, Value
+from ptxdsl.protocol.expressions import CTA_SHIFT, Expr
+from ptxdsl.protocol.model import Place
+from ptxdsl.source import Span
+
+BEYOND = "this may reach beyond the array that it accesses"
+
+
+class Part:
+    """One place of an access: from an agent's variables to bytes.
+
+    spread: loop counters with the values that all count at once (none: any). boxes: bytes of places without a width.
+    certain: whether all who come to the site access it.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        span: Span,
+        mask: Mask,
+        expressions: Expressions,
+        spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
+        boxes: Mapping[int, int] | None = None,
+        certain: bool = True,
+    ) -> None:
+        self.span = span
+        self.certain = certain and all(values for _, values in spread)
+        self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
+        self.spread = tuple((v, values) for v, values in spread)
+        self.function: Function = lambda env: UNKNOWN
+        self.lanes: tuple[int, ...] | None = None
+        self.least = self.most = 0  # of them
+        self.ranked = False  # whether it is in the block of a rank
+        self.variables: frozenset[int] = frozenset()
+        self.root = 0
+        if place.address is not None:
+            self.function, lanes, self.variables = expressions.split(place.address, mask)
+            self.root = expressions.root(place.address)
+            self.lanes = None if lanes is None else tuple(lanes)
+            if lanes:
+                self.least, self.most = min(lanes), max(lanes)
+            self.ranked = names_rank(place.address)
+        self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
+        if isinstance(place.width, Expr):
+            self.variables |= place.width.variables
+        turning = frozenset(v for v, _ in spread)
+        self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
+        self.elsewhere: tuple[Part, ...] = ()  # the same of other blocks, as ``Step.elsewhere``
+        self._base: dict[int, Intervals] = {}
+        self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
+
+    def of(self, rank: int) -> Part:
+        return self.elsewhere[rank - 1] if rank and self.elsewhere else self
+
+    def names_block(self, env: Environment) -> bool:
+        """Whether it is told in whose memory it is."""
+        addresses = self.addresses(env)
+        return addresses is None or any((address + self.most) >> CTA_SHIFT for address in addresses)
+
+    def cta(self, address: int, own: int, count: int) -> int:
+        """In whose memory an address is, of as many blocks. Raises Unproved where it is in none or in several."""
+        rank = (address + self.least) >> CTA_SHIFT
+        if rank != (address + self.most) >> CTA_SHIFT:
+            raise Unproved(self.span, "threads access the memory of different blocks here")
+        cta = rank - 1 if rank or self.ranked else own
+        if 0 <= cta < count:
+            return cta
+        raise Unproved(self.span, f"the cluster has no block of rank {cta}" if self.ranked else BEYOND)
+
+    def base(self, width: int) -> Intervals:
+        found = self._base.get(width)
+        if found is None:
+            found = self._base[width] = intervals_of(self.lanes or (0,), width)
+        return found
+
+    def all_bytes(self, pieces: list[tuple[Part, int, int]]) -> Intervals:
+        """The bytes of parts, of which this one is the first, each at an address and of a width. Those of stages differ
+        by where they begin alone."""
+        _, first, width = pieces[0]
+        if len(pieces) == 1:
+            return moved(self.base(width), first)
+        key = tuple([(part, at - first, width) for part, at, width in pieces])
+        found = self._with_others.get(key)
+        if found is None:
+            found = merged([moved(part.base(width), by) for part, by, width in key])
+            self._with_others[key] = found
+        return moved(found, first)
+
+    def bytes_of(self, env: Environment) -> int | None:
+        """The width of each thread's access; of an unknown one the most that it can be, None where that is unknown."""
+        if self.width_function is None:
+            return self.width if isinstance(self.width, int) else None
+        value = self.width_function(env)
+        if isinstance(value, int):
+            return value
+        if isinstance(value, Sum) and len(value.terms) == 1 and value.terms[0][1] == 1:
+            high = value.terms[0][0].high
+            return high + value.constant if high < 1 << 40 else None
+        return None
+
+    def slot(self, env: Environment) -> Value:
+        """What may be the number of the stage."""
+        return UNKNOWN if self.slot_function is None else self.slot_function(env)
+
+    def addresses(self, env: Environment) -> list[int] | None:
+        """The shared part of the address, for all values of the spread; None where it is unknown."""
+        if not self.spread:
+            value = self.function(env)
+            return [value] if type(value) is int else None
+        if any(v in self.variables and not values for v, values in self.spread):
+            return None
+        turning = [(v, values) for v, values in self.spread if v in self.variables]
+        env = env[:]
+        found = []
+        for values in product(*(values for _, values in turning)):
+            for (v, _), value in zip(turning, values, strict=True):
+                env[v] = value
+            address = self.function(env)
+            if type(address) is not int:
+                return None
+            found.append(address)
+        return found

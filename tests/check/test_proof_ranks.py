@@ -1,0 +1,54 @@
+"""Blocks of a cluster that send to a rank: one that is there, and one that is not."""
+
+from __future__ import annotations
+
+import pytest
+from proofs import lines, verdict
+
+# Each block gives values to another one, which reads them after its barrier.
+GIVES = """\
+@kernel(threads=32, cluster={count})
+def kernel(res: Pointer[Float32, MutAnyOrigin]):
+    var bars = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED]()
+    var got = unsafe_stack_allocation[32, Float32, address_space=.SHARED, alignment=128]()
+    if thread_idx.x == 0:
+        bars[].init(32)
+        fence_mbarrier_init()
+    cluster_sync()
+    var rank = Int32(block_rank_in_cluster())
+    store_cluster(got.unsafe_offset(thread_idx.x), UInt32({to}), Float32(1))
+    bars[].arrive_cluster(UInt32({tell}))
+    bars[].wait_cluster(0)
+    res[unsafe_offset=thread_idx.x] = got[unsafe_offset=thread_idx.x]
+    cluster_sync()
+"""
+THERE = {"the other": (2, "1 - rank"), "the next": (4, "(rank + 1) % 4"), "the one before": (4, "(rank + 3) % 4")}
+NOT_THERE = {
+    "beyond": (2, "rank + 2"),
+    "behind the last": (4, "rank + 1"),
+    "of one lane": (2, "rank + Int32(thread_idx.x) // 31 * 2"),
+    "before the first": (2, "rank - 1"),
+    "far before": (2, "rank - 5"),
+}
+
+
+@pytest.mark.parametrize(("count", "to"), THERE.values(), ids=list(THERE))
+def test_blocks_that_are_there(count: int, to: str) -> None:
+    assert verdict(GIVES.format(count=count, to=to, tell=to)).verdict == "proved"
+
+
+@pytest.mark.parametrize(("count", "to"), NOT_THERE.values(), ids=list(NOT_THERE))
+def test_an_arrival_at_no_block(count: int, to: str) -> None:
+    found = verdict(GIVES.format(count=count, to="rank", tell=to))
+    assert (found.verdict, found.kinds) == ("fault", ("use before init is visible",))
+    assert "the block of rank" in found.diagnostics[0].message
+    assert 11 in lines(found)
+
+
+@pytest.mark.parametrize(("count", "to"), NOT_THERE.values(), ids=list(NOT_THERE))
+def test_memory_of_no_block(count: int, to: str) -> None:
+    found = verdict(GIVES.format(count=count, to=to, tell="rank"))
+    assert (found.verdict, found.kinds) == ("not provable here", ())
+    why = "memory of different blocks" if "thread_idx" in to else "the cluster has no block of rank"
+    assert why in found.diagnostics[0].message
+    assert found.diagnostics[0].span is not None and found.diagnostics[0].span.line == 10
