@@ -52,5 +52,5 @@ def _getter(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:
     """What gives a record's class and its fields but its place; None for what is compared as it is."""
     if cls.__module__ != Kernel.__module__ or not hasattr(cls, "_record_fields"):
         return None
-    names = [name for name in field_names(cls) if name not in ("span", "awaited")]
+    names = [name for name in field_names(cls) if name not in ("span", "awaited", "endless")]
     return attrgetter("__class__", *names) if names else lambda part: (cls,)

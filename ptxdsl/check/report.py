@@ -207,8 +207,9 @@ def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: 
     kinds = tuple(finding.kind for finding in proof.findings)
     shows_with = tuple(finding.witness for finding in proof.findings)
     taken: tuple[str, ...] = (_block_text(kernel, shape),) if assumed else ()
-    if proof.verdict == PROVED and kernel.awaited:
-        taken += (_awaited_text(kernel.awaited),)
+    if proof.verdict == PROVED:
+        reasons_not_to_end = ((kernel.awaited, "waits for memory"), (kernel.endless, "that is not shown"))
+        taken += tuple(_ends_text(loops, why) for loops, why in reasons_not_to_end if loops)
     return Verdict(
         kernel.name,
         proof.verdict,
@@ -226,10 +227,10 @@ def _block_text(kernel: Kernel, block: Shape) -> str:
     return f"for blocks of {_shape_text(block)} threads (not in the source: say {_how_to_say(kernel, block)})"
 
 
-def _awaited_text(loops: tuple[Span, ...]) -> str:
+def _ends_text(loops: tuple[Span, ...], why: str) -> str:
     at = sorted({span.line for span in loops})
     ends = "the loops at lines" if len(at) > 1 else "the loop at line"
-    return f"if {ends} {', '.join(map(str, at))} come{'' if len(at) > 1 else 's'} to an end (waits for memory)"
+    return f"if {ends} {', '.join(map(str, at))} come{'' if len(at) > 1 else 's'} to an end ({why})"
 
 
 def _shape_text(block: Shape) -> str:

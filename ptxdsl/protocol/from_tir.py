@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, leaves
+from ptxdsl.protocol.loop_ends import comes_to_an_end
 from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
 from ptxdsl.protocol.polling import with_waits
 from ptxdsl.protocol.tensor_places import allocation
@@ -254,13 +255,22 @@ class _Slice:
             self.hint(_HINT),
             tuple(self.operations.pipelines),
             self.hint(_CLUSTER_HINT),
-            self.awaited(),
+            *self.perhaps_endless(),
         )
 
-    def awaited(self) -> tuple[Span, ...]:
-        """Loops without protocol that look at memory anew in each turn."""
-        loops = [op for op in self.parent if op.name == "loop" and op not in self.kept]
-        return tuple(loop.span for loop in loops if any(map(looks_anew, walk(loop.blocks[0]))))
+    def perhaps_endless(self) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+        """Loops without protocol that look at memory anew in each turn, and others that are not seen to end."""
+        awaited, endless = [], []
+        protocol = {op for op in self.seeds if op.name != "return"}
+        for loop in self.parent:
+            inside = walk(loop.blocks[0]) if loop.name == "loop" else []
+            if not inside or not protocol.isdisjoint(inside):
+                continue
+            if any(map(looks_anew, inside)):
+                awaited.append(loop.span)
+            elif not comes_to_an_end(loop, self.made):
+                endless.append(loop.span)
+        return tuple(awaited), tuple(endless)
 
     def hint(self, pattern: re.Pattern[str]) -> tuple[int, int, int] | None:
         head = _HEAD.match(self.kernel.span.source.text)

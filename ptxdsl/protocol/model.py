@@ -176,7 +176,8 @@ class Kernel:
     """threads: the block's shape where it is known, cluster likewise. variables: how many there are, numbered from 0.
 
     hint, cluster_hint: the shape of a block and of a cluster that the source speaks of without promising them.
-    awaited: loops that are no part of the program, in which threads wait for what others write to memory.
+    awaited: loops without protocol in which threads wait for what others write to memory. endless: others without
+    protocol that are not seen to end.
     """
 
     name: str
@@ -190,6 +191,7 @@ class Kernel:
     pipelines: tuple[Pipeline, ...] = ()
     cluster_hint: tuple[int, int, int] | None = None
     awaited: tuple[Span, ...] = ()
+    endless: tuple[Span, ...] = ()
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
