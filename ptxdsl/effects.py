@@ -61,4 +61,5 @@ class Effect:
 
 PURE = Effect()
 
-SYNCHRONISES = frozenset(Kind) - {Kind.PURE, Kind.READ, Kind.WRITE, Kind.ATOMIC, Kind.REGISTERS, Kind.TRAP}
+ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
+SYNCHRONISES = frozenset(Kind) - ACCESSES - {Kind.PURE, Kind.REGISTERS, Kind.TRAP}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ptxdsl.check import own_groups
 from ptxdsl.check.threads import WARP, Block, Mask, members, warps, whole_warps
-from ptxdsl.effects import Kind
+from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import (
     Assign,
@@ -33,7 +33,6 @@ from ptxdsl.protocol.model import (
 MAX_AGENTS = 40
 
 _WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.CLUSTER_WAIT})
-_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 
 # A condition of thread ids and unknown values that sends threads more ways than this may differ within each warp.
 _FEW = 16
@@ -193,7 +192,7 @@ def _waits(op: Op) -> bool:
 
 
 def _acts(op: Op) -> bool:
-    return op.kind not in _ACCESSES
+    return op.kind not in ACCESSES
 
 
 def _collects(op: Op) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Test, Value, add, negated, scale, total
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import compute
+from ptxdsl.protocol.expressions import SIGNED_CONVERSIONS, compute
 
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
 # Of a sum they are the sum: sums are taken to fit their types.
-_SAME = frozenset({"ext.s", "trunc"})
 _LOGIC = frozenset({"and", "or", "xor", "not"})
 
 
@@ -26,7 +25,7 @@ def operate(op: str, args: tuple[Any, ...], bits: int, operand_bits: int, symbol
     if operand_bits == 1 and op in _LOGIC:
         return _logic(op, args)
     args = tuple(_number(a, symbols) for a in args)
-    if op in _SAME:
+    if op in SIGNED_CONVERSIONS:
         return args[0]
     if op == "ext.u":
         return args[0] if not_negative(args[0]) else symbols.operation(op, args, bits)

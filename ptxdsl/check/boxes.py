@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CONVERSIONS, Expr
 from ptxdsl.protocol.model import Kernel, Op, Place
 
 Sizes = dict[int, int]  # bytes by id of a Place
-
-_SAME = frozenset({"ext.s", "ext.u", "trunc"})
 
 
 def box_sizes(kernel: Kernel) -> Sizes:
@@ -82,7 +80,7 @@ def affine(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
     if op in ("add", "sub") and expr.bits >= 32:
         first = affine(expr.args[0], factor, terms)
         return first + affine(expr.args[1], factor if op == "add" else -factor, terms)
-    if op in _SAME and expr.args[0].bits >= 32:
+    if op in CONVERSIONS and expr.args[0].bits >= 32:
         return affine(expr.args[0], factor, terms)
     if op in ("mul", "shl"):
         a, b = expr.args

@@ -18,7 +18,7 @@ from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leav
 from ptxdsl.check.recurrences import Recurrence, recurrences
 from ptxdsl.check.turn_ends import once_a_turn
 from ptxdsl.protocol.algebra import substitute
-from ptxdsl.protocol.expressions import Expr, var
+from ptxdsl.protocol.expressions import CONVERSIONS, Expr, var
 from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of
 
 # A constant trip count from here on is taken for any number, as an unknown one.
@@ -28,7 +28,6 @@ _FARTHEST = 400
 _THREADS = 1024  # of a block, at most
 
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
-_SAME = frozenset({"ext.s", "ext.u", "trunc"})
 _DIVISIONS = frozenset({"floordiv.s", "floordiv.u", "div.s", "div.u"})
 _REMAINDERS = frozenset({"mod.s", "mod.u", "rem.s", "rem.u"})
 _BOUNDS = frozenset({"min.s", "min.u", "max.s", "max.u"})
@@ -211,7 +210,7 @@ class Counters:
             return IRREGULAR
         if op in ("add", "sub"):
             return combined(parts[0], parts[1], 1 if op == "add" else -1)
-        if op in _SAME:
+        if op in CONVERSIONS:
             return parts[0]
         last = expr.args[-1]
         constant = last.value if last.op == "const" else None

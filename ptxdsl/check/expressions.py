@@ -10,12 +10,10 @@ from ptxdsl.check.rates import Rates
 from ptxdsl.check.threads import Block, Mask, Row, members
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CTA_SHIFT, SIZES, Expr, apply, wrap
+from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CONVERSIONS, CTA_SHIFT, SIZES, Expr, apply, wrap
 
 Environment = list[Any]
 Function = Callable[[Environment], Value]
-
-_SAME = frozenset({"ext.s", "ext.u", "trunc"})
 
 
 class Common:
@@ -284,7 +282,7 @@ class Expressions:
         if op in ("add", "sub") and expr.bits >= 32:
             first = self._affine(expr.args[0], factor, terms)
             return first + self._affine(expr.args[1], factor if op == "add" else -factor, terms)
-        if op in _SAME and expr.args[0].bits >= 32:
+        if op in CONVERSIONS and expr.args[0].bits >= 32:
             return self._affine(expr.args[0], factor, terms)
         if op in ("mul", "shl"):
             a, b = expr.args

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 
 from ptxdsl.check.values import INFINITE
 from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import SIZES, Expr, const, nodes
+from ptxdsl.protocol.expressions import SIGNED_CONVERSIONS, SIZES, Expr, const, nodes
 
 NONE = -INFINITE  # nothing is known
 _MOST_ASKED = 2000
 _QUOTIENTS = frozenset({"div.u", "floordiv.u", "floordiv.s"})
 _REMAINDERS = frozenset({"mod.u", "mod.s"})
-_SAME = frozenset({"ext.s", "trunc"})
 # What a comparison that holds says: which operand the other one is taken from, and the least difference.
 _ORDER = {"lt": (1, 0, 1), "le": (1, 0, 0), "gt": (0, 1, 1), "ge": (0, 1, 0)}
 
@@ -64,7 +63,7 @@ class _Least:
             return self.lows.get(term.value, NONE)
         if op == "cta" or term.bits == 1 or (op == "uniform" and term.value in SIZES):
             return 0
-        if op in _SAME:
+        if op in SIGNED_CONVERSIONS:
             return self.of(args[0], known)
         if op == "select":
             condition, a, b = args

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from math import gcd, lcm
 
-from ptxdsl.protocol.expressions import Expr, nodes
+from ptxdsl.protocol.expressions import CONVERSIONS, Expr, nodes
 
 Rates = dict[int, tuple[int, int]]
 IRREGULAR: Rates = {-1: (1, 0)}
-
-_SAME = frozenset({"ext.s", "ext.u", "trunc"})
 
 
 def signs(expr: Expr, sign: int) -> set[int]:
@@ -34,8 +32,8 @@ def is_var(expr: Expr, variable: int) -> bool:
 def moved(expr: Expr) -> tuple[int, int] | None:
     """``(variable, constant)`` of a variable plus a constant."""
     by = 0
-    while expr.op in ("add", "sub") or expr.op in _SAME:
-        if expr.op in _SAME:
+    while expr.op in ("add", "sub") or expr.op in CONVERSIONS:
+        if expr.op in CONVERSIONS:
             expr = expr.args[0]
             continue
         a, b = expr.args

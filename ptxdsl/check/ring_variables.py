@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ptxdsl.check.program import Assignment, Step
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.expressions import CONVERSIONS, Expr
 from ptxdsl.record import dataclass
-
-_SAME = frozenset({"ext.s", "ext.u", "trunc"})
 
 
 @dataclass(frozen=True)
@@ -172,6 +170,6 @@ def _stages(value: Expr) -> Iterator[int]:
 
 
 def _plain(value: Expr) -> Expr:
-    while value.op in _SAME:
+    while value.op in CONVERSIONS:
         value = value.args[0]
     return value

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxdsl.check.threads import Block, Mask
-from ptxdsl.effects import Kind
+from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.algebra import substitute
 from ptxdsl.protocol.expressions import Expr, apply, const, nodes, unknown, var
 from ptxdsl.protocol.model import Assign, Branch, Jump, Kernel, Loop, Node, Op, Seq, walk
@@ -26,7 +26,6 @@ from ptxdsl.record import replace
 
 _MOST_TURNS = 64
 _MOST_NODES = 2000
-_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 
 Values = dict[int, Expr]  # of variables, as expressions of thread ids and of what the launch says
 Some = tuple[Mask, Expr | None]  # threads, and the condition that they are these; None: all who come to the loop
@@ -145,7 +144,7 @@ class _Writer:
         leaves = False
         for node in walk(loop):
             if isinstance(node, Op) and not _is_plain_fence(node):
-                if node.kind not in _ACCESSES:
+                if node.kind not in ACCESSES:
                     return None
                 accesses.append(node)
             elif isinstance(node, Jump):
@@ -320,7 +319,7 @@ def _before(index: Expr, stop: Expr, loop: Loop) -> Expr:
 
 
 def _is_access(node: Node) -> bool:
-    return isinstance(node, Op) and (node.kind in _ACCESSES or _is_plain_fence(node))
+    return isinstance(node, Op) and (node.kind in ACCESSES or _is_plain_fence(node))
 
 
 def _substituted(expr: Expr, values: Values) -> Expr:

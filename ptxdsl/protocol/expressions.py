@@ -236,6 +236,11 @@ ARITHMETIC: dict[str, tuple[bool, Any]] = {
 }
 
 
+# The same number in another width, where it fits: of any, and of signed ones.
+CONVERSIONS = frozenset({"ext.s", "ext.u", "trunc"})
+SIGNED_CONVERSIONS = CONVERSIONS - {"ext.u"}
+
+
 def compute(op: str, operands: list[int], bits: int, operand_bits: int) -> int:
     """An operation of ``ARITHMETIC`` on signed operands of ``operand_bits``; the result as ``wrap`` has it."""
     unsigned, function = ARITHMETIC[op]

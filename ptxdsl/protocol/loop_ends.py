@@ -9,12 +9,11 @@ from collections.abc import Mapping
 
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.protocol.expressions import ARITHMETIC, SIZES
+from ptxdsl.protocol.expressions import ARITHMETIC, CONVERSIONS, SIZES
 from ptxdsl.protocol.tir_operations import writes_global
 from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Op, Value, walk
 
-_SAME = frozenset({"ext.s", "ext.u", "trunc"})
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 _DEEP, _MANY = 8, 64  # of what conditions and steps are made, at most
 
@@ -58,7 +57,7 @@ class _Ends:
 
     def _counter(self, op: Op) -> tuple[int, _Step] | None:
         """Which carried value the result is, and how much more."""
-        if op.name in _SAME:
+        if op.name in CONVERSIONS:
             return self.counters.get(op.operands[0])
         if op.name not in ("add", "sub"):
             return None
@@ -139,7 +138,8 @@ class _Ends:
         if fact.unsigned and not up:
             least = (max(int(bound.value), 0) if isinstance(bound, Const) else 0) + (fact.name == "lt")
             return all(value is None and 0 < -more <= least for more, value in steps)
-        return all(self._advances(step, 1 if up else -1, facts) for step in steps)
+        alike = [other for other in facts if other.unsigned == fact.unsigned]
+        return all(self._advances(step, 1 if up else -1, alike) for step in steps)
 
     def _advances(self, step: _Step, way: int, facts: list[_Fact]) -> bool:
         more, value = step
@@ -158,7 +158,7 @@ class _Ends:
         if op is None or depth > _DEEP:
             return False
         return op.name in SIZES or (
-            op.name in (*_SAME, "mul") and all(self._is_positive(operand, depth + 1) for operand in op.operands)
+            op.name in (*CONVERSIONS, "mul") and all(self._is_positive(operand, depth + 1) for operand in op.operands)
         )
 
 

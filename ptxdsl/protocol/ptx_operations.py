@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from ptxdsl.effects import Effect, Kind
+from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.protocol import model
 from ptxdsl.protocol.algebra import plain
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, const
@@ -28,7 +28,6 @@ _BARRIER_BYTES = 8
 _ADDRESS_BITS = 64
 
 _NOTHING = frozenset((Kind.PURE, Kind.REGISTERS, Kind.GRID))
-_ACCESSES = frozenset((Kind.READ, Kind.WRITE, Kind.ATOMIC))
 _SHARED = frozenset(("shared", "cluster"))
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 # Functions that nobody's synchronisation depends on, and those that do not come back.
@@ -58,7 +57,7 @@ def is_protocol(item: Item) -> bool:
         return False
     if what.kind is Kind.TRAP:
         return item.opcode == "trap"
-    if what.kind in _ACCESSES:
+    if what.kind in ACCESSES:
         return _is_access(item) and what.space in (None, *_SHARED, "tensor")
     return True
 
@@ -81,7 +80,7 @@ def needs(item: Item) -> set[str]:
     """The registers that matter to the model."""
     instruction = item.test if isinstance(item, Wait) else item
     operands: Iterable[Operand] = instruction.operands
-    if not isinstance(item, Wait) and effect(instruction).kind in _ACCESSES:
+    if not isinstance(item, Wait) and effect(instruction).kind in ACCESSES:
         operands = [operand for operand in operands if isinstance(operand, Address)]
     names = {name for operand in operands if not isinstance(operand, Vector) for name in register_names(operand)}
     if instruction.guard is not None:
@@ -177,7 +176,7 @@ class Operations:
         elif what.kind is Kind.WAIT_GROUP or (what.kind is Kind.COMMIT and what.barrier is None):
             number = next((operand.value for operand in sources(item) if isinstance(operand, Immediate)), None)
             yield model.Op(what, opcode, span, count=None if number is None else const(number))
-        elif what.kind in _ACCESSES:
+        elif what.kind in ACCESSES:
             yield from self._access(item, what, span)
         elif what.kind is Kind.ASYNC_COPY:
             yield self._copy(item, what, span)

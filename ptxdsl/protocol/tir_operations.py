@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.effects import Effect, Kind
+from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
 from ptxdsl.protocol import model, tensor_places
@@ -106,7 +106,6 @@ _BYTES = {"st_async_b32": 4, "st_async_b64": 8}
 
 # Rows of these kinds are no protocol, whatever memory they touch.
 _NOTHING = frozenset({Kind.PURE, Kind.REGISTERS, Kind.GRID})
-_ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 _SHARED = frozenset({"shared", "cluster"})
 
 _PIPE_WAIT = Effect(Kind.BAR_WAIT, "shared", scope="cta", barrier=0, convergent=True)
@@ -135,12 +134,12 @@ def is_protocol(op: Op) -> bool:
         return name == "exit_thread"
     if _names_space(op, what):
         return str(op.attrs.get("space", "")) in ("", ".shared", ".shared::cta", ".shared::cluster")
-    return what.kind not in _ACCESSES or what.space in _SHARED or what.space == "tensor"
+    return what.kind not in ACCESSES or what.space in _SHARED or what.space == "tensor"
 
 
 def _names_space(op: Op, what: Effect) -> bool:
     """Whether it is an access of which the operation says in what memory it is, not its row."""
-    return what.kind is Kind.ATOMIC or (what.kind in _ACCESSES and "space" in op.attrs)
+    return what.kind is Kind.ATOMIC or (what.kind in ACCESSES and "space" in op.attrs)
 
 
 def writes_global(op: Op) -> bool:
@@ -326,7 +325,7 @@ class Operations:
             if touches is not None:
                 group = const(int(op.attrs.get("cta_group", 1)))
                 return model.Op(what, name, op.span, count=group, reads=touches[0], writes=touches[1])
-        touched = what.space in _SHARED and what.kind in _ACCESSES | {Kind.ASYNC_COPY}
+        touched = what.space in _SHARED and what.kind in ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
             return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")
 

@@ -40,6 +40,7 @@ END = {
     "until it is there": "while i != n:\n    i += 1",
     "left in the middle": "while True:\n    sum += 1\n    if i > n:\n        break\n    i += 1",
     "with another condition": "while i < n and src[unsafe_offset=i] > 0:\n    i += 1",
+    "for with an unsigned step": "for j in range(UInt32(0), k, UInt32(step)):\n    sum += src[unsafe_offset=j]",
     "where the step is positive": "while 0 < step and i < n:\n    i += step",
 }
 ENDLESS = {
@@ -53,6 +54,7 @@ ENDLESS = {
     "with the bound": "while i < n + sum.cast[DType.int32]():\n    i += 1\n    sum += 1",
     "turns that do not count": "while i < n:\n    if src[unsafe_offset=i] > 0:\n        continue\n    i += 1",
     "turns that do not ask": "while True:\n    if src[] > 0: continue\n    if i > n: break\n    i += 1",
+    "a step that is positive as unsigned": "while 0 < UInt32(step) and i < n:\n    i += step",
     "a step of the other sign": "while step < 0 and i < n:\n    i += step",
     "the memory that it writes": "while Float32(i) < res[]:\n    i += 1\n    res[] = res[] + 1",
 }
