@@ -104,7 +104,10 @@ class _Ends:
         a, b = op.operands
         small, large = (b, a) if name in ("gt", "ge") else (a, b)
         name = {"gt": "lt", "ge": "le"}.get(name, name)
-        return [[_Fact(name, small, large, op.name.endswith(".u"))]]
+        unsigned = op.name.endswith(".u")
+        if unsigned and name == "lt" and isinstance(large, Const) and large.value == 0:
+            return []  # it never holds
+        return [[_Fact(name, small, large, unsigned)]]
 
     def _chosen(self, op: Op, number: int, holds: bool, depth: int) -> _Cases:
         cases: _Cases = []
