@@ -10,11 +10,10 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.guards import Guard, guard
 from ptxdsl.check.slots import Access
 from ptxdsl.check.threads import Mask
-from ptxdsl.effects import Kind
+from ptxdsl.effects import ACCESSES, Kind
+from ptxdsl.protocol.algebra import plain
 from ptxdsl.protocol.expressions import Expr, apply
 from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Place, Seq, walk
-
-ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
 
 _Alike = tuple[Mask, bool, bool, Guard | None]  # of accesses that make one step: whether atomic, and certain
 Spread = tuple[tuple[int, tuple[int, ...]], ...]
@@ -74,6 +73,20 @@ def able(expressions: Expressions, condition: Expr, mask: Mask, holds: bool = Tr
         for part in condition.args:
             mask = able(expressions, part, mask, holds)
     return mask
+
+
+def arms(expressions: Expressions, node: Branch, mask: Mask) -> Iterator[tuple[Node, Expr, Mask]]:
+    """The arms of a branch that threads of a mask can come to: under which condition, and which threads."""
+    for arm, condition in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
+        threads = able(expressions, condition, mask)
+        if threads:
+            yield arm, condition, threads
+
+
+def expressions_of(op: Op) -> Iterator[Expr]:
+    """Those of all places of an operation."""
+    for place in (*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])):
+        yield from expressions_of_place(place)
 
 
 def expressions_of_place(place: Place) -> list[Expr]:

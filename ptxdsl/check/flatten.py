@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ptxdsl.check.accesses import ACCESSES, Accesses, able, expressions_of_place, interferes, only_accesses
+from ptxdsl.check.accesses import Accesses, arms, expressions_of, interferes, only_accesses
+from ptxdsl.check.advances import inductive_in, recurrent_in
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
@@ -33,8 +32,7 @@ from ptxdsl.check.recurrences import Recurrent
 from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
-from ptxdsl.effects import Kind
-from ptxdsl.protocol.algebra import plain
+from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.expressions import Expr, const, unknown
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled, walk
 
@@ -145,7 +143,7 @@ class _Flattener:
             self.put(step)
 
     def _advance(self, target: int, value: Expr) -> Step | None:
-        loop = self._inductive(target, value)
+        loop = inductive_in(self.counters, self.again, target, value)
         if loop is None:
             return None
         start, step, turn = loop
@@ -158,11 +156,8 @@ class _Flattener:
 
     def _follow(self, target: int) -> Step | None:
         """The end of a turn for a variable that its loop computes anew."""
-        for label in self.again:
-            for recurrent in self.counters.recurrent.get(label, ()):
-                if recurrent.variable == target:
-                    return self._followed(label, recurrent, 1)
-        return None
+        found = recurrent_in(self.counters, self.again, target)
+        return None if found is None else self._followed(*found, 1)
 
     def _followed(self, label: int, recurrent: Recurrent, ahead: int) -> Step:
         turn = self.counters.turn_of[label]
@@ -171,13 +166,6 @@ class _Flattener:
         begun = [self.counters.begun[label, v] for v in recurrent.of]
         inputs = [self.expressions.function(leaf)([]) for leaf in recurrent.inputs]
         return Follow(recurrent, begun, inputs, turn, ahead, group)
-
-    def _inductive(self, target: int, value: Expr) -> tuple[int, Expr, int] | None:
-        for label, turn in self.counters.turn_of.items():
-            found = self.counters.inductive.get((label, target))
-            if found is not None and label in self.again and value.op == "add" and found[1] in value.args:
-                return (*found, turn)
-        return None
 
     def branch(self, node: Branch, mask: Mask) -> None:
         taken = self.expressions.where(node.condition, mask)
@@ -238,11 +226,9 @@ class _Flattener:
             self.operation(node, mask)
         elif isinstance(node, Branch):
             before = self.accesses.guards
-            for arm, holds in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
-                some = able(self.expressions, holds, mask)
-                if some:
-                    self.accesses.guards = (*before, holds)
-                    self._either(arm, some)
+            for arm, holds, threads in arms(self.expressions, node, mask):
+                self.accesses.guards = (*before, holds)
+                self._either(arm, threads)
             self.accesses.guards = before
         elif isinstance(node, Seq):
             for inner in node.nodes:
@@ -357,10 +343,8 @@ class _Flattener:
         elif isinstance(node, Branch):
             told = self.expressions.row(node.condition) is not None
             before, self.accesses.certain = self.accesses.certain, self.accesses.certain and told
-            for arm, holds in ((node.then, node.condition), (node.orelse, plain("not", node.condition, bits=1))):
-                where = able(self.expressions, holds, mask)
-                if where:
-                    self._accesses_of(arm, where)
+            for arm, _, threads in arms(self.expressions, node, mask):
+                self._accesses_of(arm, threads)
             self.accesses.certain = before
         elif isinstance(node, Loop):
             self._spread_out(node, mask)
@@ -372,11 +356,11 @@ class _Flattener:
             mask = mask & self.expressions.block.leaders if op.elected else mask
             if mask:
                 self.used |= self.accesses.add(op, mask)
-                for expr in _place_exprs(op):
+                for expr in expressions_of(op):
                     self.compare(expr)
             return
         self.flush()
-        exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *_place_exprs(op)) if e is not None]
+        exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *expressions_of(op)) if e is not None]
         uses = frozenset[int]().union(*(e.variables for e in exprs))
         self.use(*exprs)
         before = self.steps[-1] if self.steps else None
@@ -413,8 +397,3 @@ class _Flattener:
         """Puts the accesses collected so far."""
         for step in self.accesses.steps():
             self.put(step)
-
-
-def _place_exprs(op: Op) -> Iterable[Expr]:
-    for place in (*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])):
-        yield from expressions_of_place(place)
