@@ -11,7 +11,7 @@ from ptxdsl.record import dataclass
 ROW = 128  # bytes of a row of a swizzle
 GROUP_ROWS = 128  # of A that share a matrix of B
 MOST_ORDER = 4096  # rows of tiles that are worked on together
-_SHARED = 227 * 1024 - 1024  # bytes of dynamic shared memory beside the barriers
+SHARED = 227 * 1024 - 1024  # bytes of dynamic shared memory beside the barriers
 _MOST_BLOCKS = 8  # of a cluster that every card runs
 
 
@@ -99,8 +99,8 @@ def fault(config: Config, kind: Kind, multiprocessors: int) -> str | None:
         return f"columns is a multiple of {16 * c.split} up to {most}"
     if c.stages < 2 or c.c_stages < 1 or not 1 <= c.order <= MOST_ORDER:
         return f"stages is 2 or more, c_stages 1 or more, order 1 to {MOST_ORDER}"
-    if c.shared_bytes(kind.result_size) > _SHARED:
-        return f"it has {c.shared_bytes(kind.result_size)} bytes of shared memory, a block {_SHARED}"
+    if c.shared_bytes(kind.result_size) > SHARED:
+        return f"it has {c.shared_bytes(kind.result_size)} bytes of shared memory, a block {SHARED}"
     # what a block of a cluster loads are whole boxes of 128 bytes, or eight rows of them
     depth = ROW // kind.itemsize
     for what, size, parts, step in (

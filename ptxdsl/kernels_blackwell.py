@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
-from ptxdsl.gemm_configs import MOST_ORDER, ROW
+from ptxdsl.gemm_configs import MOST_ORDER, ROW, SHARED
 from ptxdsl.gemm_operands import Matrices, wrong
 from ptxdsl.record import dataclass
 from ptxdsl.shown import shown
@@ -20,7 +20,6 @@ _ROWS = 128  # of a block's tile
 _THREADS = 256
 _STORED_ROWS = 32  # of a box of C, two for each of four warps
 _MOST_COLUMNS = 256
-_SHARED = 227 * 1024 - 1024  # bytes of dynamic shared memory beside the barriers
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def _fault(config: BlackwellConfig, right: Matrices, result: Matrices) -> str | 
         return f"columns are a multiple of {step} up to {_MOST_COLUMNS} for these matrices"
     if config.stages < 1 or not 1 <= config.order <= MOST_ORDER:
         return f"stages is 1 or more, order 1 to {MOST_ORDER}"
-    if config.smem > _SHARED:
-        return f"it has {config.smem} bytes of shared memory, a block {_SHARED}"
+    if config.smem > SHARED:
+        return f"it has {config.smem} bytes of shared memory, a block {SHARED}"
     return None
 
 
