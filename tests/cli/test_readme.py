@@ -27,6 +27,23 @@ def test_the_kernel_compiles() -> None:
     assert "mbarrier.try_wait.parity" in compiled.ptx
 
 
+def test_the_fault_that_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The kernel is proved; with its last two lines swapped it is at fault, in the words of the block below it."""
+    (kernel,), (shown,) = blocks("mojo"), blocks("text")
+    *lines, read, release = kernel.splitlines()
+    monkeypatch.chdir(tmp_path)
+    Path("copy.pdsl").write_text(kernel)
+    assert cli.main(["check", "copy.pdsl"]) == 0 and capsys.readouterr().out == "kernel 'copy': proved\n"
+    Path("copy.pdsl").write_text("\n".join([*lines, release, read, ""]))
+    assert cli.main(["check", "copy.pdsl"]) == 1
+    said = capsys.readouterr()
+    before, after = shown.split("…\n")
+    found = said.err.strip() + "\n"
+    assert found.startswith(before) and found.endswith(after), found
+
+
 def test_two_commands_for_a_fresh_machine() -> None:
     first, second = blocks("sh")
     assert all(command.startswith("python3 -m venv .venv && .venv/bin/pip install ") for command in (first, second))
