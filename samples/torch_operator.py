@@ -1,7 +1,7 @@
-"""Kernels as operators of PyTorch: `torch.compile` keeps them, and autograd has their gradient.
+"""Kernels as operators of PyTorch: `torch.compile` keeps them in its graph, and autograd differentiates them.
 
 run: python samples/torch_operator.py
-It runs on the GPU if there is one, else in the simulator. PyTorch 2.4 or later.
+It runs on the GPU if there is one, otherwise in the simulator. PyTorch 2.4 or later.
 """
 
 import torch
@@ -33,11 +33,11 @@ def blocks(n):
     return -(-n // THREADS)
 
 
-# (Tensor x, SymInt n) -> Tensor: the operator makes y, whether the tensors are real or a compiler's fakes
+# (Tensor x, SymInt n) -> Tensor: the operator creates y, for real tensors and for the compiler's fake ones
 squared_relu = ptxdsl.torch.custom_op(
     "samples::squared_relu", kernels.squared_relu, grid=blocks, outputs={"y": lambda x: torch.empty_like(x)}
 )
-# (Tensor x, Tensor dy, Tensor(a!) dx, SymInt n) -> (): what a mutable pointer points to is declared as changed
+# (Tensor x, Tensor dy, Tensor(a!) dx, SymInt n) -> (): a tensor behind a mutable pointer is declared as mutated
 squared_relu_backward = ptxdsl.torch.custom_op(
     "samples::squared_relu_backward", kernels.squared_relu_backward, grid=blocks
 )
