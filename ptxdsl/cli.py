@@ -303,7 +303,7 @@ def _cache(arguments: Arguments) -> int:
         _write(f"removed {removed} {'entry' if removed == 1 else 'entries'}\n")
         if left or unused:
             what = f"'{where}' is no folder that you alone can write to" if unused else f"{left} cannot be removed"
-            raise _error("E1026", f"the cache is not empty: {what}", f"look at the rights of '{where}'")
+            raise _error("E1026", f"the cache is not empty: {what}", f"look at the permissions of '{where}'")
     else:
         found = cache.entries()
         used = ", which is not used: others can write to it, or it is no folder" if unused else ""

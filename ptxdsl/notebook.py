@@ -76,7 +76,7 @@ def _cell(shell: Any, line: str, cell: str | None) -> None:
     if given is None:
         return
     if given.name is not None and (not given.name.isidentifier() or iskeyword(given.name)):
-        raise error("E1040", f"%%{MAGIC}: '{given.name}' is no name of Python", None, help=f"%%{MAGIC} NAME")
+        raise error("E1040", f"%%{MAGIC}: '{given.name}' is not a Python name", None, help=f"%%{MAGIC} NAME")
     # the cell's first line is that of the magic
     source = source_of(f"\n{cell}".encode("utf-8", "surrogatepass"), _name(shell))
     options = Options(

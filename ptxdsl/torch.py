@@ -113,7 +113,9 @@ def _device(torch: Any, values: Values) -> AbstractContextManager[Any]:
 def _check_name(name: Any) -> None:
     parts = name.split("::") if isinstance(name, str) else ()
     if len(parts) != 2 or not all(part.isidentifier() and part.isascii() for part in parts):
-        raise launch_error("E0931", f"{shown(name)} is no operator's name", help="write it as 'namespace::operator'")
+        raise launch_error(
+            "E0931", f"{shown(name)} is not an operator's name", help="write it as 'namespace::operator'"
+        )
 
 
 def _functions(outputs: Mapping[str, Any], signature: KernelSignature) -> dict[str, Callable[..., Any]]:
@@ -145,7 +147,7 @@ def _function(function: Callable[..., Any], names: Sequence[str], what: str) -> 
     if unknown:
         raise launch_error(
             "E0931",
-            f"the function for {what} has a parameter '{unknown[0]}', which is no argument of the operator",
+            f"the function for {what} has a parameter '{unknown[0]}', which is not an argument of the operator",
             help=f"name those it needs, as in `lambda {names[0]}: …`, of: {', '.join(names)}" if names else None,
         )
     return lambda values: function(**{name: values[name] for name in wanted})

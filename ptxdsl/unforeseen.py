@@ -30,7 +30,7 @@ def unforeseen(problem: Exception) -> Diagnostic:
         of = f"'{problem.filename}': " if problem.filename else ""
         words = f"{of}{problem.strerror}" if problem.strerror else said.partition(": ")[2]
         help = _HELP.get(problem.errno or 0, _LIMITS)
-        return Diagnostic("E1091", f"the system refuses what is needed: {words}", help=help)
+        return Diagnostic("E1091", f"the operating system reports: {words}", help=help)
     if isinstance(problem, ImportError):
         return Diagnostic("E1090", f"a part of ptxdsl cannot be loaded: {problem}", help="install ptxdsl again")
     return Diagnostic(

@@ -237,7 +237,7 @@ def _path(value: Any) -> str:
 
         start = next(iter(path.strip().splitlines()), "")[:_SHOWN_NAME]
         help = "if this is the text of a program, use ptxdsl.loads(text)"
-        raise error("E1001", f"there is no file of the name '{start}…' ({len(path)} characters)", None, help=help)
+        raise error("E1001", f"there is no file named '{start}…' ({len(path)} characters)", None, help=help)
     return path
 
 

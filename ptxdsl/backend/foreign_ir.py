@@ -31,7 +31,7 @@ def emit_apart(source: Source, options: Options) -> Emitted:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()
         # Of a crash, the line that names its reason; a stack of addresses follows it.
         said = next((line for line in words if "LLVM ERROR" in line), words[-1] if words else "it said nothing")
-        raise CompileError(Diagnostic("E0806", f"LLVM does not take this file: {said}", Span(source, 0, 0)))
+        raise CompileError(Diagnostic("E0806", f"LLVM does not accept this file: {said}", Span(source, 0, 0)))
     # The header names the kernels' file, and the child knew of none.
     ptx = done.stdout.decode("utf-8").replace(" from \n", f" from {os.path.basename(source.name)}\n", 1)
     return Emitted(ptx, (None,) * len(ptx.splitlines()))

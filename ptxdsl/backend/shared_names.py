@@ -1,7 +1,7 @@
 """What the source calls a kernel's shared memory: for messages about the PTX, where it has symbols and bytes.
 
-A variable's PTX symbol is made of its kernel's name and its own (``lower_memory``); a RolePipeline's mbarriers lie at
-constant places of such variables, where its ``pipe.new`` says.
+A variable's PTX symbol is made of its kernel's name and its own (``lower/memory.py``); a RolePipeline's mbarriers lie
+at constant places of such variables, where its ``pipe.new`` says.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def check(job: Job) -> tuple[Diagnostic, ...]:
     try:
         if job.source.name.endswith(".ll"):
             help = "check the .pdsl file, or the PTX that it is compiled to"
-            raise error("E1011", "a .ll file has nothing that is checked", Span(job.source, 0, 0), help=help)
+            raise error("E1011", "a .ll file has nothing that can be checked", Span(job.source, 0, 0), help=help)
         if job.source.name.endswith(".ptx"):
             from ptxdsl.ptx.reader import read
 

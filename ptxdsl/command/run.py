@@ -247,7 +247,7 @@ def _exclusive(arguments: Arguments) -> None:
     others = [f"--{name}" for name in names if getattr(arguments, name) not in (None, False)]
     if arguments.explore is not None and others:
         help = "leave it out, or look at one interleaving with the schedule that --explore has written"
-        raise error("E1030", f"--explore runs many interleavings, {others[0]} speaks of one", None, help=help)
+        raise error("E1030", f"--explore runs many interleavings, {others[0]} concerns one", None, help=help)
 
 
 def _on_gpu(arguments: Arguments) -> bool:
@@ -282,7 +282,7 @@ def _schedule(text: str | None) -> tuple[Schedule | None, Witness | None]:
         path, text = text, read_bytes(text).decode("utf-8", "replace")
         if not text.lstrip().startswith("{"):
             help = "write round-robin, random:SEED, slow:NAME or the file of a recorded schedule"
-            raise error("E1103", f"the file '{path}' is no recorded schedule", None, help=help)
+            raise error("E1103", f"the file '{path}' is not a recorded schedule", None, help=help)
     schedule = parse_schedule(text)
     if schedule.recorded is None:
         return schedule, None
@@ -294,7 +294,7 @@ def _shape(arguments: Arguments, subject: Subject) -> Shape:
     if block is None:
         name = subject.name
         help = "add --block N, or declare @kernel(threads=N)"
-        raise error("E1020", f"kernel '{name}' says nothing of its block's size", None, help=help)
+        raise error("E1020", f"kernel '{name}' does not say the size of its block", None, help=help)
     smem = arguments.smem
     if smem is None and subject.signature.dynamic_shared:
         help = "give its size in bytes with --smem"

@@ -108,7 +108,7 @@ def check(
         if prod(shape.grid) > fit:
             raise launch_error(
                 "E0918",
-                f"a cooperative launch runs all blocks at a time: grid {dims_text(shape.grid)} has "
+                f"a cooperative launch runs all blocks at the same time: grid {dims_text(shape.grid)} has "
                 f"{prod(shape.grid)}, and at most {fit} blocks of kernel '{signature.name}' fit {device}",
                 help="give fewer blocks, and let each do more",
             )
@@ -127,8 +127,9 @@ def _check_fit(
     if clusters:
         raise launch_error(
             "E0918",
-            f"a cooperative launch runs all blocks at a time: grid {dims_text(shape.grid)} has {prod(shape.grid)}, and "
-            f"at most {clusters} clusters of {prod(cluster)} of kernel '{signature.name}' fit {device}",
+            f"a cooperative launch runs all blocks at the same time: grid {dims_text(shape.grid)} has "
+            f"{prod(shape.grid)}, and at most {clusters} clusters of {prod(cluster)} of kernel '{signature.name}' fit "
+            f"{device}",
             help="give fewer blocks, and let each do more",
         )
     largest = driver.largest_cluster(function, config)

@@ -113,7 +113,7 @@ def shared_size(signature: KernelSignature, device: Device, function: Function, 
         if signature.dynamic_shared:
             raise launch_error(
                 "E0909",
-                f"kernel '{name}' uses dynamic shared memory (external_memory), and the launch gives none",
+                f"kernel '{name}' uses dynamic shared memory (external_memory), but the launch gives none",
                 help="give its size in bytes: kernel[grid, block](…, smem=…)",
             )
         return 0

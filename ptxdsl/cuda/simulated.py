@@ -108,7 +108,7 @@ def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: 
     """Whether a launch is simulated: where that is asked for, and by default where the arrays lie in host memory and
     no GPU can be used. has_driver: there is one for sure. Raises LaunchError E0908 for an unknown target."""
     if not isinstance(target, str | None) or target not in (None, "gpu", "sim"):
-        raise launch_error("E0908", f"target={shown(target)} is none of 'gpu', 'sim', None")
+        raise launch_error("E0908", f"target={shown(target)} is not 'gpu', 'sim' or None")
     if target is not None:
         return target == "sim"
     if has_driver or not any(_lies_on_host(value) for value in leaves(arguments)):

@@ -228,7 +228,7 @@ class Arguments(Matching):
         place = given.place
         if argument.convention == "mut" and isinstance(place, TemporaryPlace | None):
             raise self.fail(
-                "E0321", f"argument `{argument.name}` of `{bound.decl.name}` is changed there; this is no variable",
+                "E0321", f"argument `{argument.name}` of `{bound.decl.name}` is changed there; this is not a variable",
                 given.span, (argument.span, "declared `mut` here"), help="pass a `var`",
             )  # fmt: skip
         if place is None or place.type != wanted:

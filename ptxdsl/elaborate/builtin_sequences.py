@@ -32,7 +32,7 @@ def _reversed(e: Builtins, bound: Bound) -> RValue:
         raise e.fail("E0339", f"a range of {kinds[0]} downwards", span, help="convert the bounds: `Int(…)`")
     step = e.comptime_int(numbers.step, span)
     if step == 0:
-        raise e.fail("E0339", "a range with step 0", span, help="a step is above or below 0")
+        raise e.fail("E0339", "a range with step 0", span, help="a step is not 0")
     distance = e.binary("-", numbers.stop, numbers.start, span)
     turns = e.binary("//", e.binary("-", distance, Literal(1 if step > 0 else -1), span), Literal(step), span)
     last = e.binary("+", numbers.start, e.binary("*", turns, Literal(step), span), span)

@@ -197,7 +197,7 @@ class Construct(Statements):
     def _pointer_to(self, args: list[Given], span: Span) -> RValue:
         if len(args) != 1 or args[0].name != "to" or args[0].place is None:
             raise self.fail(
-                "E0606", "a pointer comes of an allocation, an argument, or `Pointer(to=…)`", span,
+                "E0606", "a pointer comes from an allocation, an argument, or `Pointer(to=…)`", span,
                 help="allocate: unsafe_stack_allocation[n, T, address_space=…]()",
             )  # fmt: skip
         return self.address_of(args[0].place, span)

@@ -198,7 +198,7 @@ class Convert(Names):
     # ------------------------------------------------------------------------------------------- what a context wants
 
     def condition(self, value: RValue, span: Span) -> Runtime:
-        """A value as the condition of an ``if``: a Bool, or an integer that is not 0."""
+        """A value as a condition: a Bool, a number (true when it is not 0) or a struct with ``__bool__``."""
         if isinstance(value, Literal):
             return const(types.BOOL, int(value.value != 0))
         if isinstance(value, Runtime) and isinstance(value.type, SimdType) and value.type.width == 1:

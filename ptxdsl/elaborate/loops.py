@@ -88,7 +88,7 @@ class Loops(Expressions):
             return list(items)
         start, stop, step = (self.comptime_int(v, span) for v in (iterable.start, iterable.stop, iterable.step))
         if step == 0:
-            raise self.fail("E0339", "a range with step 0", span, help="a step is above or below 0")
+            raise self.fail("E0339", "a range with step 0", span, help="a step is not 0")
         numbers = range(start, stop, step)
         limit = MAX_UNROLL if not self.comptime_depth else 1_000_000
         if len(numbers) > limit:
@@ -211,7 +211,7 @@ class Loops(Expressions):
             return
         step = self.comptime_int(iterable.step, node.iter.span)
         if step == 0:
-            raise self.fail("E0339", "a range with step 0", node.iter.span, help="a step is above or below 0")
+            raise self.fail("E0339", "a range with step 0", node.iter.span, help="a step is not 0")
         attrs = {"step": step, "signed": t.dtype.signed}
         op = tir.Op("for", [start.value, stop.value], [], attrs, self.at(node.span), [tir.Block()])
         index = tir.Value(t.ty, node.target.id if isinstance(node.target, ast.Name) else "i")

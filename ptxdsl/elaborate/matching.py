@@ -220,7 +220,7 @@ class Matching(Operators):
             if found is None:
                 if any(a.name == given.name for a in declared):
                     raise self.fail(
-                        "E0323", f"argument `{given.name}` of {what} is given by position alone", given.name_span, here,
+                        "E0323", f"argument `{given.name}` of {what} is given by position only", given.name_span, here,
                         help=f"leave `{given.name}=` out",
                     )  # fmt: skip
                 near = closest(given.name, (a.name for a in declared))

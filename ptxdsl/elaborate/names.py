@@ -202,7 +202,7 @@ class Names(Control):
         if name.entity is None:
             if name.busy:
                 raise self.fail(
-                    "E0203", f"`{name.item.name}` is imported in a circle", name.item.span, help="break the cycle"
+                    "E0203", f"`{name.item.name}` is imported in a cycle", name.item.span, help="break the cycle"
                 )
             name.busy = True
             try:

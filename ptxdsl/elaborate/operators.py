@@ -143,7 +143,7 @@ class Operators(Memory):
             "E0302",
             f"`{op}` does not apply to {left.type} and {right.type}",
             span,
-            help="operators take numbers, vectors, pointers and an integer, and structs with methods for them",
+            help="operators take numbers, vectors, a pointer with an integer, and structs with methods for them",
         )
 
     def _adapt(self, op: str, literal: Literal, t: SimdType, span: Span) -> Runtime:

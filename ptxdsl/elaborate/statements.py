@@ -161,7 +161,7 @@ class Statements(Loops):
         place = self.designate(node.value, scope)
         if isinstance(place, TemporaryPlace) and not isinstance(place.value, Poison):
             raise self.fail(
-                "E0349", "a `ref` names what lies in a variable or in memory; this is a value alone", node.value.span,
+                "E0349", "a `ref` names a variable or something in memory; this is only a value", node.value.span,
                 help=f"keep it: `var {node.name.id} = …`",
             )  # fmt: skip
         self.check_new(node.name.id, node.name.span, scope)
@@ -174,7 +174,7 @@ class Statements(Loops):
         value = self.materialize(value, span)
         if value.type == types.NONE:
             help = "make it a statement of its own"
-            raise self.fail("E0336", "this gives nothing that could be named", span, help=help)
+            raise self.fail("E0336", "this has no result to give a name to", span, help=help)
         if value.type in COMPTIME_ONLY and not self.comptime_depth:
             raise self.fail(
                 "E0333", f"a variable cannot be of type {value.type}", span,

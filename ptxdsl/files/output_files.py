@@ -101,7 +101,7 @@ def make_folder(path: str) -> None:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
         help = "name a folder, or one that is still to be made"
-        raise _error("E1007", f"cannot write to '{path}': it is no folder", help=help) from None
+        raise _error("E1007", f"cannot write to '{path}': it is not a folder", help=help) from None
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
         words = f"cannot make the folder '{path}': {getattr(problem, 'strerror', problem)}"
         raise _error("E1007", words, help=_help(problem)) from None

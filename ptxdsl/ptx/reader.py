@@ -84,7 +84,7 @@ class _ModuleReader:
                 start = len(code) - len(code[position:].lstrip())
                 if start == len(code):
                     break
-                self.errors.add(Refused("E0810", "a directive is wanted here"), start, self.end_of_line(start))
+                self.errors.add(Refused("E0810", "expected a directive"), start, self.end_of_line(start))
                 position = self.next_directive(start)
                 continue
             if match[1] is None:
@@ -112,7 +112,7 @@ class _ModuleReader:
         if name in _LINKAGE:
             match = _WORD.match(code, start + 1 + len(name))
             if match is None or match[1] is None:
-                raise Refused("E0810", f"a declaration is wanted after .{name}")
+                raise Refused("E0810", f"expected a declaration after .{name}")
             inner = match.start(1) - 1
             if match[1] in ("func", "entry"):
                 return self.function(match[1], inner)
@@ -141,7 +141,7 @@ class _ModuleReader:
             return match.end()
         if name == "pragma":
             return self.semicolon(start)
-        raise Refused("E0811", f".{name} is no directive of module scope", f".{name}")
+        raise Refused("E0811", f".{name} is not a directive of module scope", f".{name}")
 
     def semicolon(self, start: int) -> int:
         match = TO_SEMICOLON.match(self.code, start)
@@ -167,7 +167,7 @@ class _ModuleReader:
 
     def variables(self, linkage: str, start: int, space: str) -> int:
         if space not in _SPACES:
-            raise Refused("E0811", f".{space} is no state space of a module's variable", f".{space}")
+            raise Refused("E0811", f".{space} is not a state space of a module's variable", f".{space}")
         end = self.semicolon(start)
         line = self.line_at(start)
         try:
@@ -207,7 +207,7 @@ class _ModuleReader:
         position = self.tuning(made, position)
         opened = _BODY.match(code, position)
         if opened is None:
-            raise Refused("E0810", f"the body of {made.name} or ';' is wanted", made.name)
+            raise Refused("E0810", f"expected the body of {made.name} or ';'", made.name)
         position = opened.end()
         known = self.module.functions.get(made.name)
         if opened[1] == ";":

@@ -127,7 +127,7 @@ class BodyReader:
                 counted = at
                 name = match[1]
                 if name in self.scope.labels:
-                    twice = Refused("E0813", f"label {name} stands here for the second time", name)
+                    twice = Refused("E0813", f"label {name} is defined a second time", name)
                     self.errors.add(twice, at, position)
                 self.scope.labels[name] = "label"
                 body.append(Label(name + self.scope.suffix, line))
@@ -293,7 +293,7 @@ class BodyReader:
             elif name in _TABLES:
                 self.table(name, text, start, end)
             elif name != "pragma":
-                raise Refused("E0811", f".{name} is no directive of a function's body", f".{name}")
+                raise Refused("E0811", f".{name} is not a directive of a function's body", f".{name}")
         except Refused as refused:
             self.errors.add(refused, start, end)
         return end
@@ -306,7 +306,7 @@ class BodyReader:
         of = declaration(text)
         for one in declarators(of.rest):
             if one.dimensions or one.initial is not None:
-                raise Refused("E0816", "a register is no array and has no initial value", one.name)
+                raise Refused("E0816", "a register is not an array and has no initial value", one.name)
             if one.count is not None:
                 self.scope.declare_range(one.name, one.count, of.type, of.elements)
             else:
@@ -324,7 +324,7 @@ class BodyReader:
         body = self.function.body
         label = body[-1] if body else None
         if not isinstance(label, Label):
-            raise Refused("E0810", f".{name} stands behind a label")
+            raise Refused("E0810", f".{name} follows a label")
         body.pop()
         self.scope.labels[label.name.removesuffix(self.scope.suffix)] = _TABLES[name]
         if name == "branchtargets":

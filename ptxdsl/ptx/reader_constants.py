@@ -55,7 +55,7 @@ def integer(text: str) -> int:
     """An integer number or constant expression. Raises Refused."""
     value = immediate(text)
     if value.kind != "int":
-        raise Refused("E0814", "an integer is wanted here", text)
+        raise Refused("E0814", "expected an integer", text)
     return value.value
 
 
@@ -102,7 +102,7 @@ class _Expression:
         self.at = 0
 
     def wrong(self) -> Refused:
-        return Refused("E0814", "this is no number and no constant expression", self.text.strip())
+        return Refused("E0814", "this is neither a number nor a constant expression", self.text.strip())
 
     def value(self) -> _Value:
         result = self.conditional()

@@ -82,7 +82,7 @@ def decode(text: str | bytes, name: str) -> str:
             data.decode("utf-8")
         except UnicodeDecodeError as problem:
             at = len(data[: problem.start].decode("utf-8"))
-            refused = Refused("E0810", "this is not PTX text: a byte that is no UTF-8", help=_BINARY)
+            refused = Refused("E0810", "this is not PTX text: a byte that is not UTF-8", help=_BINARY)
             Errors(name, text).fatal(refused, at, at + 1)
     # The driver takes a text that ends in one NUL; so do we.
     nul = text.find("\0", 0, len(text) - 1)

@@ -88,7 +88,7 @@ def declarators(text: str) -> list[Declarator]:
     for piece in split(text):
         match = _DECLARATOR.fullmatch(piece)
         if match is None:
-            raise Refused("E0816", "a name is wanted here", piece.strip()[:60])
+            raise Refused("E0816", "expected a name", piece.strip()[:60])
         dimensions = tuple(_dimension(d) for d in _DIMENSION.findall(match[3]))
         if len(dimensions) > _MAX_DIMENSIONS:
             raise Refused("E0816", f"more than {_MAX_DIMENSIONS} dimensions", match[1])
@@ -189,7 +189,7 @@ class _Initialiser:
         try:
             values = [int(piece) & mask for piece in text.split(",")]
         except ValueError:
-            raise Refused("E0814", "this is no number and no constant expression", text.strip()[:60]) from None
+            raise Refused("E0814", "this is neither a number nor a constant expression", text.strip()[:60]) from None
         if self.width == 1:
             self.data.extend(values)
         else:

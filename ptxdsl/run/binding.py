@@ -88,7 +88,7 @@ def _value(param: Param, path: str, left: dict[str, Spec], bound: Bound) -> Any:
     if options:
         raise error(
             "E1018",
-            f"parameter '{path}: {type_text(param)}' is no TensorMap",
+            f"parameter '{path}: {type_text(param)}' is not a TensorMap",
             None,
             help=f"leave out {', '.join(options)}",
         )

@@ -64,7 +64,7 @@ def _map(spec: MapOf, address: int | None = None) -> Any:
     """The tensor map of an array; with an address, its 128 bytes for an array that lies there."""
     options = spec.options
     if "box" not in options:
-        raise error("E1018", "a TensorMap wants a box", None, help="for example randn:bf16:256x64:box=64x64")
+        raise error("E1018", "a TensorMap needs a box", None, help="for example randn:bf16:256x64:box=64x64")
     made = TensorMap(
         spec.array,
         _sizes(options["box"]),
@@ -82,7 +82,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     try:
         return tuple(map(int, text.split("x")))
     except ValueError:
-        raise error("E1013", f"'{text}' is no shape", None, help="for example box=64x64") from None
+        raise error("E1013", f"'{text}' is not a shape", None, help="for example box=64x64") from None
 
 
 def _on_device(value: Any, copies: dict[int, Any]) -> Any:

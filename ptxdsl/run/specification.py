@@ -116,7 +116,7 @@ def _generator(name: str, rest: str, text: str, entry: str) -> ArraySpec:
     if form not in FORMATS:
         raise _wrong(entry, f"'{dtype}' is no element type", f"one of {', '.join(SHORT_NAMES)}")
     if not re.fullmatch(r"\d+(x\d+)*", shape):
-        raise _wrong(entry, f"'{shape}' is no shape", f"for example {name}:{dtype}:1024x64")
+        raise _wrong(entry, f"'{shape}' is not a shape", f"for example {name}:{dtype}:1024x64")
     sizes = tuple(map(int, shape.split("x")))
     return ArraySpec(name, form, sizes, None, _options(options, GENERATORS[name], entry), text)
 

@@ -106,12 +106,14 @@ class DeclarationBuilder(ExpressionBuilder):
                     params.append(replace(item, kind="kw") if kind == "kw" else item)
             elif item == "//":
                 if kind == "kw" or any(p.kind == "infer" for p in params):
-                    self._problem("E0123", "'//' stands once, before any '*'", self._at(item), help="leave it out here")
+                    self._problem(
+                        "E0123", "'//' may appear once, before any '*'", self._at(item), help="leave it out here"
+                    )
                 params = [replace(p, kind="infer") for p in params]
             elif item == "*":
                 if kind == "kw":
                     self._problem(
-                        "E0123", "'*' stands once in a parameter list", self._at(item), help="leave it out here"
+                        "E0123", "'*' may appear once in a parameter list", self._at(item), help="leave it out here"
                     )
                 kind = "kw"
         self._check_defaults(params, "parameter")
@@ -137,7 +139,7 @@ class DeclarationBuilder(ExpressionBuilder):
                 if kind == "kw" or not args or args[0].kind == "posonly":
                     self._problem(
                         "E0123",
-                        "'/' stands once, after an argument and before any '*'",
+                        "'/' may appear once, after an argument and before any '*'",
                         self._at(item),
                         help="leave it out here",
                     )
@@ -145,7 +147,7 @@ class DeclarationBuilder(ExpressionBuilder):
             elif item == "*":
                 if kind == "kw":
                     self._problem(
-                        "E0123", "'*' stands once in an argument list", self._at(item), help="leave it out here"
+                        "E0123", "'*' may appear once in an argument list", self._at(item), help="leave it out here"
                     )
                 kind = "kw"
         self._check_defaults(args, "argument")

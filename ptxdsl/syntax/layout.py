@@ -171,7 +171,7 @@ class _LayoutPass:
         self.problems.append(
             Diagnostic(
                 "E0106",
-                "inconsistent indentation: this line belongs to no block that is open",
+                "inconsistent indentation: this line belongs to no open block",
                 Span(self.source, end - len(white), end),
                 help=f"the open blocks are indented by {columns} columns, this line by {len(white.expandtabs(_TAB))}",
             )

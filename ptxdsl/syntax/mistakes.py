@@ -55,7 +55,9 @@ def _decorator(c: Context) -> Diagnostic | None:
     at = Span(c.source, c.tokens[start].start, name.end)
     if name == "parameter" and c.kind in ("IF", "FOR"):
         return c.problem("E0114", f"'@parameter {c.token}' is gone from Mojo", at, help=f"write 'comptime {c.token}'")
-    return c.problem("E0117", f"'@{name}' stands before no 'def' or 'struct'", at, help="move it to the line above one")
+    return c.problem(
+        "E0117", f"'@{name}' is not followed by a 'def' or 'struct'", at, help="move it to the line above one"
+    )
 
 
 def _orphan(c: Context) -> Diagnostic | None:
@@ -138,7 +140,7 @@ def _equals(c: Context) -> Diagnostic | None:
         return c.problem("E0110", "expected 'in' after the loop variable", help="write 'for i in range(...)'")
     if c.brackets and c.head not in ("DEF", "STRUCT"):
         return c.problem(
-            "E0112", "'=' in brackets names an argument: a plain name stands before it", help="to compare, write '=='"
+            "E0112", "'=' in brackets names an argument: a plain name must precede it", help="to compare, write '=='"
         )
     assigned = any(t.type in ("EQUAL", "AUGMENTED") for t in c.tokens[c.start : c.index])
     if assigned and not c.brackets:

@@ -31,8 +31,8 @@ _ADVICE = {
     "$": ("E0103", "'$' is not allowed here", None),
     "`": ("E0103", "names in backticks are not in the subset", "choose a name of letters, digits and '_'"),
     "\\": ("E0103", "'\\' continues a line only as its last character", "remove what follows it, spaces too"),
-    "\ufeff": ("E0102", "a byte order mark stands only at the start of the file", "remove it"),
-    "\u00a0": ("E0102", "a no-break space is no white space here", "write an ordinary space"),
+    "\ufeff": ("E0102", "a byte order mark is allowed only at the start of the file", "remove it"),
+    "\u00a0": ("E0102", "a no-break space does not count as white space", "write an ordinary space"),
     "\u201c": ("E0102", "typographic quotes do not make a string", "write '\"'"),
     "\u201d": ("E0102", "typographic quotes do not make a string", "write '\"'"),
     "\u2018": ("E0102", "typographic quotes do not make a string", 'write "\'"'),
@@ -131,7 +131,9 @@ def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
         return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
     name = _unicode_name(char, "")
     message = f"the character {char!r} (U+{ord(char):04X}{', ' + name if name else ''}) is not allowed here"
-    return start + 1, Diagnostic("E0102", message, here, help="such characters stand in strings and comments alone")
+    return start + 1, Diagnostic(
+        "E0102", message, here, help="such characters are allowed only in strings and comments"
+    )
 
 
 def _unicode_name(char: str, default: str) -> str:

@@ -100,14 +100,14 @@ def test_a_cooperative_launch_must_fit(module, driver, tensor):
     module.k[2 * 132, 64](tensor(0x40), cooperative=True)
     assert refusal(lambda: module.k[265, 64](tensor(0x40), cooperative=True)) == (
         "E0918",
-        "a cooperative launch runs all blocks at a time: grid (265, 1, 1) has 265, and at most 264 blocks of kernel "
-        f"'k' fit {DEVICE}",
+        "a cooperative launch runs all blocks at the same time: grid (265, 1, 1) has 265, and at most 264 blocks of "
+        f"kernel 'k' fit {DEVICE}",
     )
     module.k[32, 64](tensor(0x40), cooperative=True, cluster=4)
     assert refusal(lambda: module.k[36, 64](tensor(0x40), cooperative=True, cluster=4)) == (
         "E0918",
-        "a cooperative launch runs all blocks at a time: grid (36, 1, 1) has 36, and at most 8 clusters of 4 of kernel "
-        f"'k' fit {DEVICE}",
+        "a cooperative launch runs all blocks at the same time: grid (36, 1, 1) has 36, and at most 8 clusters of 4 of "
+        f"kernel 'k' fit {DEVICE}",
     )
 
 
@@ -125,7 +125,7 @@ def test_a_cooperative_launch_must_fit(module, driver, tensor):
         ({"timeout": True}, "E0915", "timeout is a positive number of seconds, got bool True"),
         ({"timeout": 10**400}, "E0915", "timeout is a positive number of seconds, got an int of 1329 bits"),
         ({"timeout": float("inf")}, "E0915", "timeout is a positive number of seconds, got float inf"),
-        ({"target": "cpu"}, "E0908", "target='cpu' is none of 'gpu', 'sim', None"),
+        ({"target": "cpu"}, "E0908", "target='cpu' is not 'gpu', 'sim' or None"),
         (
             {"stream": "fast"},
             "E0910",

@@ -130,9 +130,9 @@ def test_it_runs_on_the_device_of_its_tensors(module, torch, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "kernel", "options", "words"),
     [
-        ("affine", "affine", {}, "'affine' is no operator's name"),
-        ("a::b::c", "affine", {}, "'a::b::c' is no operator's name"),
-        (None, "affine", {}, "None is no operator's name"),
+        ("affine", "affine", {}, "'affine' is not an operator's name"),
+        ("a::b::c", "affine", {}, "'a::b::c' is not an operator's name"),
+        (None, "affine", {}, "None is not an operator's name"),
         ("m::f", "pairs", {}, "parameter 'p' is Pair, which operators of PyTorch do not take"),
         ("m::f", "affine", {"outputs": {"src": len}}, "has no mutable pointer 'src' to be an output"),
         ("m::f", "affine", {"outputs": {"res": 3}}, r"outputs\['res'\] is int, not a function"),

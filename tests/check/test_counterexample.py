@@ -156,4 +156,4 @@ def test_one_interleaving_is_enough_where_all_is_ordered(tmp_path, capsys):
 def test_options_of_one_run_are_refused(tmp_path, capsys):
     path = example("slot_index_after_step_clean")
     code, _, err = command(capsys, "run", path, *RACE, "--explore", tmp_path, "--races")
-    assert code == 1 and "error[E1030]: --explore runs many interleavings, --races speaks of one" in err
+    assert code == 1 and "error[E1030]: --explore runs many interleavings, --races concerns one" in err

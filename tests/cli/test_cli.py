@@ -246,8 +246,8 @@ def test_a_ptx_file_starts_at_ptx(run, tmp_path: Path) -> None:
 def test_an_ll_file_is_not_checked(run, tmp_path: Path) -> None:
     path = tmp_path / "k.ll"
     path.write_text("define void @k() {\n  call void @llvm.nvvm.foo()\n  ret void\n}\ndeclare void @llvm.nvvm.foo()\n")
-    assert run("check", str(path)).err.startswith("error[E1011]: a .ll file has nothing that is checked\n")
-    words = "error[E0806]: LLVM does not take this file: there is no intrinsic llvm.nvvm.foo\n"
+    assert run("check", str(path)).err.startswith("error[E1011]: a .ll file has nothing that can be checked\n")
+    words = "error[E0806]: LLVM does not accept this file: there is no intrinsic llvm.nvvm.foo\n"
     assert run("compile", str(path)).err.startswith(words)
 
 
@@ -296,7 +296,7 @@ def test_llvm_ir_that_llvm_does_not_take(run, tmp_path: Path, text: str, words: 
     path = tmp_path / "k.ll"
     path.write_text(text)
     result = run("compile", str(path))
-    assert result.code == 1 and result.err.startswith(f"error[E0806]: LLVM does not take this file: {words}")
+    assert result.code == 1 and result.err.startswith(f"error[E0806]: LLVM does not accept this file: {words}")
 
 
 # ------------------------------------------------------------------------------------------------------- diagnostics
@@ -368,11 +368,11 @@ def test_an_internal_error_is_a_diagnostic(run, good: str, monkeypatch: pytest.M
         (MemoryError(), "error[E1092]: there is no more memory\n  = help: the process has limits"),
         (
             OSError(errno.EMFILE, "Too many open files", "x"),
-            "error[E1091]: the system refuses what is needed: 'x': Too m",
+            "error[E1091]: the operating system reports: 'x': Too m",
         ),
         (
             OSError("libllvmlite.so: cannot map"),
-            "error[E1091]: the system refuses what is needed: libllvmlite.so: cannot",
+            "error[E1091]: the operating system reports: libllvmlite.so: cannot",
         ),
         (
             ImportError("No module named 'llvmlite'"),

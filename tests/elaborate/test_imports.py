@@ -126,7 +126,7 @@ def test_values(compiled: Compile, text: str, value: int) -> None:
         ("from beside import *\n_HIDDEN", ("E0201", 4, 11), "unknown name `_HIDDEN`"),
         ("import beside\ntwice(n)", ("E0201", 4, 11), "unknown name `twice`"),
         ("import beside\nbeside.thrice(n)", ("E0204", 4, 18), "the module has no `thrice`"),
-        ("from egg import thing\nthing", ("E0203", 1, 17), "`thing` is imported in a circle"),
+        ("from egg import thing\nthing", ("E0203", 1, 17), "`thing` is imported in a cycle"),
         ("from one import ONE\nONE", ("E0402", 2, 16), "`ONE` is defined in terms of itself"),
         ("from broken import broken\nbroken()", ("E0201", 2, 12), "unknown name `missing`"),
         ("from besides import twice\ntwice(n)", ("E0250", 1, 6), "there is no module 'besides'"),

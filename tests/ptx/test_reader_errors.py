@@ -50,10 +50,10 @@ def test_an_error_is_shown_at_its_place() -> None:
         ("brx.idx %r1, L; L: ret;", "E0812", ".branchtargets L is not in this function", "L"),
         ("t: .branchtargets A, B; A: ret;", "E0812", "label B is not in this function", "B"),
         ("call f;", "E0812", "f is not declared", "f"),
-        ("L: ret; L: ret;", "E0813", "label L stands here for the second time", "L"),
+        ("L: ret; L: ret;", "E0813", "label L is defined a second time", "L"),
         (".reg .b32 y;", "E0813", "y is declared twice", "y"),
         (".reg .b64 %r<4>;", "E0813", "the registers %r<…> are declared twice", "%r"),
-        ("mov.b32 %r1, 12x;", "E0814", "this is no number and no constant expression", "12x"),
+        ("mov.b32 %r1, 12x;", "E0814", "this is neither a number nor a constant expression", "12x"),
         ("mov.b32 %r1, 08;", "E0814", "a number that starts with 0 is octal", "08"),
         ("mov.b32 %r1, 1/0;", "E0814", "division by zero in a constant expression", "1/0"),
         ("mov.b64 %r1, 0x10000000000000000;", "E0814", "this integer has more than 64 bits", "0x10000000000000000"),
@@ -64,11 +64,11 @@ def test_an_error_is_shown_at_its_place() -> None:
         ("bra;", "E0810", "bra has other operands", "bra;"),
         ("9 nonsense;", "E0810", "a statement that is not understood", "9 nonsense;"),
         (".loc x", "E0810", "a .loc has a file number, a line and a column", ".loc x"),
-        (".branchtargets A;", "E0810", ".branchtargets stands behind a label", ".branchtargets A;"),
-        (".bogus 1;", "E0811", ".bogus is no directive of a function's body", ".bogus"),
+        (".branchtargets A;", "E0810", ".branchtargets follows a label", ".branchtargets A;"),
+        (".bogus 1;", "E0811", ".bogus is not a directive of a function's body", ".bogus"),
         (".reg .b33 z;", "E0811", ".b33 is not known in a declaration", ".b33"),
         (".shared .align 3 .b8 z;", "E0816", "an alignment is a power of two, and 3 is none", "3"),
-        (".reg .b32 z[4];", "E0816", "a register is no array and has no initial value", "z"),
+        (".reg .b32 z[4];", "E0816", "a register is not an array and has no initial value", "z"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_body(body: str, code: str, message: str, span: str) -> None:
@@ -82,11 +82,11 @@ def test_mistakes_in_a_body(body: str, code: str, message: str, span: str) -> No
 @pytest.mark.parametrize(
     ("text", "code", "message", "span"),
     [
-        ("hello", "E0810", "a directive is wanted here", "hello"),
-        (".wrong x", "E0811", ".wrong is no directive of module scope", ".wrong"),
-        (".visible .reg .b32 r;", "E0811", ".reg is no state space of a module's variable", ".reg"),
+        ("hello", "E0810", "expected a directive", "hello"),
+        (".wrong x", "E0811", ".wrong is not a directive of module scope", ".wrong"),
+        (".visible .reg .b32 r;", "E0811", ".reg is not a state space of a module's variable", ".reg"),
         (".entry {}", "E0810", "a function has a name", ".entry {}"),
-        (".entry k() ret;", "E0810", "the body of k or ';' is wanted", "k"),
+        (".entry k() ret;", "E0810", "expected the body of k or ';'", "k"),
         (".entry k(.global .b32 x) {ret;}", "E0816", "a parameter is of space .param", "x"),
         (".entry k(.param .b32 x, .param .b32 x) {ret;}", "E0813", "x is declared twice", "x"),
         (".entry k {ret;} .entry k {ret;}", "E0813", "k is defined twice", "k"),
@@ -151,7 +151,7 @@ def test_a_missing_head(missing: str) -> None:
         (HEAD + "/* never", "a comment that does not end"),
         (HEAD + ".global .b32 x", "a statement that does not end: ';' is missing"),
         (HEAD + "\0.entry", "this is not PTX text: a NUL character"),
-        (HEAD.encode() + b"\x7fELF\xff\xfe", "this is not PTX text: a byte that is no UTF-8"),
+        (HEAD.encode() + b"\x7fELF\xff\xfe", "this is not PTX text: a byte that is not UTF-8"),
     ],
 )
 def test_what_is_no_text_or_ends_early(text: str | bytes, message: str) -> None:

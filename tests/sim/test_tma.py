@@ -269,7 +269,7 @@ def test_a_map_cannot_be_changed_to_what_does_not_exist(change, code, words):
 ARRAY = np.zeros((32, 64), np.uint16)
 ONE = "@!%p0 bra END;\n"
 MISUSE = {
-    "no map": (f"{LOAD.format(2)} [tile], [%d0, {{0, 0}}], [bar];", "E1153", "are no tensor map"),
+    "no map": (f"{LOAD.format(2)} [tile], [%d0, {{0, 0}}], [bar];", "E1153", "are not a tensor map"),
     "dimensions": (f"{LOAD.format(3)} [tile], [%d40, {{0, 0, 0}}], [bar];", "E1153", "with a tensor map of 2"),
     "map's place": (f"{LOAD.format(2)} [tile], [%d40+8, {{0, 0}}], [bar];", "E1121", "not a multiple of 64"),
     "tile's place": (f"{LOAD.format(2)} [tile+64], [%d40, {{0, 0}}], [bar];", "E1154", "not a multiple of 128"),

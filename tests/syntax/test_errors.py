@@ -53,7 +53,7 @@ HEADERS = [
     ("for i in x: pass\n^elif y: pass", "E0117", "'elif' without 'if'", "same indentation"),
     ("def f():\n^x = 3", "E0117", "expected an indented block after 'def'", "write 'pass'"),
     ("comptime if x:\n^y = 3", "E0117", "expected an indented block after 'comptime if'", "write 'pass'"),
-    ("^@kernel\nvar x = 3", "E0117", "'@kernel' stands before no 'def' or 'struct'", "line above"),
+    ("^@kernel\nvar x = 3", "E0117", "'@kernel' is not followed by a 'def' or 'struct'", "line above"),
 ]
 
 EQUALS = [
@@ -167,7 +167,7 @@ LEXICAL = [
     ("x = ^é", "E0103", "'é' is not allowed in a name", "a-z"),
     ("x = ^“", "E0102", "typographic quotes do not make a string", "write"),
     ("x = a ^− b", "E0102", "this dash is not a minus sign", "write '-'"),
-    ("x = ^☃", "E0102", "U+2603, snowman", "in strings and comments alone"),
+    ("x = ^☃", "E0102", "U+2603, snowman", "only in strings and comments"),
     ("x = a ^\\", "E0103", "'\\' continues no line here: the text ends", "remove it"),
     ("x = a ^\\ b", "E0103", "'\\' continues a line only as its last character", "spaces too"),
     ("x = ^\x00", "E0102", "NUL byte (U+0000) in the text", "remove it"),
@@ -186,9 +186,9 @@ DECLARATIONS = [
     ("struct A:\n    ^var x = 3\n", "E0122", "a field needs a type", "var name: Type"),
     ("def f(a: T = 3, ^b: T): pass", "E0123", "argument 'b' without a default follows 'a'", "move it before 'a'"),
     ("def f[a: T = 3, ^b: T](): pass", "E0123", "parameter 'b' without a default", "give 'b' a default"),
-    ("def f[a: T, //, b: T, ^//](): pass", "E0123", "'//' stands once", "leave it out here"),
-    ("def f(a: T, *, b: T, ^*): pass", "E0123", "'*' stands once", "leave it out here"),
-    ("def f(^/, a: T): pass", "E0123", "'/' stands once", "leave it out here"),
+    ("def f[a: T, //, b: T, ^//](): pass", "E0123", "'//' may appear once", "leave it out here"),
+    ("def f(a: T, *, b: T, ^*): pass", "E0123", "'*' may appear once", "leave it out here"),
+    ("def f(^/, a: T): pass", "E0123", "'/' may appear once", "leave it out here"),
 ]  # fmt: skip
 
 

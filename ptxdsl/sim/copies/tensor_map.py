@@ -62,7 +62,7 @@ class TensorMap:
         ):
             if not isinstance(value, str | None) or value not in known:
                 names = ", ".join(f"'{name}'" for name in known if name)
-                raise launch_error("E0920", f"{what}={shown(value)} of a tensor map is none of {names}")
+                raise launch_error("E0920", f"{what}={shown(value)} of a tensor map is not one of {names}")
         element = ELEMENT_TYPES[data_type] if data_type else _element_of(array.dtype)
         box = _integers("box", box)
         shape = _integers("shape", array.shape if shape is None else shape)
@@ -98,14 +98,14 @@ class TensorMap:
         broken = list(broken_rules(said))
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-            raise launch_error("E0920", f"a tensor map that the card does not take: {broken[0]}{more}")
+            raise launch_error("E0920", f"an invalid tensor map: {broken[0]}{more}")
 
 
 def _integers(what: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
         numbers = tuple(map(operator.index, values))
     except TypeError:
-        raise launch_error("E0920", f"{what}={shown(values)} of a tensor map is no sequence of integers") from None
+        raise launch_error("E0920", f"{what}={shown(values)} of a tensor map is not a sequence of integers") from None
     for number in numbers:
         if number.bit_length() > _MOST_BITS:
             raise launch_error("E0920", f"{what} of a tensor map has a number of {number.bit_length()} bits")

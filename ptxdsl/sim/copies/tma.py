@@ -251,7 +251,7 @@ def tensor_map(group: Group, address: int, made: Form) -> Description:
     if said is None:
         raise group.fault(
             "E1153",
-            f"{made.name}: the {TENSOR_MAP_BYTES} bytes at address {address:#x} are no tensor map",
+            f"{made.name}: the {TENSOR_MAP_BYTES} bytes at address {address:#x} are not a tensor map",
             "give the kernel a TensorMap as a parameter, or its address in global memory",
         )
     if said.rank != made.rank:

@@ -302,7 +302,7 @@ def _serialised(group: Group) -> bool:
         if early is not None:
             warning = machine.places.diagnostic(
                 "W1141",
-                f"{early.opcode} uses registers of this wgmma.mma_async on a way on which it is not waited for",
+                f"{early.opcode} uses registers of this wgmma.mma_async on a path on which it is not waited for",
                 instruction,
                 help="ptxas makes such instructions wait for their results at once, which is slow: place a "
                 "wgmma.wait_group before the first use",
