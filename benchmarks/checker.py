@@ -42,7 +42,7 @@ from ptxdsl.check import proved  # noqa: E402
 from ptxdsl.check.classes import CODES  # noqa: E402
 from ptxdsl.check.proof import prove  # noqa: E402
 from ptxdsl.check.report import FAULT, PROVED, UNPROVED, verdicts  # noqa: E402
-from ptxdsl.garbage import seldom  # noqa: E402
+from ptxdsl.garbage import rare_collections  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.protocol.from_tir import kernel_model  # noqa: E402
 from ptxdsl.races.trace import check_trace  # noqa: E402
@@ -171,7 +171,7 @@ def timed(work: Callable[[], object]) -> float:
     """With garbage looked for as seldom as in a command or a compilation."""
     proved._known.clear()
     gc.collect()
-    with seldom:
+    with rare_collections:
         start = time.process_time()
         work()
         return time.process_time() - start

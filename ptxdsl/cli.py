@@ -14,7 +14,7 @@ import sys
 from functools import partial
 
 from ptxdsl.command.command_line import Arguments, Help, read
-from ptxdsl.garbage import seldom
+from ptxdsl.garbage import rare_collections
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = read(sys.argv[1:] if argv is None else argv)
         as_json = arguments.json
-        with seldom:
+        with rare_collections:
             code = _COMMANDS[arguments.command](arguments)
         if sys.stdout is not None:  # closed by who started the process
             sys.stdout.flush()
@@ -100,9 +100,9 @@ def _failed(problem: Exception, as_json: bool) -> int:
         report(problem.diagnostics, as_json)
         show_traceback(problem.__cause__)
     else:
-        from ptxdsl.unforeseen import unforeseen
+        from ptxdsl.unhandled import diagnostic_of
 
-        report([unforeseen(problem)], as_json)
+        report([diagnostic_of(problem)], as_json)
         show_traceback(problem)
     return FOUND
 
@@ -302,11 +302,11 @@ def _cache(arguments: Arguments) -> int:
         removed, left = cache.clear(), len(cache.entries())
         _write(f"removed {removed} {'entry' if removed == 1 else 'entries'}\n")
         if left or unused:
-            what = f"'{where}' is no folder that you alone can write to" if unused else f"{left} cannot be removed"
+            what = f"'{where}' is not a folder that you alone can write to" if unused else f"{left} cannot be removed"
             raise _error("E1026", f"the cache is not empty: {what}", f"look at the permissions of '{where}'")
     else:
         found = cache.entries()
-        used = ", which is not used: others can write to it, or it is no folder" if unused else ""
+        used = ", which is not used: others can write to it, or it is not a folder" if unused else ""
         size = sum(size for _, size in found)
         _write(f"directory {where or 'none'}{used}\nentries {len(found)}\nbytes {size}\n")
     return OK

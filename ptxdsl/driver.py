@@ -14,13 +14,13 @@ from functools import partial
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
 from ptxdsl.files import cache
-from ptxdsl.garbage import seldom
+from ptxdsl.garbage import rare_collections
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.imports import Loader, parse_once, provide_tables
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field, replace
 from ptxdsl.source import Source, Span
-from ptxdsl.unforeseen import unforeseen
+from ptxdsl.unhandled import diagnostic_of
 
 if TYPE_CHECKING:
     from ptxdsl import tir
@@ -242,7 +242,7 @@ def run(job: Job, stop: str = "ptx") -> Any:
     """
     last = STAGE_NAMES.index(stop)
     try:
-        with seldom:
+        with rare_collections:
             first, value = _entry(job, stop)
             try:
                 for stage in STAGES[first : last + 1]:
@@ -258,7 +258,7 @@ def run(job: Job, stop: str = "ptx") -> Any:
         found = [d for d in job.sink.items if d not in said]
         raise CompileError(_with_help(d) for d in (*found, *problem.diagnostics)) from problem.__cause__
     except Exception as defect:
-        raise CompileError((*job.sink.items, unforeseen(defect))) from defect
+        raise CompileError((*job.sink.items, diagnostic_of(defect))) from defect
 
 
 def _with_help(diagnostic: Diagnostic) -> Diagnostic:
@@ -276,7 +276,7 @@ def show(job: Job, stop: str) -> str | bytes:
     except CompileError:
         raise
     except Exception as defect:
-        raise CompileError((*job.sink.items, unforeseen(defect))) from defect
+        raise CompileError((*job.sink.items, diagnostic_of(defect))) from defect
 
 
 def compile_source(

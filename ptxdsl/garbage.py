@@ -1,6 +1,6 @@
-"""Python looks for garbage less often while something is compiled.
+"""Fewer garbage collections while something is compiled.
 
-A compilation makes trees and keeps them: looking for garbage in them is a seventh of its time.
+A compilation makes trees and keeps them: looking for garbage in them takes a seventh of its time.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import gc
 from collections.abc import Callable
 from functools import partial
 
-from ptxdsl.while_needed import WhileNeeded
+from ptxdsl.shared_context import SharedContext
 
 # Objects; what a large kernel takes, so that memory stays bounded all the same.
 _COLLECT_AFTER = 500_000
 
 
-def _collect_seldom() -> Callable[[], object]:
+def _raise_threshold() -> Callable[[], object]:
     found = gc.get_threshold()
     # A process that has turned collection off (0), or made it rarer still, is left alone.
     if 0 < found[0] < _COLLECT_AFTER:
@@ -23,4 +23,4 @@ def _collect_seldom() -> Callable[[], object]:
     return partial(gc.set_threshold, *found)
 
 
-seldom = WhileNeeded(_collect_seldom)
+rare_collections = SharedContext(_raise_threshold)

@@ -40,7 +40,7 @@ def seen(name: str, array: Any) -> ArrayView:
             not memory.flags.writeable, None, "numpy", host=True, strides=memory.strides,
         )  # fmt: skip
     if found is None:
-        raise wrong(f"{name} is no array but a {type(array).__name__}")
+        raise wrong(f"{name} is not an array but of type {type(array).__name__}")
     return found
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ptxdsl.garbage import seldom
+from ptxdsl.garbage import rare_collections
 
 
 @pytest.fixture(autouse=True)
@@ -16,13 +16,13 @@ def thresholds():
 
 
 def test_what_was_is_again_when_all_have_left(thresholds):
-    with seldom:
+    with rare_collections:
         rare = gc.get_threshold()
         assert rare[0] > thresholds[0] and rare[1:] == thresholds[1:]
         entered, leave = threading.Event(), threading.Event()
 
         def other():
-            with seldom:
+            with rare_collections:
                 entered.set()
                 leave.wait(5)
 
@@ -36,13 +36,13 @@ def test_what_was_is_again_when_all_have_left(thresholds):
 
 
 def test_a_failure_restores_it(thresholds):
-    with pytest.raises(ValueError), seldom:
+    with pytest.raises(ValueError), rare_collections:
         raise ValueError
     assert gc.get_threshold() == thresholds
 
 
 def test_whoever_has_turned_it_off_is_left_alone():
     gc.set_threshold(0, 10, 10)
-    with seldom:
+    with rare_collections:
         assert gc.get_threshold()[0] == 0
     assert gc.get_threshold() == (0, 10, 10)

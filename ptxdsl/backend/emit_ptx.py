@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ptxdsl.backend.beside import beside
+from ptxdsl.backend.concurrently import concurrently
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.lower.debug_info import file_key
@@ -78,7 +78,7 @@ def _run_llvm(
     alone = optimised_alone(module)
     call = functools.partial(_machine(options.arch, version, bool(alone)).assembly, llvm_ir, alone)
     try:
-        text = call() if meanwhile is None else beside(call, meanwhile)
+        text = call() if meanwhile is None else concurrently(call, meanwhile)
     except RuntimeError as problem:
         raise _failure(module, str(problem)) from problem
     # A misspelt intrinsic is, for LLVM, a function of somebody else.

@@ -68,7 +68,7 @@ def _ptx_version(text: str) -> tuple[int, int]:
     if not (dot and _is_number(major) and _is_number(minor)):
         from argparse import ArgumentTypeError
 
-        raise ArgumentTypeError(f"'{text}' is no PTX version: write it as 8.6")
+        raise ArgumentTypeError(f"'{text}' is not a PTX version: write it as 8.6")
     return int(major), int(minor)
 
 
@@ -77,7 +77,7 @@ def _shape(text: str) -> tuple[int, int, int]:
     if not (1 <= len(numbers) <= 3 and all(_is_number(n.strip()) and int(n) for n in numbers)):
         from argparse import ArgumentTypeError
 
-        raise ArgumentTypeError(f"'{text}' is no shape: write up to three numbers from 1 as 4 or 4x2x1")
+        raise ArgumentTypeError(f"'{text}' is not a shape: write up to three numbers from 1 as 4 or 4x2x1")
     x, y, z = (*map(int, numbers), 1, 1)[:3]
     return x, y, z
 
@@ -90,7 +90,7 @@ def _tolerance(text: str) -> float:
     if not found >= 0:
         from argparse import ArgumentTypeError
 
-        raise ArgumentTypeError(f"'{text}' is no tolerance: write a number from 0 as 1e-5")
+        raise ArgumentTypeError(f"'{text}' is not a tolerance: write a number from 0 as 1e-5")
     return found
 
 
@@ -98,7 +98,7 @@ def _count(text: str) -> int:
     if not (_is_number(text) and int(text)):
         from argparse import ArgumentTypeError
 
-        raise ArgumentTypeError(f"'{text}' is no number from 1")
+        raise ArgumentTypeError(f"'{text}' is not a number from 1")
     return int(text)
 
 

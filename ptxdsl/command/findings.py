@@ -10,7 +10,7 @@ from ptxdsl.driver import Job, run
 from ptxdsl.imports import Loader, parse_once
 from ptxdsl.record import replace
 from ptxdsl.source import Span
-from ptxdsl.unforeseen import unforeseen
+from ptxdsl.unhandled import diagnostic_of
 
 if TYPE_CHECKING:
     from ptxdsl.check.report import Verdict
@@ -55,7 +55,7 @@ def check(job: Job) -> tuple[Diagnostic, ...]:
     except CompileError as problem:
         job.sink.add(problem)
     except Exception as defect:
-        raise CompileError((*job.sink.items, unforeseen(defect))) from defect
+        raise CompileError((*job.sink.items, diagnostic_of(defect))) from defect
     return tuple(job.sink.items)
 
 

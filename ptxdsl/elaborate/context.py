@@ -27,7 +27,7 @@ MAX_STEPS = 300_000  # statements and calls evaluated, at compile time and while
 CALL_STEPS = 32  # what the expansion of a call counts for: the time of so many plain statements
 MAX_DEPTH = 100  # calls inside calls
 
-COMPTIME_VALUES = "compile-time values come of literals, parameters, `comptime` names and functions of these"
+COMPTIME_VALUES = "compile-time values come from literals, parameters, `comptime` names and functions of these"
 
 
 class Exhausted(CompileError):

@@ -28,7 +28,8 @@ def folder(kind: str) -> str:
     if os.path.isdir(_PACKAGE):
         message, help = f"the {kind} folder of ptxdsl is missing", "the installation is damaged: install ptxdsl again"
     else:
-        message, help = f"ptxdsl cannot work inside an archive: '{_PACKAGE}' is no folder", "unpack it, or install it"
+        message = f"ptxdsl cannot work inside an archive: '{_PACKAGE}' is not a folder"
+        help = "unpack it, or install it"
     raise error("E1090", message, None, help=help)
 
 

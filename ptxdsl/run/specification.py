@@ -90,13 +90,14 @@ def specification(text: str, entry: str) -> Spec:
         if rest in ("True", "False"):
             return ScalarSpec(rest == "True", SHORT_NAMES.get(head, head))
         if not _NUMBER.fullmatch(rest):
-            raise _wrong(entry, f"'{rest}' is no number")
+            raise _wrong(entry, f"'{rest}' is not a number")
         return ScalarSpec(number(rest), SHORT_NAMES.get(head, head))
     if head == "bytes":
         try:
             return BytesSpec(bytes.fromhex(rest))
         except ValueError:
-            raise _wrong(entry, f"'{rest}' is no sequence of hexadecimal bytes", "for example bytes:0a0b0c0d") from None
+            what = f"'{rest}' is not a sequence of hexadecimal bytes"
+            raise _wrong(entry, what, "for example bytes:0a0b0c0d") from None
     if head in GENERATORS:
         return _generator(head, rest, text, entry)
     path, *options = text.split(":")
@@ -114,7 +115,7 @@ def _generator(name: str, rest: str, text: str, entry: str) -> ArraySpec:
     shape, *options = rest.split(":") if rest else [""]
     form = SHORT_NAMES.get(dtype, dtype)
     if form not in FORMATS:
-        raise _wrong(entry, f"'{dtype}' is no element type", f"one of {', '.join(SHORT_NAMES)}")
+        raise _wrong(entry, f"'{dtype}' is not an element type", f"one of {', '.join(SHORT_NAMES)}")
     if not re.fullmatch(r"\d+(x\d+)*", shape):
         raise _wrong(entry, f"'{shape}' is not a shape", f"for example {name}:{dtype}:1024x64")
     sizes = tuple(map(int, shape.split("x")))
@@ -128,7 +129,7 @@ def _options(entries: Iterable[str], own: Iterable[str], entry: str) -> dict[str
         name, _, value = option.partition("=")
         if name not in names or not value:
             known = ", ".join(f"{n}=…" for n in names)
-            raise _wrong(entry, f"'{option}' is no option here", f"the options are {known}")
+            raise _wrong(entry, f"'{option}' is not an option here", f"the options are {known}")
         if name in found:
             raise _wrong(entry, f"'{name}' is given twice")
         if name in ("seed", "low", "high", "start", "step", "value", "scale") and not _NUMBER.fullmatch(value):

@@ -117,7 +117,7 @@ def test_options(run, ipython):
         (f"%%pdsl a --lineinf\n{FILL}", "%%pdsl: unrecognized arguments: --lineinf"),
         (f"%%pdsl a b\n{FILL}", "%%pdsl: unrecognized arguments: b"),
         (f"%%pdsl a --wait=never\n{FILL}", "%%pdsl: argument --wait: invalid choice: 'never'"),
-        (f"%%pdsl a --ptx-version x\n{FILL}", "%%pdsl: argument --ptx-version: 'x' is no PTX version"),
+        (f"%%pdsl a --ptx-version x\n{FILL}", "%%pdsl: argument --ptx-version: 'x' is not a PTX version"),
         (f"%%pdsl 3a\n{FILL}", "%%pdsl: '3a' is not a Python name"),
         (f"%%pdsl class\n{FILL}", "%%pdsl: 'class' is not a Python name"),
         (f"%%pdsl 'a\n{FILL}", "%%pdsl: No closing quotation"),

@@ -37,7 +37,7 @@ def test_a_compilation_in_an_archive(archive: Path) -> None:
     (archive.parent / "k.pdsl").write_text("@kernel\ndef k():\n    pass\n")
     ended = command(archive, "compile", "k.pdsl")
     assert ended.returncode == 1
-    assert f"error[E1090]: ptxdsl cannot work inside an archive: '{archive / 'ptxdsl'}' is no folder" in ended.stderr
+    assert f"error[E1090]: ptxdsl cannot work inside an archive: '{archive / 'ptxdsl'}' is not a folder" in ended.stderr
 
 
 def test_an_explanation_in_an_archive(archive: Path) -> None:

@@ -274,6 +274,7 @@ def test_limits_are_those_of_the_compiler() -> None:
         "E1003": [text_files.SIZE_LIMIT >> 20],
     }
     assert {code: shown[code] for code in constants} == constants
+    assert f"a statement is one, a call {context.CALL_STEPS} |" in section
 
 
 def test_ring_figures_are_those_of_the_plan() -> None:

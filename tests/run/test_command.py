@@ -290,15 +290,15 @@ def test_an_array_is_saved_as_often_as_asked_for(run, tmp_path):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--grid", "0", "'0' is no shape"),
-        ("--grid", "4x", "'4x' is no shape"),
-        ("--grid", "9" * 5000, "is no shape"),
-        ("--block", "1x2x3x4", "is no shape"),
+        ("--grid", "0", "'0' is not a shape"),
+        ("--grid", "4x", "'4x' is not a shape"),
+        ("--grid", "9" * 5000, "is not a shape"),
+        ("--block", "1x2x3x4", "is not a shape"),
         ("--smem", "much", "invalid int value"),
-        ("--steps", "0", "'0' is no number from 1"),
-        ("--steps", "-5", "'-5' is no number from 1"),
-        ("--rtol", "nan", "'nan' is no tolerance"),
-        ("--atol", "-1e-3", "'-1e-3' is no tolerance"),
+        ("--steps", "0", "'0' is not a number from 1"),
+        ("--steps", "-5", "'-5' is not a number from 1"),
+        ("--rtol", "nan", "'nan' is not a tolerance"),
+        ("--atol", "-1e-3", "'-1e-3' is not a tolerance"),
     ],
 )
 def test_usage(run, option, value, words):

@@ -7,7 +7,7 @@ from _thread import LockType, allocate_lock, start_new_thread  # threading, with
 from collections.abc import Callable
 from functools import partial
 
-from ptxdsl.while_needed import WhileNeeded
+from ptxdsl.shared_context import SharedContext
 
 # Seconds. Between two calls of LLVM its thread needs Python for a moment. By default it waits 5 ms for that, which is
 # as long as such a call takes.
@@ -20,10 +20,10 @@ def _take_turns_promptly() -> Callable[[], object]:
     return partial(sys.setswitchinterval, found)
 
 
-_prompt = WhileNeeded(_take_turns_promptly)
+_prompt = SharedContext(_take_turns_promptly)
 
 
-def beside(call: Callable[[], str], meanwhile: Callable[[], None]) -> str:
+def concurrently(call: Callable[[], str], meanwhile: Callable[[], None]) -> str:
     """What ``call`` gives, while ``meanwhile`` runs in another thread.
 
     Both have ended when this returns or raises. What ``meanwhile`` raises goes before what ``call`` does; Ctrl-C is

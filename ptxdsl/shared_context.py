@@ -1,4 +1,4 @@
-"""Settings of the whole process that are changed while somebody needs it."""
+"""Settings of the whole process that are changed while any thread needs it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from _thread import allocate_lock  # threading, without the module around it
 from collections.abc import Callable
 
 
-class WhileNeeded:
-    """A context, which may be entered several times at once: the last to leave restores what the first found.
+class SharedContext:
+    """A context manager that several threads may be inside at once: the last to leave restores what the first found.
 
-    change: makes the change and gives what takes it back.
+    change: makes the change and returns the function that undoes it.
     """
 
     def __init__(self, change: Callable[[], Callable[[], object]]) -> None:

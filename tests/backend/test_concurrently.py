@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ptxdsl.artifact import Compiled
-from ptxdsl.backend import beside as module
-from ptxdsl.backend.beside import beside
+from ptxdsl.backend import concurrently as module
+from ptxdsl.backend.concurrently import concurrently
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.driver import Job, compile_source, run
 from ptxdsl.options import Options
@@ -47,7 +47,7 @@ class Events(list[str]):
 
 def test_both_are_done() -> None:
     events = Events()
-    assert beside(events.call, events.slowly) == "text"
+    assert concurrently(events.call, events.slowly) == "text"
     assert events == ["call", "meanwhile"]
 
 
@@ -65,13 +65,13 @@ def test_one_waits_for_the_other() -> None:
         assert other.acquire(timeout=10)
         mine.release()
 
-    assert beside(call, meanwhile) == "text"
+    assert concurrently(call, meanwhile) == "text"
 
 
 def test_what_the_call_raises() -> None:
     events = Events()
     with pytest.raises(RuntimeError, match="call"):
-        beside(events.wrong, events.slowly)
+        concurrently(events.wrong, events.slowly)
     assert events == ["meanwhile"]
 
 
@@ -79,7 +79,7 @@ def test_what_the_call_raises() -> None:
 def test_what_is_raised_meanwhile_goes_first(call: str) -> None:
     events = Events()
     with pytest.raises(LookupError, match="meanwhile"):
-        beside(getattr(events, call), events.fails)
+        concurrently(getattr(events, call), events.fails)
 
 
 def test_ctrl_c() -> None:
@@ -91,7 +91,7 @@ def test_ctrl_c() -> None:
         return "never"
 
     with pytest.raises(KeyboardInterrupt):
-        beside(interrupted, events.slowly)
+        concurrently(interrupted, events.slowly)
     assert events == ["meanwhile"]
 
 
@@ -101,7 +101,7 @@ def test_without_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "start_new_thread", none_left)
     events = Events()
-    assert beside(events.call, events.slowly) == "text"
+    assert concurrently(events.call, events.slowly) == "text"
     assert events == ["meanwhile", "call"]
 
 

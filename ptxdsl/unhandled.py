@@ -18,7 +18,7 @@ _HELP = {
 }
 
 
-def unforeseen(problem: Exception) -> Diagnostic:
+def diagnostic_of(problem: Exception) -> Diagnostic:
     """E1090 for a part of the installation that is missing, E1091 and E1092 for what the system refuses, else E0001: a
     defect of the compiler, never the user's."""
     said = " ".join(f"{type(problem).__name__}: {problem}".split()).rstrip(":")
