@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -24,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until the tests are collected, which are kept
     driver.VERIFIES = True
     # A shell has what it starts in the background ignore Ctrl-C, which is inherited; tests send it.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -34,6 +36,13 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(cache.mkdir("ptxdsl"))
         folder.chmod(0o700)
         os.environ["PTXDSL_CACHE_DIR"] = str(folder)
+
+
+def pytest_collection_finish() -> None:
+    """Python looks for garbage seldom, and not among the tests: it would be a tenth of their time."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture
