@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -70,18 +71,26 @@ def ptxas() -> str:
 
 
 @pytest.fixture(scope="session")
-def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+def nvcc(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """``nvcc(path, "-arch=sm_80", …)``: the PTX of a CUDA file; tests that need it are skipped where it is not
-    installed."""
+    installed. It takes a second a file: what it made stays in pytest's cache."""
     program = shutil.which("nvcc")
     if program is None:
         pytest.skip("nvcc is not installed")
+    cache = getattr(request.config, "cache", None)
+    folder = cache.mkdir("nvcc") if cache else tmp_path_factory.mktemp("nvcc")
+    version = subprocess.run([program, "--version"], check=True, capture_output=True).stdout
 
     def ptx(path: Path, *options: str) -> str:
-        output = tmp_path_factory.mktemp("nvcc") / f"{path.stem}.ptx"
-        command = [program, "-ptx", "-std=c++17", *options, "-o", str(output), str(path)]
-        subprocess.run(command, check=True, capture_output=True)
-        return output.read_text(encoding="utf-8")
+        made_of = hashlib.sha256(b"\0".join((version, path.read_bytes(), " ".join(options).encode()))).hexdigest()
+        known = folder / f"{path.stem}-{made_of}.ptx"
+        if not known.is_file():
+            output = tmp_path_factory.mktemp("nvcc") / f"{path.stem}.ptx"
+            command = [program, "-ptx", "-std=c++17", *options, "-o", str(output), str(path)]
+            subprocess.run(command, check=True, capture_output=True)
+            shutil.copy(output, part := known.with_suffix(f".{os.getpid()}"))
+            os.replace(part, known)
+        return known.read_text(encoding="utf-8")
 
     return ptx
 

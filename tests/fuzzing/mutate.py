@@ -45,7 +45,7 @@ class Mutator:
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
         self._tokens: list[str] = []
-        self._expressions: list[str] = []
+        self._expressions: dict[str, list[str]] = {}  # by the file's name
         for _, text in corpus.files:
             self._tokens += [
                 t for t in TOKEN.findall(text) if not t.isspace() and not t.startswith("#") and len(t) < 80
@@ -173,9 +173,7 @@ class Mutator:
                 module = parse(Source("fuzz", text))
             except CompileError:
                 return text
-            nodes = _nodes(module)
-            expressions = [n for n in nodes if isinstance(n, ast.Expr) and n.span.end > n.span.start]
-            statements = [n for n in nodes if isinstance(n, ast.Stmt) and n.span.end > n.span.start]
+            expressions, statements = _expressions(module), _statements(module)
             if rng.random() < 0.7 and expressions:
                 text = self._expression(rng, text, expressions)
             elif statements:
@@ -198,16 +196,14 @@ class Mutator:
 
     def _foreign(self, rng: random.Random) -> str:
         """An expression of any file."""
-        if not self._expressions:
-            for name, text in self.corpus.files:
-                try:
-                    nodes = _nodes(parse(Source(name, text)))
-                except CompileError:
-                    continue
-                self._expressions += [
-                    n.span.text for n in nodes if isinstance(n, ast.Expr) and n.span.end > n.span.start
-                ]
-        return rng.choice(self._expressions)
+        name, text = self.corpus.choose(rng)
+        if name not in self._expressions:
+            try:
+                nodes = _expressions(parse(Source(name, text)))
+            except CompileError:
+                nodes = []
+            self._expressions[name] = [node.span.text for node in nodes] or ["0"]
+        return rng.choice(self._expressions[name])
 
     def _statement(self, rng: random.Random, text: str, nodes: list[ast.Stmt]) -> str:
         node, other = rng.choice(nodes), rng.choice(nodes)
@@ -250,6 +246,14 @@ def _nodes(module: ast.Module) -> list[ast.Node]:
         found.append(node)
         stack.extend(children(node))
     return found
+
+
+def _expressions(module: ast.Module) -> list[ast.Expr]:
+    return [n for n in _nodes(module) if isinstance(n, ast.Expr) and n.span.end > n.span.start]
+
+
+def _statements(module: ast.Module) -> list[ast.Stmt]:
+    return [n for n in _nodes(module) if isinstance(n, ast.Stmt) and n.span.end > n.span.start]
 
 
 def _indent(text: str, node: ast.Node) -> str:

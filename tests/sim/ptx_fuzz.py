@@ -28,7 +28,7 @@ import tcgen05_gemm  # noqa: E402
 from ptx_mutation import mutate  # noqa: E402
 
 from ptxdsl.diagnostics import CompileError, LaunchError  # noqa: E402
-from ptxdsl.driver import compile_source  # noqa: E402
+from ptxdsl.kernel_cache import compile_kernel  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.ptx.reader import read  # noqa: E402
 from ptxdsl.sim.copies.tensor_map import TensorMap  # noqa: E402
@@ -70,10 +70,8 @@ def corpus() -> list[str]:
         for entry in names[1].split("; ") if names else ():
             name, values = entry.split(" in ")
             constants[name] = values.strip("[]").split(", ")[-1]
-        made = compile_source(
-            Source(path.name, source), constants=constants, options=Options(arch[1] if arch else "sm_90a")
-        )
-        texts.append(made.ptx)
+        options = Options(arch[1] if arch else "sm_90a")
+        texts.append(compile_kernel(Source(path.name, source), None, tuple(constants.items()), options).ptx)
     texts += [tcgen05_gemm.ptx(gemm) for gemm in GEMMS]
     return texts
 
@@ -272,6 +270,7 @@ def fuzz(count: int, seed: str, jobs: int, first: int = 0) -> tuple[dict[str, in
     """How many texts ended in which way, and what went wrong, by number."""
     outcomes: dict[str, int] = collections.Counter()
     failures: dict[int, str] = {}
+    corpus()  # compiled once, into the cache
     workers = [Worker(seed) for _ in range(jobs)]
     numbers = list(range(first, first + count))
     for start in range(0, count, jobs):
