@@ -33,7 +33,8 @@ from ptxdsl.signature import KernelSignature
 # What integers are where a kernel does not say: turns of loops around the stages of rings.
 TRIPS = (0, 1, 2, 3, 4, 5, 8)
 BLOCK = (256, 1, 1)
-# Threads of a warp that are looked at; of the first warp, where barriers are initialised, more.
+# Threads of a warp that are looked at; of the first warp, where barriers are initialised, more with the first and the
+# last combination of arguments.
 LANES = (0, 31)
 FIRST = (*range(13), 31)
 MOST_RUNS = 10  # combinations of arguments
@@ -173,7 +174,7 @@ def compare(case: Case, tir: Kernel, ptx: Kernel, signature: KernelSignature) ->
         tried *= len(GRIDS)
     for run, values in enumerate(tried):
         given = inputs(values, shape, GRIDS[run % len(GRIDS)])
-        for number in threads(shape):
+        for number in threads(shape, FIRST if run in (0, len(tried) - 1) else LANES):
             expected = Recorder(tir, shape, number, given, done=of_tir).run()
             found = Recorder(ptx, shape, number, given, done=of_ptx).run()
             count += len(expected)
@@ -241,12 +242,11 @@ def inputs(
     return of
 
 
-def threads(shape: tuple[int, int, int]) -> list[int]:
+def threads(shape: tuple[int, int, int], first: Iterable[int]) -> list[int]:
+    """Those of the first warp that are given, and LANES of the others."""
     size = shape[0] * shape[1] * shape[2]
-    found = [lane for lane in FIRST if lane < size]
-    for warp in range(32, size, 32):
-        found.extend(warp + lane for lane in LANES if warp + lane < size)
-    return found
+    others = (warp + lane for warp in range(32, size, 32) for lane in LANES)
+    return [number for number in (*first, *others) if number < size]
 
 
 def first_difference(expected: list[Event | Accesses], found: list[Event | Accesses]) -> str | None:

@@ -107,7 +107,6 @@ class Thread:
         self.arrays = {array.base >> ARRAY_SHIFT: array for array in kernel.arrays}
         self.settled: dict[Expr, int | None] = {}  # values of what has no variables in it
         self.current: dict[Expr, int | None] = {}  # of what has, until a variable is set
-        self.moving: dict[Expr, bool] = {}
 
     def run(self) -> list[Event | Accesses]:
         """What the thread does. Raises Undetermined."""
@@ -259,17 +258,10 @@ class Thread:
             return int(expr.value)
         if op == "var":
             return self.variables.get(expr.value)
-        memo = self.settled if number == self.number and not self._moves(expr) else known
+        memo = known if expr.variables or number != self.number else self.settled
         if expr in memo:
             return memo[expr]
         found = memo[expr] = self._compound(expr, number, known)
-        return found
-
-    def _moves(self, expr: Expr) -> bool:
-        """Whether there is a variable in it."""
-        found = self.moving.get(expr)
-        if found is None:
-            found = self.moving[expr] = expr.op == "var" or any(map(self._moves, expr.args))
         return found
 
     def _compound(self, expr: Expr, number: int, known: dict[Expr, int | None]) -> int | None:
@@ -279,8 +271,7 @@ class Thread:
                 chosen = self._value(expr.args[0], number, known)
                 return None if chosen is None else self._value(expr.args[1 if chosen else 2], number, known)
             args = [self._value(arg, number, known) for arg in expr.args]
-            given = [a for a in args if a is not None]
-            return compute(op, given, expr.bits, expr.args[0].bits) if len(given) == len(args) else None
+            return None if None in args else compute(op, args, expr.bits, expr.args[0].bits)
         if op in ("uniform", "cta"):
             return self.inputs(op, expr.value, expr.bits)
         if op == "tid":
