@@ -65,9 +65,11 @@ def test_for_the_sanitizer(name, place, launch, output, device, rng):
 )
 def test_bulk_copies_of_every_ring(stages, tile, lag, wait, place, launch, output, device, rng):
     header, kernel, arch = sample("07_bulk_copy_ring", place, wait)
-    runs = (1, stages + 1, 2 * stages + 1)
+    runs = [1, stages + 1, 2 * stages + 1]
     if place.name != "sim":  # which takes long, and does the same at the same place of a ring
-        runs += (max(1, stages - 1), stages, 40)
+        runs += [max(1, stages - 1), stages, 40]
+    elif wait == "probe":  # of waits the longest run has all
+        del runs[:-1]
     for run in runs:
         special = kernel.specialize(STAGES=stages, TILE=tile, LAG=lag, RUN=run)
         for rest in (0, 16):

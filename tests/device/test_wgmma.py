@@ -102,9 +102,11 @@ def test_rows(m, registers, multiply):
 @pytest.mark.parametrize("spans", [(128, 128), (64, 32), (32, 64), (16, 16), (16, 128)], ids=str)
 @pytest.mark.parametrize("major", ["A_K B_K", "A_MN B_K", "A_K B_MN", "A_MN B_MN"])
 def test_layouts(major, spans, multiply):
-    """Several boxes in each direction: M and N of 128, K of 128."""
+    """Several boxes in the direction that each operand's lie along, several instructions along M and K."""
     forms = {"A_MN": "A_MN" in major, "B_MN": "B_MN" in major, "A_SPAN": spans[0], "B_SPAN": spans[1]}
-    found, expected = multiply("bfloat16", "bfloat16", "float32", 128, 128, 128, **forms)
+    n = max(32, spans[1]) if forms["B_MN"] else 32  # as many elements as a span has bytes are two boxes
+    k = max(32, *(span for span, mn in zip(spans, (forms["A_MN"], forms["B_MN"]), strict=True) if not mn), 0)
+    found, expected = multiply("bfloat16", "bfloat16", "float32", 128, n, k, **forms)
     np.testing.assert_array_equal(found, expected)
 
 
