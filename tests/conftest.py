@@ -61,6 +61,19 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return check
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own cache, in which processes find the parser's tables and the library's trees: these take seconds."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    for entry in Path(os.environ.get("PTXDSL_CACHE_DIR", folder)).iterdir():
+        if entry.name.startswith(("tables-", "stdlib-")):
+            shutil.copy(entry, folder)
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", str(folder))
+    monkeypatch.delenv("PTXDSL_NO_CACHE", raising=False)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def ptxas() -> str:
     """The assembler's path; tests that need it are skipped where it is not installed."""
