@@ -11,10 +11,10 @@ import pytest
 from ptx_printing import ptx_text
 
 from ptxdsl.backend.assemble import find_tool
-from ptxdsl.driver import compile_source
+from ptxdsl.kernel_cache import compile_kernel
 from ptxdsl.options import Options
 from ptxdsl.ptx.reader import read
-from ptxdsl.source import Source
+from ptxdsl.syntax.parse import read_source
 
 HERE = Path(__file__).parent
 SAMPLES = sorted((HERE.parents[1] / "samples").glob("*.pdsl"))
@@ -64,9 +64,8 @@ def test_text_of_another_compiler(options: str, nvcc: Callable[..., str], tmp_pa
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_our_own(path: Path, tmp_path: Path, ptxas: str) -> None:
-    source = Source(path.name, path.read_text(encoding="utf-8"))
+    source = read_source(path, path.name)
     targets = re.search(r"^# targets: (.*)$", source.text, re.MULTILINE)
     assert targets is not None
-    compiled = compile_source(source, options=Options(arch=targets[1].split(", ")[-1]))
-    assert not isinstance(compiled, str)
-    same_code(compiled.ptx, tmp_path, ptxas)
+    options = Options(arch=targets[1].split(", ")[-1])
+    same_code(compile_kernel(source, None, (), options).ptx, tmp_path, ptxas)

@@ -26,10 +26,10 @@ import numpy as np
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.driver import compile_source
+from ptxdsl.kernel_cache import compile_kernel
 from ptxdsl.options import Options
 from ptxdsl.sim.launch import Limits, Report, simulate
-from ptxdsl.source import Source
+from ptxdsl.syntax.parse import read_source
 
 SCHEDULES = ("round-robin", "random:1", "random:2", "slow:warp0", "slow:warp1", "slow:tma")
 LIMITS = Limits(steps=20_000_000, turns=500_000)
@@ -158,9 +158,7 @@ def _words(diagnostic: Diagnostic, said: Said, name: str) -> Iterator[str]:
 
 @lru_cache(64)
 def _compiled(path: Path, arch: str, constants: tuple[tuple[str, str], ...]) -> Compiled:
-    made = compile_source(Source(path.name, path.read_text()), constants=dict(constants), options=Options(arch))
-    assert isinstance(made, Compiled)
-    return made
+    return compile_kernel(read_source(path, path.name), None, constants, Options(arch))
 
 
 def choices(values: Mapping[str, str], known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

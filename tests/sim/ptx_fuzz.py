@@ -33,7 +33,7 @@ from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.ptx.reader import read  # noqa: E402
 from ptxdsl.sim.copies.tensor_map import TensorMap  # noqa: E402
 from ptxdsl.sim.launch import Limits, simulate  # noqa: E402
-from ptxdsl.source import Source  # noqa: E402
+from ptxdsl.syntax.parse import read_source  # noqa: E402
 
 # tcgen05: a plain type, a pair of CTAs, scaled types
 GEMMS = (
@@ -71,7 +71,7 @@ def corpus() -> list[str]:
             name, values = entry.split(" in ")
             constants[name] = values.strip("[]").split(", ")[-1]
         options = Options(arch[1] if arch else "sm_90a")
-        texts.append(compile_kernel(Source(path.name, source), None, tuple(constants.items()), options).ptx)
+        texts.append(compile_kernel(read_source(path, path.name), None, tuple(constants.items()), options).ptx)
     texts += [tcgen05_gemm.ptx(gemm) for gemm in GEMMS]
     return texts
 
