@@ -1,4 +1,5 @@
-"""The Blackwell GEMM (samples/10_gemm_blackwell.pdsl) without a card: code and results for every type, block and pair.
+"""The Blackwell GEMM (samples/10_gemm_blackwell.pdsl) without a card: code and results for every type, block and pair,
+and (CLC) where clusters take over tiles of others.
 
     python benchmarks/gemm_blackwell.py [--quick]
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +42,7 @@ class Case:
     type: str
     ctas: int
     constants: dict[str, str]
+    clc: bool = False
 
     @property
     def elements(self) -> int:
@@ -62,13 +64,13 @@ def cases() -> list[Case]:
             "BLOCK": str(block),
         }
         found += [Case("gemm_scaled", name, ctas, constants) for ctas in (1, 2)]
-    return found
+    return [*found, *(replace(case, clc=True) for case in found if case.type in ("bf16", "mxfp8", "nvfp4"))]
 
 
 def code_of(case: Case, arch: str) -> tuple[str, bool]:
     """Registers, and instructions for 128 bytes of K: of products, of copies of factors."""
     stages = 4 if case.kernel == "gemm" or case.ctas == 2 else 3
-    constants = {**case.constants, "CTAS": str(case.ctas), "STAGES": str(stages)}
+    constants = {**case.constants, "CTAS": str(case.ctas), "STAGES": str(stages), "CLC": str(case.clc)}
     options = Options(arch=arch)
     compiled = compile_source(
         read_source(SAMPLE, SAMPLE.name), kernel=case.kernel, constants=constants, options=options
@@ -87,9 +89,9 @@ def code_of(case: Case, arch: str) -> tuple[str, bool]:
 def error_of(case: Case, m: int, n: int, k: int) -> float:
     """The largest difference, relative to the largest element."""
     if case.kernel == "gemm":
-        found, expected = gemm(case.type, m, n, k, CTAS=case.ctas, STAGES=2)
+        found, expected = gemm(case.type, m, n, k, CTAS=case.ctas, STAGES=2, CLC=case.clc)
     else:
-        found, expected = scaled(case.type, m, n, k, CTAS=case.ctas, STAGES=2)
+        found, expected = scaled(case.type, m, n, k, CTAS=case.ctas, STAGES=2, CLC=case.clc)
     return float(abs(found - expected).max() / abs(expected).max())
 
 
@@ -105,9 +107,8 @@ def main() -> int:
         errors = [error_of(case, m, n, k * case.elements) for m, n, k in shapes]
         good = good and all(fine for _, fine in code) and max(errors) <= TOLERANCE
         texts = [f"{error:.1e}" for error in errors]
-        rows.append(
-            [case.type, "pair" if case.ctas == 2 else "block", code[0][0], code[-1][0] if code[1:] else "-", *texts]
-        )
+        form = ("pair" if case.ctas == 2 else "block") + ", CLC" * case.clc
+        rows.append([case.type, form, code[0][0], code[-1][0] if code[1:] else "-", *texts])
     head = ["type", "form", "sm_100a", "sm_103a", *(f"{m}x{n}x{k}·16 B" for m, n, k in shapes)]
     print_table(head, rows)
     print("PASS" if good else "FAIL")

@@ -26,12 +26,15 @@ _MOST_COLUMNS = 256
 class BlackwellConfig:
     """How a product is cut up. ctas: 2 for pairs of blocks that multiply together, 1 for single ones, each of 128 rows
     of a tile. columns: of a tile, a multiple of 64 up to 256. stages: of the ring of loads; K is taken in steps of so
-    many times 128 bytes. order: rows of tiles (of a pair) that are worked on together."""
+    many times 128 bytes. order: rows of tiles (of a pair) that are worked on together. clc: whether the launch has a
+    block, or a pair, for each tile, and those that run take over the tiles of others (cluster launch control); without
+    it there are as many as there is room for, and each has its tiles from the start."""
 
     ctas: int = 2
     columns: int = 256
     stages: int = 4
     order: int = 16
+    clc: bool = False
 
     def clusters(self, m: int, n: int) -> int:
         """Tiles of one matrix."""
@@ -45,9 +48,11 @@ class BlackwellConfig:
 
 def _fault(config: BlackwellConfig, right: Matrices, result: Matrices) -> str | None:
     """Why a configuration is none, or none for these matrices; None where nothing is wrong with it."""
-    numbers = config.ctas, config.columns, config.stages, config.order
-    if any(type(number) is not int for number in numbers):
+    *numbers, clc = map(type, (config.ctas, config.columns, config.stages, config.order, config.clc))
+    if numbers != [int] * 4:
         return "its numbers are ints"
+    if clc is not bool:
+        return "clc is True or False"
     if config.ctas not in (1, 2):
         return "ctas is 1 or 2"
     step = 64 if right.transposed else ROW // right.itemsize * config.ctas  # columns of a box of an MN-major B
@@ -96,12 +101,14 @@ def launch_of(
         raise wrong(f"{shown(config)} is not for these matrices: {why}")
     constants = {
         "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": epilogue, "CTAS": config.ctas,
-        "BN": config.columns, "STAGES": config.stages, "ORDER": config.order,
+        "BN": config.columns, "STAGES": config.stages, "ORDER": config.order, "CLC": config.clc,
         "A_MN": left.transposed, "B_MN": not right.transposed,
     }  # fmt: skip
     depth = ROW // left.itemsize
     m, k, n = left.rows, left.cols, right.cols
-    clusters = min(config.clusters(m, n) * left.batch, max(count // config.ctas, 1))
+    clusters = config.clusters(m, n) * left.batch
+    if not config.clc:
+        clusters = min(clusters, max(count // config.ctas, 1))
     arguments = (
         left.map(depth if left.transposed else _ROWS),
         right.map(config.columns // config.ctas if right.transposed else depth),

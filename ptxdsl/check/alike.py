@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
+from ptxdsl.check.answers import Answered, Asked
 from ptxdsl.check.barriers import Arrive, Commit, Copy, Initialise, Invalidate, OnBarrier, Wait
 from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
@@ -46,8 +47,8 @@ from ptxdsl.record import dataclass
 _MOST_TRIED = 160
 
 _FREE = (
-    Advance, Cannot, ClusterArrive, ClusterWait, CommitGroup, End, Enter, Fence, Follow, Go, Head, Leave, Meet, Next,
-    Relinquishment, TensorFence, Turned, WaitGroup, WarpSync,
+    Advance, Answered, Asked, Cannot, ClusterArrive, ClusterWait, CommitGroup, End, Enter, Fence, Follow, Go, Head,
+    Leave, Meet, Next, Relinquishment, TensorFence, Turned, WaitGroup, WarpSync,
 )  # fmt: skip
 
 

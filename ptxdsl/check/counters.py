@@ -18,6 +18,7 @@ from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leav
 from ptxdsl.check.recurrences import Recurrence, recurrences
 from ptxdsl.check.turn_ends import once_a_turn
 from ptxdsl.protocol.algebra import substitute
+from ptxdsl.protocol.answers import loops_of_answers
 from ptxdsl.protocol.expressions import CONVERSIONS, Expr, var
 from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of
 
@@ -136,6 +137,10 @@ class Counters:
                         self.begun[node.label, v] = self.fresh
                         self.fresh += 1
 
+        for first, *others in loops_of_answers(kernel):
+            for other in others:
+                self.unite(self.turn_of[first], self.turn_of[other])
+
     def _alike(self, expr: Expr) -> Expr:
         """The same expression of all variables that their loops compute alike."""
         names = self._names
@@ -203,7 +208,7 @@ class Counters:
         if op == "var":
             group = self.group(expr.value)
             return {group: (1, 1)} if group is not None else self.derived.get(expr.value, {})
-        if not expr.args:
+        if not expr.args or op == "answer":
             return {}
         parts = [self.rates(arg) for arg in expr.args]
         if any(-1 in part for part in parts):

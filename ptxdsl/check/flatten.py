@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ptxdsl.check.accesses import Accesses, arms, expressions_of, interferes, only_accesses
-from ptxdsl.check.advances import inductive_in, recurrent_in
+from ptxdsl.check.advances import follow, followed, inductive_in
 from ptxdsl.check.agents import Shape
+from ptxdsl.check.answers import answered, asked
 from ptxdsl.check.barriers import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Context
@@ -18,7 +19,6 @@ from ptxdsl.check.program import (
     Choose,
     End,
     Enter,
-    Follow,
     Go,
     Head,
     Leave,
@@ -28,11 +28,11 @@ from ptxdsl.check.program import (
     Turned,
     large,
 )
-from ptxdsl.check.recurrences import Recurrent
 from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.effects import ACCESSES, Kind
+from ptxdsl.protocol.answers import asks
 from ptxdsl.protocol.expressions import Expr, const, unknown
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Return, Seq, Unmodelled, walk
 
@@ -130,9 +130,13 @@ class _Flattener:
         by_turns: list[Step] = []  # those look at no variable that is assigned here: they come last
         for target, value in zip(node.targets, node.values, strict=True):
             self.used.add(target)
-            step = self._advance(target, value) or self._follow(target)
+            step = (
+                self._advance(target, value)
+                or follow(self.counters, self.expressions, self.again, target)
+                or answered(target, value, self.agent.mask, self.expressions, self.nesting)
+            )
+            self.used |= value.variables
             if step is None:
-                self.used |= value.variables
                 values.append(value)
                 plain.append(target)
             else:
@@ -153,19 +157,6 @@ class _Flattener:
         advance.uses = (start, turn, *step.variables)
         self.compare(step)
         return advance
-
-    def _follow(self, target: int) -> Step | None:
-        """The end of a turn for a variable that its loop computes anew."""
-        found = recurrent_in(self.counters, self.again, target)
-        return None if found is None else self._followed(*found, 1)
-
-    def _followed(self, label: int, recurrent: Recurrent, ahead: int) -> Step:
-        turn = self.counters.turn_of[label]
-        group = self.counters.group(turn)
-        assert group is not None
-        begun = [self.counters.begun[label, v] for v in recurrent.of]
-        inputs = [self.expressions.function(leaf)([]) for leaf in recurrent.inputs]
-        return Follow(recurrent, begun, inputs, turn, ahead, group)
 
     def branch(self, node: Branch, mask: Mask) -> None:
         taken = self.expressions.where(node.condition, mask)
@@ -277,7 +268,7 @@ class _Flattener:
             enter.uses += node.range.start.variables
         self.put(enter)
         for one in recurrent:
-            self.put(self._followed(node.label, one, 0))
+            self.put(followed(self.counters, self.expressions, node.label, one, 0))
         ordinal = self.ordinals[-1].get(group, 0)
         self.ordinals[-1][group] = ordinal + 1
         outside = self.nesting
@@ -391,7 +382,9 @@ class _Flattener:
             if step is not None:
                 step.mask, step.uses = mask, uses
                 self.put(step)
-                return
+                break
+        if asks(op):
+            self.put(asked(op, mask, self.expressions, self.context, self.agent, self.nesting))
 
     def flush(self) -> None:
         """Puts the accesses collected so far."""

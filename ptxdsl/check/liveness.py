@@ -30,6 +30,17 @@ def live_variables(steps: Sequence[Step]) -> list[int]:
     return live
 
 
+def places_before(steps: Sequence[Step], variable: int) -> set[int]:
+    """The places from which an agent may come to assign a variable."""
+    found = {step.number for step in steps if variable in step.assigns}
+    changed = True
+    while changed:
+        more = {step.number for step in steps if not found.isdisjoint(step.successors)} - found
+        found |= more
+        changed = bool(more)
+    return found
+
+
 def _bits(variables: Iterable[int]) -> int:
     bits = 0
     for v in variables:

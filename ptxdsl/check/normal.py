@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.facts import Bounds, Key, moving_groups
-from ptxdsl.check.liveness import live_variables
+from ptxdsl.check.liveness import live_variables, places_before
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.values import INFINITE, Atom, Sum, Symbols, total
@@ -50,6 +50,7 @@ class Normal:
         ]
         self._analysed: list[list[int] | None] = [None] * len(steps)
         self._live: list[dict[int, list[int]]] = [{} for _ in steps]
+        self._ahead: dict[tuple[int, int], set[int]] = {}  # by agent and counter: places from which its loop is ahead
         self._shifted: dict[tuple[Any, Any], Any] = {}
         self.plain: list[list[int]] = [[] for _ in variables]
         self.counting: list[tuple[int, int, tuple[tuple[int, int, int], ...]]] = []
@@ -94,6 +95,7 @@ class Normal:
             tuple(state.phases),
             tuple(state.meetings.items()) if state.meetings else (),
             tuple([tuple(g.items()) if g else () for g in state.groups]),
+            frozenset(_of_turns(state, shifts)) if state.answers else (),
             tuple(state.tensor.items()) if state.tensor else (),
             state.fill.place(),
             frozenset(facts.absolute.items()) if facts.absolute else (),
@@ -167,7 +169,7 @@ class Normal:
                     break
             else:
                 at = env[counter]
-                if at is NOT_BEGUN or (at is LEFT and around):
+                if self._to_begin(state, agent, counter) or (at is LEFT and around):
                     return True
         return False
 
@@ -289,9 +291,23 @@ class Normal:
         for agent, v, rates in self.counting:
             if len(rates) == 1 and rates[0] == (group, 1, 1):
                 at = state.environments[agent][v]
-                if at is NOT_BEGUN or (type(at) is int and at <= value):
+                if self._to_begin(state, agent, v) or (type(at) is int and at <= value):
                     return False
         return True
+
+    def _to_begin(self, state: State, agent: int, counter: int) -> bool:
+        """Whether an agent has not begun a loop and may come to it."""
+        if state.environments[agent][counter] is not NOT_BEGUN:
+            return False
+        ahead = self._ahead.get((agent, counter))
+        if ahead is None:
+            ahead = self._ahead[agent, counter] = places_before(self.steps[agent], counter)
+        return state.places[agent] in ahead
+
+
+def _of_turns(state: State, shifts: dict[int, int]) -> Iterable[Any]:
+    for at, asked in state.answers.items():
+        yield at, asked and asked[1] - shifts.get(asked[0], 0)
 
 
 def known(state: State) -> tuple[Any, ...]:

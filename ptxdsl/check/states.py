@@ -84,12 +84,13 @@ class State:
     met; met: those of them that the lanes of each warp have met after. path: decisions taken, the latest first.
     fenced: of each agent, what it knows by ``tcgen05.fence`` of tensor memory. tensor: allocations, by array and CTA.
     times: how often each event has happened, where somebody wants to know. lives: of barriers that are initialised
-    more than once, where that was, the last one last. fill: of the way to the state (``unwritten.Fill``).
+    more than once, where that was, the last one last. fill: of the way to the state (``unwritten.Fill``). answers: of
+    cluster launch control, by address, the group of the asker's loop and the turn in which he asked (``answers.py``).
     """
 
     __slots__ = (
-        "environments", "facts", "fenced", "fill", "fresh", "groups", "known", "live", "lives", "meetings", "met",
-        "path", "phases", "places", "proxied", "tensor", "times", "waited",
+        "answers", "environments", "facts", "fenced", "fill", "fresh", "groups", "known", "live", "lives", "meetings",
+        "met", "path", "phases", "places", "proxied", "tensor", "times", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -111,6 +112,7 @@ class State:
         self.times: dict[int, int] | None = None
         self.lives: dict[int, Lives] = {}
         self.fill: Any = None
+        self.answers: dict[int, tuple[int, int] | None] = {}
 
     def copy(self) -> State:
         new = State.__new__(State)
@@ -132,6 +134,7 @@ class State:
         new.times = None if self.times is None else dict(self.times)
         new.lives = dict(self.lives)
         new.fill = self.fill.copy()
+        new.answers = dict(self.answers)
         return new
 
     def count(self, bit: int) -> None:

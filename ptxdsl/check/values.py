@@ -158,7 +158,7 @@ def negated(test: Any) -> Any:
         return 1 - test
     if isinstance(test, Test):
         return test.args[0] if test.op == "not" else Test("not", 0, (test,))
-    return UNKNOWN
+    return Test("eq", test) if isinstance(test, Sum) else UNKNOWN
 
 
 class Symbols:

@@ -101,7 +101,7 @@ class _Launch:
     def _atom(self, atom: Atom) -> int | None:
         if atom.op == "index":
             return int(atom.name[0])
-        if atom.op in ("symbol", "load"):
+        if atom.op in ("symbol", "load", "answer"):
             return self.known.get(atom)
         args = [self.number(arg) for arg in atom.args]
         ints = [arg for arg in args if arg is not None]
@@ -125,7 +125,7 @@ class _Launch:
 
 
 def _symbols(atom: Atom) -> Iterator[Atom]:
-    if atom.op in ("symbol", "load"):
+    if atom.op in ("symbol", "load", "answer"):
         yield atom
         return
     for arg in atom.args:

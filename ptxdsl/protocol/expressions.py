@@ -47,8 +47,9 @@ class Expr:
     (value: its name, args: the address; of memory that the kernel does not write), ``shuffle`` (args: a value, the lane
     of the warp that it is taken from), ``any`` and ``all`` (args: a truth value, over the warp), else an operation of
     ``ARITHMETIC`` over args, as ``tir`` has it; ``elected`` (whether the thread is the one that ``elect.sync``
-    chooses), ``test`` (args: a barrier's address, a parity: whether that phase is complete). bits: the width of the
-    result, 1 for truth values. variables: the numbers of those in it.
+    chooses), ``test`` (args: a barrier's address, a parity: whether that phase is complete), ``answer`` (args: an
+    address: whether what cluster launch control has written there says that a cluster was cancelled). bits: the width
+    of the result, 1 for truth values. variables: the numbers of those in it.
     """
 
     __slots__ = ("args", "bits", "op", "value", "variables")
@@ -134,6 +135,11 @@ def elected(bits: int = 1, lanes: Expr | None = None) -> Expr | None:
 
 def test(barrier: Expr, parity: Expr) -> Expr:
     return _made("test", None, (barrier, parity), 1)
+
+
+def answer(address: Expr) -> Expr:
+    """What ``clusterlaunchcontrol.query_cancel.is_canceled`` says of the answer at an address, when it is read."""
+    return _made("answer", None, (address,), 1)
 
 
 def shuffle(value: Expr, lane: Expr) -> Expr:

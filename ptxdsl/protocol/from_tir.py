@@ -17,7 +17,7 @@ from ptxdsl.protocol.loop_ends import comes_to_an_end
 from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
 from ptxdsl.protocol.polling import with_waits
 from ptxdsl.protocol.tensor_places import allocation
-from ptxdsl.protocol.tir_integers import Integers
+from ptxdsl.protocol.tir_integers import Integers, read_answer
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, looks_anew, needs, writes_global
 from ptxdsl.record import replace
 from ptxdsl.source import Span
@@ -61,6 +61,7 @@ class _Slice:
         roots = {self.integers.root(pointer) for pointer in written}
         self.integers.written = frozenset(root for root in roots if isinstance(root, str))
         self.find_tensors()
+        self.find_answers()
         self.operations = Operations(self.integers, self.arrays, self.casts())
         self.demand()
 
@@ -142,6 +143,18 @@ class _Slice:
             if isinstance(other, Op):
                 self.integers.tensors.pop(other, None)
         self.arrays += [allocation(number, slot.span) for slot, number in self.integers.tensors.items()]
+
+    def find_answers(self) -> None:
+        """Loads of answers of cluster launch control, from arrays that nobody else writes."""
+        queries = [op for op in self.made.values() if op.name == "query_cancel_row"]
+        if not queries:
+            return
+        others = [op for op in self.seeds if op.name != "load" and not op.name.startswith("try_cancel")]
+        roots = {self.integers.root(v) for op in others for v in op.operands if v.ty.is_pointer}
+        for loaded in dict.fromkeys(read_answer(query, self.made) for query in queries):
+            root = None if loaded is None else self.integers.root(loaded.operands[0])
+            if loaded is not None and isinstance(root, Op) and root not in roots and None not in roots:
+                self.integers.answers[loaded] = self.fresh()
 
     def casts(self) -> bool:
         return any(

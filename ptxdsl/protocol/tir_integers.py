@@ -45,6 +45,7 @@ class Integers:
         self.bases = bases
         self.written = written
         self.tensors: dict[Op, int] = {}  # variables in which the address of an allocation of tensor memory is noted
+        self.answers: dict[Op, int] = {}  # loads of answers of cluster launch control: the variables that have them
         self.variables: dict[Value, int] = {}
         self._known: dict[Value, Expr] = {}
         self._unknowns = 0
@@ -166,6 +167,9 @@ class Integers:
             return expressions.uniform(name)
         if name in _CTA:
             return expressions.cta(name)
+        if name == "query_cancel_row":
+            loaded = read_answer(op, self.made)
+            return expressions.var(self.answers[loaded], bits) if loaded in self.answers else self.unknown(bits)
         if name in _ELECT:
             lanes = self.of(op.operands[0], depth) if name == "elect_mask" else None
             return expressions.elected(bits, lanes) or self.unknown(bits)
@@ -183,6 +187,18 @@ class Integers:
         if name == "mapa":
             return apply("mapa", *(self.of(v, depth) for v in op.operands), bits=_POINTER_BITS)
         return self.unknown(bits)
+
+
+def read_answer(query: Op, made: Mapping[Value, Op]) -> Op | None:
+    """The load of both halves of the answer that a query looks at; None where they are not of one load."""
+    low, high = (made.get(half) for half in query.operands)
+    if low is None or high is None or low.name != "vec.extract" or high.name != "vec.extract":
+        return None
+    (vector, first), (other, second) = low.operands, high.operands
+    if vector is not other or [half.value for half in (first, second) if isinstance(half, Const)] != [0, 1]:
+        return None
+    loaded = made.get(vector)
+    return loaded if loaded is not None and loaded.name == "load" else None
 
 
 def plus(base: Expr, offset: int) -> Expr:

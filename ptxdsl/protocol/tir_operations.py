@@ -8,9 +8,9 @@ from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
 from ptxdsl.protocol import model, tensor_places
-from ptxdsl.protocol.expressions import Expr, apply, const
+from ptxdsl.protocol.expressions import Expr, answer, apply, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
-from ptxdsl.protocol.model import Array, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
+from ptxdsl.protocol.model import Array, Assign, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
 from ptxdsl.protocol.product_form import column_shift, product_form
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
@@ -52,6 +52,8 @@ _WRITES: dict[str, _Touch] = {
     "st_async_b64": ((0, 8),),
     "st_cluster_b32": ((0, 4),),
     "st_cluster_b64": ((0, 8),),
+    "try_cancel_row": ((0, 16),),
+    "try_cancel_multicast_row": ((0, 16),),
     "tensor_gather": ((0, None),),
     "tensor_gather_hint": ((0, None),),
     "tensor_load": ((0, None),),
@@ -102,7 +104,10 @@ _MASKS = {
 }
 _RANKS = {"mbarrier_arrive_cluster": 2, "mbarrier_arrive_cluster_cta": 2, "mbarrier_arrive_expect_tx_cluster": 2}
 # Bytes that complete on the barrier where no operand says it.
-_BYTES = {"st_async_b32": 4, "st_async_b64": 8}
+_BYTES = {"st_async_b32": 4, "st_async_b64": 8, "try_cancel_row": 16, "try_cancel_multicast_row": 16}
+# Those that go to every CTA of the cluster.
+_EVERYWHERE = frozenset({"try_cancel_multicast_row"})
+_ALL_CTAS = const(0xFFFF)
 
 # Rows of these kinds are no protocol, whatever memory they touch.
 _NOTHING = frozenset({Kind.PURE, Kind.REGISTERS, Kind.GRID})
@@ -253,7 +258,11 @@ class Operations:
         ty = op.results[0].ty if op.name == "load" else op.operands[1].ty
         place = Place(self.integers.of(pointer), ty.bytes)
         if op.name == "load":
-            return [model.Op(_READ, name=op.name, span=op.span, reads=(place,))]
+            read = model.Op(_READ, name=op.name, span=op.span, reads=(place,))
+            variable = self.integers.answers.get(op)
+            if variable is None or place.address is None:
+                return [read]
+            return [read, Assign((variable,), (answer(place.address),))]
         return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,))]
 
     def _access_in_named_space(self, op: Op, what: Effect) -> list[Node]:
@@ -350,7 +359,7 @@ class Operations:
             count=count,
             bytes=size,
             id=operand(what.barrier) if named else None,
-            mask=operand(_MASKS.get(name, _lanes(name, what))),
+            mask=_ALL_CTAS if name in _EVERYWHERE else operand(_MASKS.get(name, _lanes(name, what))),
             writes=self._places(op, _WRITES.get(name, ())),
             reads=self._places(op, _READS.get(name, ())),
         )

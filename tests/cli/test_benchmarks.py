@@ -59,8 +59,8 @@ def test_the_readme_has_these_counts(letter: str, arch: str) -> None:
 
 
 @pytest.mark.usefixtures("ptxas")
-@pytest.mark.parametrize("ctas", [1, 2])
-def test_the_blackwell_products_are_started_in_few_instructions(ctas: int) -> None:
-    (case,) = (c for c in gemm_blackwell.cases() if (c.type, c.ctas) == ("bf16", ctas))
+@pytest.mark.parametrize(("ctas", "clc"), [(1, False), (2, False), (2, True)])
+def test_the_blackwell_products_are_started_in_few_instructions(ctas: int, clc: bool) -> None:
+    (case,) = (c for c in gemm_blackwell.cases() if (c.type, c.ctas, c.clc) == ("bf16", ctas, clc))
     said, good = gemm_blackwell.code_of(case, "sm_100a")
     assert good, said

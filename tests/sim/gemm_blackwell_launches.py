@@ -35,6 +35,8 @@ def launch(kernel, c, constants, m, n, k, batches, maps, epilogue=(), grid=None,
     bits = np.full((batches, m, n), 0xFFFF_FFFF if c == "f32" else 0xFFFF, np.uint32 if c == "f32" else np.uint16)
     raw = bits.view(np.float32) if c == "f32" else bits
     ctas = constants.get("CTAS", 1)
+    if constants.get("CLC"):  # a cluster for each tile
+        grid = ctas * batches * -(-m // (128 * ctas)) * -(-n // constants["BN"])
     made = KERNELS[kernel].specialize(**constants, C=f"DType.{DTYPES[c]}")
     report = made.simulate(
         *maps, tiles(raw, 32, c), m, n, k, batches, epilogue,

@@ -9,7 +9,8 @@ import pytest
 
 import ptxdsl
 
-MARK = ptxdsl.load(Path(__file__).with_name("cluster_launch.pdsl"))["mark"]
+KERNELS = ptxdsl.load(Path(__file__).with_name("cluster_launch.pdsl"))
+MARK = KERNELS["mark"]
 
 
 def mark(grid, schedule=None, **constants):
@@ -31,6 +32,20 @@ def test_every_tile_once(grid, ctas, schedule):
     taken_over = (by.ravel() != np.arange(by.size)).sum()
     assert (taken_over > 0) == (by.size > 4)  # so many blocks of 8 warps begin at once
     assert report.statistics.ctas == by.size - taken_over
+
+
+@pytest.mark.parametrize("schedule", [None, "random:3", "slow:tma"])
+@pytest.mark.parametrize(("tiles", "ctas"), [(1, 1), (3, 1), (41, 1), (1, 2), (2, 2), (23, 2)])
+def test_the_scheduler_gives_every_role_every_tile_once(tiles, ctas, schedule):
+    done = np.zeros((ctas, 3, tiles), np.int32)
+    report = (
+        KERNELS["mark_by_roles"]
+        .specialize(CTAS=ctas)
+        .simulate(done, tiles, grid=ctas * tiles, block=128, cluster=ctas, arch="sm_100a", schedule=schedule)
+    )
+    assert report.finished, report.render()
+    assert (done == 1).all()
+    assert report.statistics.ctas < ctas * tiles or tiles <= 4
 
 
 def test_asking_after_a_refusal():

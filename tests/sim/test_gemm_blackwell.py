@@ -39,6 +39,15 @@ def test_shapes(m, n, k, ctas):
 
 
 @pytest.mark.parametrize(
+    ("m", "n", "k", "ctas", "batches"),
+    [(8, 8, 8, 1, 1), (257, 200, 72, 1, 3), (128, 64, 64, 2, 1), (520, 328, 72, 2, 1)],
+)
+def test_clusters_take_over_tiles_of_others(m, n, k, ctas, batches):
+    """One tile, and many; the last ones have edges."""
+    near(*gemm("bf16", m, n, k, STAGES=2, BN=64, CTAS=ctas, batches=batches, CLC=True))
+
+
+@pytest.mark.parametrize(
     ("type", "forms"),
     [
         ("bf16", {"A_MN": True}),
@@ -69,9 +78,12 @@ def test_wide_tiles():
     near(*gemm("bf16", 40, 264, 64, BN=256, STAGES=4))
 
 
-@pytest.mark.parametrize(("name", "ctas"), [("mxfp8", 1), ("mxfp8 of e5m2", 2), ("mxfp4", 1), ("nvfp4", 2)])
-def test_scaled(name, ctas):
-    near(*scaled(name, 136, 72, 544, STAGES=2, CTAS=ctas))
+@pytest.mark.parametrize(
+    ("name", "ctas", "clc"),
+    [("mxfp8", 1, False), ("mxfp8 of e5m2", 2, False), ("mxfp4", 1, False), ("nvfp4", 2, False), ("nvfp4", 2, True)],
+)
+def test_scaled(name, ctas, clc):
+    near(*scaled(name, 136, 72, 544, STAGES=2, CTAS=ctas, CLC=clc))
 
 
 @pytest.mark.parametrize("schedule", ["slow:tma", "slow:tcgen05"])

@@ -10,7 +10,9 @@ from ptxdsl.kernels import gemm
 from ptxdsl.kernels_blackwell import BlackwellConfig, choose, has_tensor_memory
 
 
-@pytest.mark.parametrize("config", [BlackwellConfig(columns=128), BlackwellConfig(1, 64, 2)], ids=str)
+@pytest.mark.parametrize(
+    "config", [BlackwellConfig(columns=128), BlackwellConfig(1, 64, 2), BlackwellConfig(1, 64, 2, clc=True)], ids=str
+)
 def test_a_product(config):
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((2, 136, 72)).astype(np.float16), rng.standard_normal((2, 72, 136)).astype(np.float16)
@@ -92,6 +94,7 @@ def test_what_is_no_product(said):
         (BlackwellConfig([1], 64, 2), "its numbers are ints"),
         (BlackwellConfig(1, 256, 5), "it has 278528 bytes of shared memory, a block 231424"),
         (BlackwellConfig(1, 64.0, 2), "its numbers are ints"),
+        (BlackwellConfig(1, 64, 2, clc=1), "clc is True or False"),
     ],
     ids=str,
 )
