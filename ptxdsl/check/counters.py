@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from math import lcm
 
+from ptxdsl.check.learned import FARTHEST, Learned
 from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leaves, moved, signs, unknown_leaf
 from ptxdsl.check.recurrences import Recurrence, recurrences
 from ptxdsl.check.turn_ends import once_a_turn
@@ -24,8 +25,6 @@ from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of
 
 # A constant trip count from here on is taken for any number, as an unknown one.
 LARGE_TRIP = 48
-# Counters that are compared with constants beyond this are followed turn by turn.
-_FARTHEST = 400
 _THREADS = 1024  # of a block, at most
 
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
@@ -40,7 +39,7 @@ class Counters:
     threshold: up to which unknown values are told apart. coarse: to tell as few apart as is right.
     """
 
-    def __init__(self, kernel: Kernel, coarse: bool = False) -> None:
+    def __init__(self, kernel: Kernel, learned: Learned, coarse: bool = False) -> None:
         self.period = 1
         self.coarse = coarse
         self.threshold = 0 if coarse else 2
@@ -65,6 +64,8 @@ class Counters:
         self.derived: dict[int, Rates] = {}
         self._loops(kernel)
         self._components(kernel)
+        for a, b in learned.united:
+            self.unite(a, b)
         for _ in range(3):
             self._rates.clear()
             if not self._derive(kernel):
@@ -72,10 +73,10 @@ class Counters:
         self._find_open(kernel)
         self._survey(kernel)
         self.thresholds: dict[int, int] = {}
-        for groups, value in self._past:
+        for groups, value in (*self._past, *(([counter], value) for counter, value in learned.past.items())):
             for group in map(self._find, groups):
                 self.thresholds[group] = max(self.thresholds.get(group, 0), value)
-        self.irregular.update(g for g, value in self.thresholds.items() if value > _FARTHEST)
+        self.irregular.update(g for g, value in self.thresholds.items() if value > FARTHEST)
 
     # ------------------------------------------------------------------------------------------------------ groups
 

@@ -14,9 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptxdsl.check.learned import Rates, answers, settled_for_ever
 from ptxdsl.check.values import CHOICES, INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
-from ptxdsl.hints import Any
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass
+
+if TYPE_CHECKING:
+    from ptxdsl.check.counters import Counters
 
 Terms = tuple[tuple[Atom, int], ...]
 # Loops around a place, outermost first: each with its group, the counter's value, and which of its like it is.
@@ -30,7 +34,7 @@ class Bounds:
 
     low: int
     high: int
-    rates: tuple[tuple[int, int, int], ...] = ()
+    rates: Rates = ()
 
 
 ANY = Bounds(-INFINITE, INFINITE)
@@ -64,64 +68,70 @@ class Facts:
         if outcome.absolute is not ANY:
             self.absolute[outcome.terms] = outcome.absolute
 
-    def settle(self, test: Any, nest: Nest, threshold: int) -> int | list[Outcome] | None:
+    def settle(self, test: Any, nest: Nest, counters: Counters) -> int | list[Outcome] | None:
         """The truth of a test; the ways in which what it hangs on can turn out; None where nothing is known of it."""
         if isinstance(test, int):
             return test
         if test is UNKNOWN:
             return None
         if isinstance(test, Sum):  # a number as a truth value
-            return self.settle(negated(Test("eq", test)), nest, threshold)
+            return self.settle(negated(Test("eq", test)), nest, counters)
         if test.op in ("lt", "eq"):
-            return self._compare(test, nest, threshold)
+            return self._compare(test, nest, counters)
         if test.op == "not":
-            inner = self.settle(test.args[0], nest, threshold)
+            inner = self.settle(test.args[0], nest, counters)
             return 1 - inner if isinstance(inner, int) else inner
         deciding = 0 if test.op == "and" else 1
         for part in test.args:
-            settled = self.settle(part, nest, threshold)
+            settled = self.settle(part, nest, counters)
             if not isinstance(settled, int):
                 return settled
             if settled == deciding:
                 return deciding
         return 1 - deciding
 
-    def _compare(self, test: Test, nest: Nest, threshold: int) -> int | list[Outcome] | None:
+    def _compare(self, test: Test, nest: Nest, counters: Counters) -> int | list[Outcome] | None:
         value: Value = test.value
         if not isinstance(value, Sum):
             return None
         if not value.simple:
             for atom, coefficient in value.terms:
                 if atom.op in CHOICES:
-                    return self._choice(test, value, atom, coefficient, nest, threshold)
+                    return self._choice(test, value, atom, coefficient, nest, counters)
         constant, rates, terms, flipped = parts(value)
         if not terms:
             return int(constant < 0 if test.op == "lt" else constant == 0)
+        sign = 1 if flipped else -1  # sum + constant < 0, or -sum + constant < 0
+        cut, base = sign * constant, sign * value.constant
+        if not flipped:
+            rates = _minus(rates)
         if test.op == "lt":
-            # sum + constant < 0, or -sum + constant < 0
-            cut = constant + 1 if flipped else -constant
-            return self._below(terms, cut, rates if flipped else _minus(rates), nest, threshold, flipped)
-        return self._equal(
-            terms, constant if flipped else -constant, rates if flipped else _minus(rates), nest, threshold
-        )
+            return self._below(terms, cut + flipped, base + flipped, rates, nest, counters, flipped)
+        return self._equal(terms, cut, base, rates, nest, counters)
 
     def _choice(
-        self, test: Test, value: Sum, atom: Atom, coefficient: int, nest: Nest, threshold: int
+        self, test: Test, value: Sum, atom: Atom, coefficient: int, nest: Nest, counters: Counters
     ) -> int | list[Outcome] | None:
         """Decides first which of the two a minimum, a maximum or a selection is."""
         if test.ways is None:
             test.ways = _ways(test.op, value, atom, coefficient)
         condition, *ways = test.ways
-        settled = self.settle(condition, nest, threshold)
-        return self.settle(ways[1 - settled], nest, threshold) if isinstance(settled, int) else settled
+        settled = self.settle(condition, nest, counters)
+        return self.settle(ways[1 - settled], nest, counters) if isinstance(settled, int) else settled
 
-    def bounds(self, terms: Terms, key: Key) -> tuple[int, int]:
+    def bounds(self, terms: Terms, key: Key, cut: int, base: int, rates: Rates, counters: Counters) -> tuple[int, int]:
+        """What is known of a sum that is compared with ``cut``, which is ``base`` where the counters are 0.
+
+        Raises BeginAgain where that does not hold for what the state stands for.
+        """
         known = self.absolute.get(terms, ANY)
         low, high = known.low, known.high
+        if rates and known is not ANY:
+            low, high = settled_for_ever(low, high, rates, base, counters)
         if len(terms) == 1 and terms[0][1] == 1:
             low, high = max(low, terms[0][0].low), min(high, terms[0][0].high)
         moving = self.moving.get(key)
-        if moving is not None:
+        if moving is not None and (moving.rates is rates or answers(moving.rates, rates, cut, counters)):
             low, high = max(low, moving.low), min(high, moving.high)
         return low, high
 
@@ -129,14 +139,17 @@ class Facts:
         self,
         terms: Terms,
         cut: int,
-        rates: tuple[tuple[int, int, int], ...],
+        base: int,
+        rates: Rates,
         around: tuple[tuple[int, int, int], ...],
         ordinal: int,
-        threshold: int,
+        counters: Counters,
     ) -> int | list[Outcome]:
-        """Whether a sum without counters is at least ``cut``, which moves with a counter: the test at a loop's head."""
+        """Whether a sum without counters is at least ``cut``, which moves with a counter from ``base`` on: the
+        test at a loop's head."""
         key = terms, around, ordinal
-        least, most = self.bounds(terms, key)
+        least, most = self.bounds(terms, key, cut, base, rates, counters)
+        threshold = counters.threshold
         if most < cut:
             return 0
         if least >= cut:
@@ -150,21 +163,23 @@ class Facts:
         self,
         terms: Terms,
         cut: int,
-        rates: tuple[tuple[int, int, int], ...],
+        base: int,
+        rates: Rates,
         around: tuple[tuple[int, int, int], ...],
         ordinal: int,
-        threshold: int,
+        counters: Counters,
     ) -> int | list[Outcome]:
         """Whether such a sum is at most ``cut``: that it is not at least ``cut + 1``."""
-        found = self.at_least(terms, cut + 1, rates, around, ordinal, threshold)
+        found = self.at_least(terms, cut + 1, base + 1, rates, around, ordinal, counters)
         return 1 - found if isinstance(found, int) else found[::-1]
 
     def _below(
-        self, terms: Terms, cut: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int, flipped: bool
+        self, terms: Terms, cut: int, base: int, rates: Rates, nest: Nest, counters: Counters, flipped: bool
     ) -> int | list[Outcome]:
         """Whether the sum is below cut (flipped: whether it is not)."""
         key = _key(terms, rates, nest)
-        least, most = self.bounds(terms, key)
+        least, most = self.bounds(terms, key, cut, base, rates, counters)
+        threshold = counters.threshold
         if most < cut:
             return 0 if flipped else 1
         if least >= cut:
@@ -174,10 +189,11 @@ class Facts:
         return [above, below]
 
     def _equal(
-        self, terms: Terms, at: int, rates: tuple[tuple[int, int, int], ...], nest: Nest, threshold: int
+        self, terms: Terms, at: int, base: int, rates: Rates, nest: Nest, counters: Counters
     ) -> int | list[Outcome]:
         key = _key(terms, rates, nest)
-        least, most = self.bounds(terms, key)
+        least, most = self.bounds(terms, key, at + 1 if at >= 0 else at, base, rates, counters)
+        threshold = counters.threshold
         if at < least or at > most:
             return 0
         if least == most:
@@ -189,9 +205,7 @@ class Facts:
             outcomes.append(self._outcome(key, terms, at + 1, most, rates, threshold))
         return outcomes
 
-    def _outcome(
-        self, key: Key, terms: Terms, low: int, high: int, rates: tuple[tuple[int, int, int], ...], threshold: int
-    ) -> Outcome:
+    def _outcome(self, key: Key, terms: Terms, low: int, high: int, rates: Rates, threshold: int) -> Outcome:
         moving = any(atom.moving for atom, _ in terms)
         if not rates and not moving:
             return Outcome(None, ANY, terms, Bounds(low, high))
@@ -254,11 +268,11 @@ def _parts(value: Sum) -> tuple[int, tuple[tuple[int, int, int], ...], Terms]:
     return constant, tuple(sorted((g, t, r) for g, (t, r) in rates.items() if r)), terms
 
 
-def _minus(rates: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
+def _minus(rates: Rates) -> tuple[tuple[int, int, int], ...]:
     return tuple((g, turns, -growth) for g, turns, growth in rates)
 
 
-def _key(terms: Terms, rates: tuple[tuple[int, int, int], ...], nest: Nest) -> Key:
+def _key(terms: Terms, rates: Rates, nest: Nest) -> Key:
     """Facts hold for one run of the loops around the outermost loop whose counter is in the test."""
     groups = {g for g, _, _ in rates}
     for atom, _ in terms:

@@ -70,7 +70,7 @@ class Step:
             return test
         env = state.environments[agent.number]
         nest = [(group, env[variable], ordinal) for group, variable, ordinal in self.nesting]
-        settled = state.facts.settle(test, nest, context.counters.threshold)
+        settled = state.facts.settle(test, nest, context.counters)
         if isinstance(settled, int):
             return settled
         if settled is None:
@@ -250,11 +250,13 @@ class Head(Step):
             # the usual case, by the shortest way: at - constant + 1 <= sum, or -sum <= constant - at - 1
             around = tuple([(group, env[variable], ordinal) for group, variable, ordinal in self.nesting[:-1]])
             constant, _, terms, flipped = parts(stop)
-            ordinal, threshold = self.nesting[-1][2], context.counters.threshold
+            ordinal, counters = self.nesting[-1][2], context.counters
             if flipped:
-                settled = state.facts.at_most(terms, constant - at - 1, self.falling, around, ordinal, threshold)
+                cut = constant - at - 1
+                settled = state.facts.at_most(terms, cut, constant - 1, self.falling, around, ordinal, counters)
             else:
-                settled = state.facts.at_least(terms, at - constant + 1, self.rates, around, ordinal, threshold)
+                cut = at - constant + 1
+                settled = state.facts.at_least(terms, cut, 1 - constant, self.rates, around, ordinal, counters)
             if not isinstance(settled, int):
                 context.asked = (self, agent, None, [o for o in settled if not _negative(o)] or settled)
                 return ASK

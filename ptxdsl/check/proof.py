@@ -36,6 +36,7 @@ from ptxdsl.check.boxes import guesses
 from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
+from ptxdsl.check.learned import BeginAgain
 from ptxdsl.check.ring_ends import explained
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
@@ -130,6 +131,9 @@ def searched(search: Search) -> Proof:
                 if search.blocks.count > 1 and not found.shared:
                     raise Apart from None
                 (search.shared if found.shared else search.detailed).update(found.barriers)
+                search.doubtful = None
+            except BeginAgain as found:
+                found.add_to(search.learned)
                 search.doubtful = None
     except Unproved as reason:
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)

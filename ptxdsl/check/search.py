@@ -15,6 +15,7 @@ from ptxdsl.check.expressions import Common, Expressions
 from ptxdsl.check.facts import Outcome
 from ptxdsl.check.findings import Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
+from ptxdsl.check.learned import Learned
 from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
@@ -85,6 +86,7 @@ class Search:
         self.faults = 0
         self.shared: set[tuple[int, int]] = set()
         self.detailed: set[tuple[int, int]] = set()
+        self.learned = Learned()
         self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
@@ -99,7 +101,7 @@ class Search:
             raise Unproved(kernel.span, f"the size of the cluster is not known: say {said}, or --cluster")
         shape = kernel.cluster or (1, 1, 1)
         ctas = shape[0] * shape[1] * shape[2] if clusters else 1
-        self.counters = Counters(kernel, self.coarse)
+        self.counters = Counters(kernel, self.learned, self.coarse)
         self.symbols = Symbols()
         block = block_of(self.threads)
         blocks = self.blocks

@@ -1,0 +1,88 @@
+"""What a search finds out of counters on its way, and then begins again with.
+
+A state is taken for one some turns before, with the facts about counters moved back by as much (``normal.py``). That is
+right while a fact answers what is asked of the same counters. Two more cases are found when they are asked:
+
+- *Counters of two groups are compared with one unknown value*, as ``i < n`` in one role and ``j < n`` in another that
+  counts by 2. How far i is from j matters then: they are of one group.
+- *What is asked of an unknown value is asked without a counter*, as ``n == 7`` behind a loop to n, or the other way
+  round: it was, and now a loop goes to n. Then turns are told apart as far as those constants. Beyond ``FARTHEST``, the
+  answer is taken for unknown: that allows more than can be.
+"""
+
+from __future__ import annotations
+
+from ptxdsl.check.values import INFINITE
+from ptxdsl.hints import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxdsl.check.counters import Counters
+
+# Counters that are compared with constants beyond this are not told apart so far.
+FARTHEST = 400
+
+Rates = tuple[tuple[int, int, int], ...]  # group, turns, what a value grows by in so many turns of the group
+
+
+class Learned:
+    """united: counters that are of one group. past: by counter, up to which value those of its group are told apart."""
+
+    def __init__(self) -> None:
+        self.united: list[tuple[int, int]] = []
+        self.past: dict[int, int] = {}
+
+
+class BeginAgain(Exception):
+    """The search does not hold without what is learned here."""
+
+    def __init__(self, *, united: tuple[int, int] | None = None, past: tuple[int, int] | None = None) -> None:
+        super().__init__()
+        self.united = united
+        self.past = past
+
+    def add_to(self, learned: Learned) -> None:
+        if self.united is not None:
+            learned.united.append(self.united)
+        if self.past is not None:
+            group, value = self.past
+            learned.past[group] = max(value, learned.past.get(group, 0))
+
+
+def answers(known: Rates, asked: Rates, cut: int, counters: Counters) -> bool:
+    """Whether a fact that moves with some counters answers what others ask: whether a sum is at least ``cut``."""
+    if not known:
+        return True
+    if asked:
+        ours, theirs = {group for group, _, _ in known}, {group for group, _, _ in asked}
+        if ours != theirs:
+            first, second, *_ = sorted(ours | theirs)
+            raise BeginAgain(united=(first, second))
+        return True
+    # counters that are moved back stay beyond ``past``, and so does what the fact says
+    return all(
+        _apart(group, -(-(cut if cut > 0 else 1 - cut) * turns // abs(growth)), counters)
+        for group, turns, growth in known
+    )
+
+
+def settled_for_ever(low: int, high: int, rates: Rates, base: int, counters: Counters) -> tuple[int, int]:
+    """Bounds that do not move, for a question that moves from ``base`` on: those that it will not pass, or in turns
+    that are told apart."""
+    for group, turns, growth in rates:
+        for bound in (low, high):
+            if abs(bound) < INFINITE and not _apart(group, (bound - base) * turns // growth + 1, counters):
+                limit = base + (counters.past(group) - 1) * growth // turns
+                if bound == low:
+                    low = min(low, limit) if growth > 0 else -INFINITE
+                else:
+                    high = INFINITE if growth > 0 else max(high, limit)
+    return low, high
+
+
+def _apart(group: int, value: int, counters: Counters) -> bool:
+    """Whether counters of a group are told apart up to a value."""
+    if value <= counters.past(group) or group in counters.irregular:
+        return True
+    if value > (FARTHEST if counters.coarse else 4 * FARTHEST):
+        return False
+    raise BeginAgain(past=(group, value))
