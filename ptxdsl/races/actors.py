@@ -24,6 +24,7 @@ from ptxdsl.record import dataclass, field
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
+    from ptxdsl.sim.barriers.mbarrier import Barrier
     from ptxdsl.sim.machine.cta import Cta, Warp
 
 _MOST_STRANDS = 16  # of a warp that have a component of their own
@@ -42,12 +43,11 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A wait that a strand has passed: on what (place: with its role), which phase of it, where; time: the strand's
-    after it. again: the same phase had let it pass before. stage: of a RolePipeline, if the mbarrier is one of such."""
+    """A wait that a strand has passed: on what, which phase of it, where; time: the strand's after it. again: the same
+    phase had let it pass before. stage: of a RolePipeline, if the mbarrier is one of such."""
 
     time: int
-    name: str
-    place: str
+    barrier: Barrier
     phase: int
     instruction: Instruction
     again: bool
@@ -298,26 +298,39 @@ class Unit:
         return self.domain.component(Who(self.cta.id, self.cta.linear, None, self.name))
 
 
+Copies = dict[tuple[int, int | None], Work]  # by its component and that of its writes the last work
+
+
 class Groups:
     """The groups of asynchronous work of one kind that a warp's lanes have committed, as if they were one lane's: what
-    a wait of some of them covers is taken to be over for those of the others too."""
+    a wait of some of them covers is taken to be over for those of the others too. most_left: how many groups a wait
+    leaves under way at most. Those before them are one: who knows the end of work knows that of work before it of the
+    same components."""
 
-    def __init__(self) -> None:
-        self.open: list[Work] = []
-        self.committed: deque[list[Work]] = deque()
+    def __init__(self, most_left: int) -> None:
+        self._kept = most_left + 1
+        self.open: Copies = {}
+        self.committed: deque[Copies] = deque()
         self.gone = 0  # groups that have left ``committed``
         self.known: dict[int, int] = {}  # by a strand's component, of how many groups it knows that they have read
         self.numbers: deque[int] = deque()  # of wgmma-groups, the last product of each
 
+    def add(self, work: Work) -> None:
+        self.open[work.component, None if work.writer is None else work.writer.component] = work
+
     def commit(self) -> None:
         self.committed.append(self.open)
-        self.open = []
+        self.open = {}
+        if len(self.committed) > self._kept:
+            older = self.committed.popleft()
+            self.committed[0] = {**older, **self.committed[0]}
+            self.gone += 1
 
     def waited(self, keep: int) -> list[Work]:
         """What is over once only the ``keep`` newest groups may be under way."""
         found: list[Work] = []
         while len(self.committed) > keep:
-            found += self.committed.popleft()
+            found += self.committed.popleft().values()
             self.gone += 1
         return found
 
@@ -328,4 +341,5 @@ class Groups:
         if last <= first:
             return []
         self.known[component] = last
-        return [work for works in islice(self.committed, first - self.gone, last - self.gone) for work in works]
+        groups = islice(self.committed, first - self.gone, last - self.gone)
+        return [work for works in groups for work in works.values()]

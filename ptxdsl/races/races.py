@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _KEPT = 128  # waits and pieces of asynchronous work that are remembered, of each component
 _MOST = 50  # findings of one run
 
+Issue = tuple[int, int, int, "Instruction"]  # of asynchronous work its end, and its issuer's number and time then
+
 HELP = {
     classes.READ_BEFORE_FULL: "wait for the barrier that the one who fills it arrives on, with the stage's own phase",
     classes.OVERWRITTEN: "write only after a wait for the barrier on which all who use the memory arrive when they are "
@@ -60,31 +62,31 @@ class Races:
         self.found: list[Race] = []
         self.cut = 0  # findings beyond the limit
         self._known: set[tuple[object, ...]] = set()
-        self._passed: dict[int, deque[Passed]] = {}
-        self._arrived: dict[int, Passed] = {}  # the last arrival on an mbarrier
+        self.waits: dict[int, deque[Passed]] = {}
+        self.last_arrivals: dict[int, Passed] = {}  # the last arrival on an mbarrier
         self.pipelines = False  # whether there are mbarriers
-        self._works: dict[int, deque[tuple[int, int, int, Instruction]]] = {}
+        self.works: dict[int, deque[Issue]] = {}
 
     # What is remembered for words
 
     def passed(self, strand: Strand, wait: Passed) -> None:
-        waits = self._passed.get(strand.number)
+        waits = self.waits.get(strand.number)
         if waits is None:
-            waits = self._passed[strand.number] = deque(maxlen=_KEPT)
+            waits = self.waits[strand.number] = deque(maxlen=_KEPT)
         waits.append(wait)
 
     def arrived(self, strand: Strand, arrival: Passed) -> None:
-        self._arrived[strand.number] = arrival
+        self.last_arrivals[strand.number] = arrival
 
     def remember(self, work: Work) -> None:
-        kept = self._works.get(work.number)
+        kept = self.works.get(work.number)
         if kept is None:
-            kept = self._works[work.number] = deque(maxlen=_KEPT)
+            kept = self.works[work.number] = deque(maxlen=_KEPT)
         kept.append((work.end, work.issuer, work.issued, work.instruction))
 
     def _issue(self, number: int, time: int) -> tuple[int, int] | None:
         """Of an epoch of asynchronous work, its strand's number and time when it was issued."""
-        for end, issuer, issued, _ in reversed(self._works.get(number, ())):
+        for end, issuer, issued, _ in reversed(self.works.get(number, ())):
             if end == time:
                 return issuer, issued
         return None
@@ -94,7 +96,7 @@ class Races:
         issue = self._issue(number, time)
         if issue is not None:
             number, time = issue
-        waits = list(self._passed.get(number, ()))
+        waits = list(self.waits.get(number, ()))
         at = bisect_right([wait.time for wait in waits], time)
         return waits[at - 1] if at else None
 
@@ -175,10 +177,10 @@ class Races:
 
     def _committed(self, actor: Actor, wait: Passed, own: Passed | None) -> bool:
         """Whether an actor that writes now has arrived already, where the reader has waited for it."""
-        arrival = self._arrived.get(actor.number)
+        arrival = self.last_arrivals.get(actor.number)
         if arrival is None or (own is not None and own.time > arrival.time):
             return False
-        return (arrival.name, arrival.phase) == (wait.name, wait.phase)
+        return (arrival.barrier.name, arrival.phase) == (wait.barrier.name, wait.phase)
 
     @staticmethod
     def _knows(actor: Actor, number: int, time: int) -> bool:
@@ -222,8 +224,8 @@ class Races:
         again = ", for which it had waited before" if wait.again else ""
         name = f"warp {who.warp}" if who.warp is not None else "the warp that issued it"
         if wait.phase < 0:
-            return f"{name} has last waited here; {wait.place} lets it pass before its first phase is complete{again}"
-        return f"{name} has last waited here, for phase {wait.phase} of {wait.place}{again}"
+            return f"{name} has last waited here; {wait.barrier.place} lets it pass before its first phase is complete{again}"
+        return f"{name} has last waited here, for phase {wait.phase} of {wait.barrier.place}{again}"
 
     def _help(self, kind: str, before: Before, read: bool) -> str:
         if kind == classes.PROXY_FENCE:
@@ -392,4 +394,4 @@ def _other_stage(now: Passed | None, then: Passed | None) -> bool:
     """Whether two accesses to the same memory come after waits for different stages of one RolePipeline."""
     if now is None or then is None or now.stage is None or then.stage is None:
         return False
-    return now.stage != then.stage and now.name.partition("[")[0] == then.name.partition("[")[0]
+    return now.stage != then.stage and now.barrier.name.partition("[")[0] == then.barrier.name.partition("[")[0]

@@ -217,7 +217,7 @@ class Cells:
             found = []
         else:
             found = self._conflicts_with_writes(actor, row, index, site, self.strong[site])
-        r, time = self._row(actor), actor.time
+        r, time = self.row(actor.number), actor.time
         if few:
             assert isinstance(site, int)
             times, sites = self._one_read, self._one_read_site
@@ -251,12 +251,12 @@ class Cells:
         if some:
             if self.strong_writes is None:
                 self.strong_writes = Writes(len(self.writes.time))
-            self.strong_writes.put(_places(index), actor, site)
+            self.strong_writes.put(_places(index), actor.number, actor.time, site)
         elif few:
             assert isinstance(site, int)
             self.writes.put_few(few, actor, site)
         else:
-            self.writes.put(_places(index), actor, site)
+            self.writes.put(_places(index), actor.number, actor.time, site)
         self.written = True
         return found
 
@@ -291,8 +291,10 @@ class Cells:
                 found.update(zip(who[bad].tolist(), sites[bad].tolist(), strict=True))
         return sorted(found)
 
-    def _row(self, actor: Actor) -> int:
-        key = actor.component if self.own else actor.component % _READERS
+    def row(self, number: int) -> int:
+        """Where the reads of an actor are kept."""
+        component = number & COMPONENT
+        key = component if self.own else component % _READERS
         row = self.rows.get(key)
         if row is None:
             row = self.rows[key] = len(self.rows)
@@ -300,7 +302,7 @@ class Cells:
                 more = max(2, row) if self.own else _READERS
                 self._readers(*(_longer(have, more) for have in (self.reader, self.read, self.read_site)))
             if self.own:
-                self.reader[row] = actor.number
+                self.reader[row] = number
         return row
 
     def _conflicts_with_writes(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.ptx.module import Instruction
+from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.record import dataclass
 
 # The ISA does not say that these order memory, and programs rely on it; of ``elect.sync`` they do not.
@@ -65,14 +65,23 @@ def kind(opcode: str) -> Kind:
 
 class Sites:
     """The instructions of a program by their numbers. strong: which of them are; orders: whether there are fences,
-    acquire and release operations, or collectives of warps."""
+    acquire and release operations, or collectives of warps; most_left: how many groups of asynchronous work a wait
+    leaves under way at most."""
 
     def __init__(self, instructions: Sequence[Instruction]) -> None:
         self.instructions = instructions
         self.kinds = [kind(instruction.opcode) for instruction in instructions]
         self.strong: npt.NDArray[Any] = np.array([found.strong for found in self.kinds], bool)
         self.orders = any(found.fence or found.acquires or found.releases or found.meets for found in self.kinds)
+        self.most_left = max((left(i) for i in instructions if "wait_group" in i.parts), default=0)
         self.numbers = {id(instruction): number for number, instruction in enumerate(instructions)}
 
     def of(self, instruction: Instruction) -> int:
         return self.numbers[id(instruction)]
+
+
+def left(instruction: Instruction) -> int:
+    """How many groups a wait leaves under way."""
+    number = instruction.operands[0]
+    assert isinstance(number, Immediate)
+    return number.value

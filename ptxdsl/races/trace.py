@@ -12,23 +12,35 @@ It says nothing of code that this run did not execute, nor of what another outco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy.typing as npt
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.simulated import Kernel, LaunchShape, simulation
 from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.races.clocks import GENERIC, Clock
+from ptxdsl.races.accesses import Piece
 from ptxdsl.races.races import Race
-from ptxdsl.races.trace_order import TraceOrder
+from ptxdsl.races.repeats import Repeats
+from ptxdsl.races.shadow import Cells
+from ptxdsl.races.trace_ends import TraceEnds
+from ptxdsl.races.trace_memory import Step
 from ptxdsl.record import dataclass
-from ptxdsl.sim.barriers.cta_barriers import ClusterBarrier, NamedBarrier
+from ptxdsl.sim.copies.transfer import Transfer
 from ptxdsl.sim.launch import Report
+from ptxdsl.sim.matrix.wgmma import issued_before
+from ptxdsl.sim.watch import How, Watch
 
 if TYPE_CHECKING:
+    from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.host import Group
     from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.machine.cta import Cluster, Cta
+    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.schedule import Schedule
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -83,64 +95,145 @@ def check_trace(
     return watch.found(), report
 
 
-class TraceCheck(TraceOrder):
-    """Watches a run. races: what it has found."""
+class TraceCheck(Watch):
+    """Watches a run: makes events of what it is told, each with what it needs to be worked through later.
+
+    A key says all of an event that what is known afterwards hangs on; numbers that grow (of a phase, of an asynchronous
+    operation) follow from the events before, or are given as differences.
+    """
+
+    def begin(self, machine: Machine) -> None:
+        self.order = TraceEnds(machine)
+        self.repeats = Repeats(self.order)
+        self.agents = 0  # that have been issued
 
     def found(self) -> Found:
         """After the run."""
         incomplete = []
-        log = self.machine.log
+        log, races = self.order.machine.log, self.order.races
         if log is not None and log.lost:
             incomplete.append(f"{log.lost:,} accesses were not looked at")
-        if self.races.cut:
-            incomplete.append(f"{self.races.cut} more pairs of instructions are not shown")
-        return Found(tuple(self.races.found), tuple(incomplete))
+        if races.cut:
+            incomplete.append(f"{races.cut} more pairs of instructions are not shown")
+        return Found(tuple(races.found), tuple(incomplete))
+
+    # Accesses
+
+    def ran(self, warp: Warp) -> None:
+        steps = self.order.steps(warp)
+        if not steps:
+            return
+        own: list[Step] = []
+        others: list[Piece[Cells]] = []
+        key: list[Hashable] = ["ran", warp]
+        for lanes, what in steps:
+            key.append(lanes)
+            if not isinstance(what, list):
+                site = int(what["site"][0])
+                # What operations order by way of memory is not repeated.
+                key.append(site if self.order.sites.kinds[site].meets else object())
+                own.append((lanes, what))
+                continue
+            mine = []
+            for piece in what:
+                if piece.cells.own:
+                    key.append(piece)
+                    mine.append(piece)
+                else:
+                    key.append(_elsewhere(piece))
+                    others.append(piece)
+            own.append((lanes, mine))
+        if others:
+            self.repeats.tell_accesses(tuple(key), others, self.order.ran, (warp, steps), (warp, own))
+        else:
+            self.repeats.tell(tuple(key), self.order.ran, warp, steps)
+
+    def touches(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> None:
+        pieces = self.order.touched(cta, space, starts, size, how)
+        if not isinstance(starts, int) and not starts.flags.writeable and all(piece.cells.own for piece in pieces):
+            self.repeats.tell(("touches", id(pieces)), self.order.touches, pieces)
+            return
+        key: list[Hashable] = ["touches"]
+        for piece in pieces:
+            key.append(_here(piece) if piece.cells.own else _elsewhere(piece))
+        others = [piece for piece in pieces if not piece.cells.own]
+        own = [piece for piece in pieces if piece.cells.own]
+        self.repeats.tell_accesses(tuple(key), others, self.order.touches, (pieces,), (own,))
+
+    def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
+        self.repeats.tell(("tensor", cta, lanes, first, end, how), self.order.tensor, cta, lanes, first, end, how)
+
+    def joined(self, warp: Warp, mask: int) -> None:
+        self.repeats.tell(("joined", warp, mask), self.order.joined, warp, mask)
+
+    # Instructions
+
+    def stands(self, group: Group) -> None:
+        instruction = group.instruction
+        issued = issued_before(group) if instruction.opcode.startswith("wgmma.mma_async") else None
+        self.repeats.tell(("stands", group.warp, instruction, group.mask), self.order.stands, group, issued)
+
+    def executed(self, group: Group) -> None:
+        if not group.instruction.opcode.startswith("mbarrier"):  # these are told of by what they do
+            self.repeats.tell("executed", self.order.executed, group)
+
+    def comes(self, group: Group, meeting: object, generation: int) -> None:
+        self.repeats.tell(("comes", meeting), self.order.comes, group, meeting, generation)
+
+    def leaves(self, group: Group, meeting: object, generation: int) -> None:
+        self.repeats.tell(("leaves", meeting), self.order.leaves, group, meeting, generation)
+
+    # Asynchronous work
+
+    def issued(self, entity: AgentEntity) -> None:
+        self.agents += 1
+        self.repeats.tell(("issued", entity.cta, entity.unit, type(entity.agent)), self.order.issued, entity)
+
+    def turn(self, entity: AgentEntity) -> None:
+        agent = entity.agent
+        read_done = isinstance(agent, Transfer) and agent.read_done
+        self.repeats.tell(("turn", self.agents - entity.number, read_done), self.order.turn, entity, read_done)
+
+    def part(self, rank: int) -> None:
+        self.repeats.tell(("part", rank), self.order.part, rank)
+
+    # mbarriers
+
+    def initialised(self, barrier: Barrier) -> None:
+        self.repeats.once(self.order.initialised, barrier)
+
+    def invalidated(self, barrier: Barrier) -> None:
+        self.repeats.once(self.order.invalidated, barrier)
+
+    def used(self, barrier: Barrier) -> None:
+        self.repeats.tell(("used", barrier), self.order.used, barrier)
+
+    def arrives(self, barrier: Barrier) -> None:
+        self.repeats.tell(("arrives", barrier), self.order.arrives, barrier, barrier.phase)
+
+    def completed(self, barrier: Barrier) -> None:
+        self.repeats.tell(("completed", barrier), self.order.completed, barrier, barrier.phase - 1)
+
+    def saw(self, group: Group, barrier: Barrier) -> None:
+        self.repeats.tell(("saw", barrier), self.order.saw, group, barrier, barrier.phase - 1)
+
+    # Ends
 
     def exited(self, cta: Cta) -> None:
-        domain = self.domain(cta.cluster)
-        known = domain.clock()
-        for warp in cta.warps:
-            if warp in self.lanes:
-                known.join(self.lanes[warp].all())
-        known.fit(domain.capacity)
-        for component, (end, instruction) in self.unfinished.pop(cta, {}).items():
-            if known.own[GENERIC, component] < end:
-                self.races.add_exit(cta, instruction, domain.what[component].unit)
-        if len(cta.cluster.ctas) > 1:
-            self._remote_at_exit(cta, known)
-
-    def _remote_at_exit(self, cta: Cta, known: Clock) -> None:
-        """What others of the cluster do to a CTA's memory and barriers must be over when it exits."""
-        for barrier, gate in self.gates.items():
-            if barrier.table is cta.cluster.states.get(type(barrier.table)) and barrier.rank == cta.rank:
-                for component, (time, instruction) in gate.used.items():
-                    if known.own[GENERIC, component] < time:
-                        self.races.add_exit_use(cta, barrier, instruction, component)
-                        break
-        cells = self.spaces.shared_cells.get(cta)
-        if cells is None:
-            return
-        for actor, site in cells.unknown_to(known.own[GENERIC]):
-            self.races.add_exit_access(cta, actor, site)
+        self.repeats.once(self.order.exited, cta)
 
     def gone(self, cluster: Cluster) -> None:
-        for cta in cluster.ctas:
-            self.spaces.forget(cta)
-            self.ranges.forget(cta)
-            self.tiles.pop(cta, None)
-            self.unfinished.pop(cta, None)
-            for warp in cta.warps:
-                self.lanes.pop(warp, None)
-                self.products.pop(warp, None)
-        ctas = set(cluster.ctas)
-        self.gates = {b: g for b, g in self.gates.items() if g.domain is not self.domains.get(cluster)}
-        self.units = {key: unit for key, unit in self.units.items() if key[0] not in ctas}
-        self.groups = {key: groups for key, groups in self.groups.items() if key[0].cta not in ctas}
-        self.meetings = {m: c for m, c in self.meetings.items() if not self._of(m, cluster)}
-        self.domains.pop(cluster, None)
+        self.repeats.once(self.order.gone, cluster)
 
-    @staticmethod
-    def _of(meeting: object, cluster: Cluster) -> bool:
-        if isinstance(meeting, ClusterBarrier):
-            return meeting.cluster is cluster
-        return isinstance(meeting, NamedBarrier) and meeting.cta.cluster is cluster
+
+def _here(piece: Piece[Cells]) -> Hashable:
+    """What there is to say of an access to memory of a cluster's own."""
+    starts = piece.starts
+    return piece.cells, piece.kind, piece.size, starts if isinstance(starts, int) else starts.tobytes()
+
+
+def _elsewhere(piece: Piece[Cells]) -> Hashable:
+    """The same of one to global memory: all but where it is."""
+    starts, sites = piece.starts, piece.sites
+    many = 1 if isinstance(starts, int) else len(starts)
+    return piece.cells, piece.kind, piece.size, many, sites if isinstance(sites, int) else sites.tobytes()

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ptxdsl.races.accesses import Spaces
+import numpy.typing as npt
+
+from ptxdsl.races.accesses import Piece, Spaces
 from ptxdsl.races.actors import Actor, Groups, Strand, Unit, WarpLanes, Work
 from ptxdsl.races.clocks import Domain
 from ptxdsl.races.flags import Flags
 from ptxdsl.races.races import Races
 from ptxdsl.races.ranges import Ranges
-from ptxdsl.races.shadow import Cells, Index
+from ptxdsl.races.shadow import Cells
 from ptxdsl.races.site_kinds import Sites
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
 from ptxdsl.sim.matrix.wgmma import WARPS, Product
-from ptxdsl.sim.watch import Watch
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
-    from ptxdsl.sim.host import Agent, Group
+    from ptxdsl.sim.host import Group
     from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
     from ptxdsl.sim.machine.machine import Machine
+
+Access = tuple[Actor, int, int | npt.NDArray[Any]]  # by whom, his time, the site or sites
 
 _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
 
 
-class TraceActors(Watch):
+class TraceActors:
     """Knows who does what happens now."""
 
-    def begin(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.sites = Sites([site.instruction for site in machine.sites])
         strong = self.sites.strong
@@ -36,13 +39,14 @@ class TraceActors(Watch):
         self.flags = Flags(self.sites)
         apart = self.flags.orders.tolist() if self.sites.orders else [False] * len(self.sites.kinds)
         self.ranges = Ranges(self.spaces, apart)
-        # By an array that is kept and bytes: that array, and where it is in what is kept of memory.
-        self.tiles: dict[Cta, dict[tuple[int, int], tuple[object, list[tuple[Cells, Index]]]]] = {}
+        # By an array that is kept, bytes and kind: that array, and where it is in what is kept of memory.
+        self.tiles: dict[Cta, dict[tuple[int, int, int], tuple[object, list[Piece[Cells]]]]] = {}
+        self.trail: list[Access] | None = None  # to global memory, if that is asked for
         self.domains: dict[Cluster, Domain] = {}
         self.lanes: dict[Warp, WarpLanes] = {}
         self.units: dict[tuple[Cta, object], Unit] = {}
         self.groups: dict[tuple[Warp, str], Groups] = {}
-        self.works: dict[Agent, Work] = {}
+        self.works: dict[int, Work] = {}  # by the agent's number
         self.products: dict[Warp, list[Work]] = {}  # of each warp, its parts of those that are not carried out
         self.parts: list[Work] = []  # of the product that is carried out now
         self.unfinished: dict[Cta, dict[int, tuple[int, Instruction]]] = {}  # the last work of each component
@@ -87,7 +91,7 @@ class TraceActors(Watch):
     def group_of(self, warp: Warp, kind: str) -> Groups:
         found = self.groups.get((warp, kind))
         if found is None:
-            found = self.groups[warp, kind] = Groups()
+            found = self.groups[warp, kind] = Groups(self.sites.most_left)
         return found
 
     def actor(self) -> Actor:
@@ -99,17 +103,16 @@ class TraceActors(Watch):
         assert self.group is not None
         return self.sites.of(self.group.instruction)
 
-    def stands(self, group: Group) -> None:
+    def stands(self, group: Group, issued: int | None) -> None:
+        """issued: of a product of a warpgroup, how many the warp has issued before."""
         self.group, self.work, self._strand = group, None, None
-        if group.instruction.opcode.startswith("wgmma.mma_async"):
-            self._issues_product(group)
+        if issued is not None:
+            self._issues_product(group, issued)
 
     # Asynchronous work
 
-    def _issues_product(self, group: Group) -> None:
+    def _issues_product(self, group: Group, issued: int) -> None:
         """A warp's part of a product of its warpgroup: it sees what the warp sees, and its end is known to the warp."""
-        warpgroup = group.cta.states.get(("wgmma", group.warp.index // WARPS))
-        issued = warpgroup.issued[group.warp.index % WARPS] if warpgroup is not None else 0
         unit = self.unit(group.cta, "wgmma", ("wgmma", group.warp))
         if unit.last is not None and unit.last[1] > issued:
             return  # the instruction stands here once more
@@ -137,7 +140,9 @@ class TraceActors(Watch):
         else:
             unit = self.unit(cta, entity.unit, (entity.unit, strand.warp))
             component, time = unit.in_order()
-        work = self.works[agent] = Work(unit, component, time, strand.tells()[0].copy(), strand, instruction, site)
+        work = self.works[entity.number] = Work(
+            unit, component, time, strand.tells()[0].copy(), strand, instruction, site
+        )
         self.races.remember(work)
         if isinstance(agent, Transfer):
             if agent.leaves and entity.unit == "tma":
@@ -145,30 +150,31 @@ class TraceActors(Watch):
                 second, first = writers.any_order(strand.clock)
                 work.writer = Work(writers, second, first, work.clock.copy(), strand, instruction, site)
                 self.races.remember(work.writer)
-                self.group_of(strand.warp, BULK).open.append(work)
+                self.group_of(strand.warp, BULK).add(work)
             elif entity.unit == "cp.async":
-                self.group_of(strand.warp, CP_ASYNC).open.append(work)
+                self.group_of(strand.warp, CP_ASYNC).add(work)
         if entity.unit != "st.async":
             self.unfinished.setdefault(cta, {})[component] = work.end, instruction
         strand.tick()
 
-    def turn(self, entity: AgentEntity) -> None:
-        agent = entity.agent
+    def turn(self, entity: AgentEntity, read_done: bool) -> None:
+        """read_done: of a copy, whether it has read what it writes now."""
+        agent, number = entity.agent, entity.number
         self.group, self._strand = None, None
         if isinstance(agent, Product):
             first = WARPS * agent.warpgroup.index
             self.parts = [self.products[warp].pop(0) for warp in agent.cta.warps[first : first + WARPS]]
             self.work = self.parts[0]
             return
-        work = self.works[agent]
+        work = self.works[number]
         if isinstance(agent, Transfer):
-            if agent.read_done:
-                del self.works[agent]
+            if read_done:
+                del self.works[number]
                 if work.unit.last is None:
                     work.unit.free.append((work.component, work.end))
                 if work.writer is not None:
                     work = work.writer
                     work.unit.free.append((work.component, work.end))
         else:
-            del self.works[agent]
+            del self.works[number]
         self.work = work

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.accesses import LOAD, Piece, segments, tensor_words
+from ptxdsl.races.accesses import LOAD, STORE, Piece, segments, tensor_words
 from ptxdsl.races.actors import Actor, Strand, Work
 from ptxdsl.races.clocks import GENERIC
 from ptxdsl.races.patches import Area
@@ -20,47 +20,48 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta, Warp
 
 Array = npt.NDArray[Any]
+Step = tuple[int, "list[Piece[Cells]] | Array"]  # lanes of a warp, and their accesses, or one record that orders others
+
 _MOST_TILES = 1 << 10
 
 
 class TraceMemory(TraceActors):
     """Finds conflicting accesses."""
 
-    def ran(self, warp: Warp) -> None:
+    def steps(self, warp: Warp) -> list[Step]:
+        """What compiled code of a warp has done since it was asked last, in order."""
         log = self.machine.log
         count = log.count if log is not None else 0
         if log is None or not count:
-            return
+            return []
         pieces = self.ranges.pieces(warp.cta, log.words, count)
         if pieces is not None:
             lanes = log.words[2] >> 32
             log.clear()
-            self._pieces(self.lanes_of(warp).of(lanes), pieces)
-            return
+            return [(lanes, pieces)]
         records = log.take()
         assert records is not None
-        for mask, part in segments(records):
+        return [
+            (mask, some.copy() if orders else self.spaces.pieces(warp.cta, some))
+            for mask, part in segments(records)
+            for orders, some in (self.flags.split(part) if self.sites.orders else ((False, part),))
+        ]
+
+    def ran(self, warp: Warp, steps: list[Step]) -> None:
+        for mask, what in steps:
             strand = self.lanes_of(warp).of(mask)
-            for orders, some in self.flags.split(part) if self.sites.orders else ((False, part),):
-                if orders:
-                    self.flags.order(strand, some)
-                self._pieces(strand, self.spaces.pieces(warp.cta, some))
+            if isinstance(what, list):
+                self._pieces(strand, what)
+            else:
+                self.flags.order(strand, what)
 
     def joined(self, warp: Warp, mask: int) -> None:
         self.lanes_of(warp).of(mask).meet()
 
     def _pieces(self, strand: Strand, pieces: list[Piece[Cells]]) -> None:
         for piece in pieces:
-            cells, sites = piece.cells, piece.sites
-            if cells.own and piece.index is not None:
-                index = cells.current(piece.index)
-            else:
-                index = piece.index = cells.index(piece.starts, piece.size)
-            if not isinstance(sites, int):
-                assert not isinstance(index, Area)  # pieces of own memory have one site
-                count = index.stop - index.start if isinstance(index, slice) else len(index)
-                if count != len(sites):
-                    sites = np.repeat(sites, count // len(sites))
+            cells, index = piece.cells, _index(piece)
+            sites = of_places(piece.sites, index)
             if piece.kind == LOAD:
                 found = cells.access_read(strand, GENERIC, index, sites)
             else:
@@ -69,32 +70,42 @@ class TraceMemory(TraceActors):
                 found = cells.access_write(strand, GENERIC, index, sites)
             if found:
                 self._tell(strand, cells, found, piece.kind == LOAD)
+            if self.trail is not None and not cells.own:
+                self.trail.append((strand, strand.time, piece.sites))
 
-    def touches(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> None:
-        actor, site = self.work or self.strand(), self.site()
+    def touched(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> list[Piece[Cells]]:
+        """What ``Watch.touches`` tells of, in pieces; who touches them says the site."""
+        kind = LOAD if how == "read" else STORE
         if isinstance(starts, int) or starts.flags.writeable or space not in SHARED_SPACES:
-            for cells, offsets in self.spaces.places(cta, space, starts, size):
-                self._access(actor, cells, cells.index(offsets, size), site, how)
-            return
+            places = self.spaces.places(cta, space, starts, size)
+            return [Piece(cells, offsets, size, 0, kind) for cells, offsets in places]
         tiles = self.tiles.get(cta)
         if tiles is None:
             tiles = self.tiles[cta] = {}
-        tile = tiles.get((id(starts), size))
+        key = id(starts), size, kind
+        tile = tiles.get(key)
         if tile is None:
             places = self.spaces.places(cta, space, starts, size)
-            tile = starts, [(cells, cells.index(offsets, size)) for cells, offsets in places]
             if len(tiles) >= _MOST_TILES:
                 tiles.clear()
-            tiles[id(starts), size] = tile
-        for cells, index in tile[1]:
-            self._access(actor, cells, cells.current(index), site, how)
+            tile = tiles[key] = starts, [Piece(cells, offsets, size, 0, kind) for cells, offsets in places]
+        return tile[1]
+
+    def touches(self, pieces: list[Piece[Cells]]) -> None:
+        actor, site = self.work or self.strand(), self.site()
+        for piece in pieces:
+            cells = piece.cells
+            self._access(actor, cells, _index(piece), site, piece.kind == LOAD, actor.rows[0 if cells.own else 1])
+            if self.trail is not None and not cells.own:
+                self.trail.append((actor, actor.time, site))
 
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         actor = self.actor()
         if isinstance(actor, Strand) and not self._deallocates():
             actor = self._moving(actor, how)  # tcgen05.ld and .st are over when they are waited for
         cells = self.spaces.tensor(cta)
-        self._access(actor, cells, cells.index(4 * tensor_words(lanes, first, end), 4), self.site(), how, GENERIC)
+        index = cells.index(4 * tensor_words(lanes, first, end), 4)
+        self._access(actor, cells, index, self.site(), how == "read", GENERIC)
 
     def _deallocates(self) -> bool:
         return self.group is not None and self.group.instruction.opcode.startswith("tcgen05.dealloc")
@@ -107,15 +118,13 @@ class TraceMemory(TraceActors):
         self.races.remember(work)
         return work
 
-    def _access(self, actor: Actor, cells: Cells, index: Index, site: int, how: How, row: int | None = None) -> None:
-        if row is None:
-            row = actor.rows[0 if cells.own else 1]
-        if how != "read" and cells.objects is not None:
+    def _access(self, actor: Actor, cells: Cells, index: Index, site: int, read: bool, row: int) -> None:
+        if not read and cells.objects is not None:
             self._not_over(actor, cells, index, site)
-        access = cells.access_read if how == "read" else cells.access_write
+        access = cells.access_read if read else cells.access_write
         found = access(actor, row, index, site)
         if found:
-            self._tell(actor, cells, found, how == "read")
+            self._tell(actor, cells, found, read)
 
     def _not_over(self, actor: Actor, cells: Cells, index: Index, sites: int | Array) -> None:
         """Data must not land on a live mbarrier."""
@@ -124,3 +133,20 @@ class TraceMemory(TraceActors):
     def _tell(self, actor: Actor, cells: Cells, found: list[Before], read: bool) -> None:
         for before in found:
             self.races.add(actor, cells, before, read, self.spaces)
+
+
+def _index(piece: Piece[Cells]) -> Index:
+    cells = piece.cells
+    if cells.own and piece.index is not None:
+        return cells.current(piece.index)
+    index = piece.index = cells.index(piece.starts, piece.size)
+    return index
+
+
+def of_places(sites: int | Array, index: Index) -> int | Array:
+    """The sites of an access, of which there is one or one for so many bytes, by places."""
+    if isinstance(sites, int):
+        return sites
+    assert not isinstance(index, Area)  # pieces of own memory have one site
+    count = index.stop - index.start if isinstance(index, slice) else len(index)
+    return sites if count == len(sites) else np.repeat(sites, count // len(sites))

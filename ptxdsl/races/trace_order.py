@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.ptx.module import Immediate
 from ptxdsl.races.actors import Actor, Passed, Strand, Work
 from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, WAITS, Clock, Domain, nothing
 from ptxdsl.races.shadow import Cells, Index
+from ptxdsl.races.site_kinds import left
 from ptxdsl.races.trace_memory import TraceMemory
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC
@@ -76,17 +76,14 @@ class Gate:
 class TraceOrder(TraceMemory):
     """Knows what orders accesses."""
 
-    def begin(self, machine: Machine) -> None:
-        super().begin(machine)
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
         self.gates: dict[Barrier, Gate] = {}
         self.meetings: dict[object, dict[int, Clock]] = {}
 
     # Instructions
 
     def executed(self, group: Group) -> None:
-        opcode = group.instruction.opcode
-        if opcode.startswith("mbarrier"):
-            return  # told of by what it does
         parts = group.instruction.parts
         first = parts[0]
         if first == "fence":
@@ -124,7 +121,7 @@ class TraceOrder(TraceMemory):
             groups.commit()
         if what == "commit_group":
             return
-        keep = _left(group) if what == "wait_group" else 0
+        keep = left(group.instruction) if what == "wait_group" else 0
         if bulk and parts[-1] == "read":
             # Those whose end is still to be waited for stay where they are.
             for work in groups.read(strand.component, keep):
@@ -146,7 +143,7 @@ class TraceOrder(TraceMemory):
         if what == "commit_group":
             groups.numbers.append(unit.last[1] if unit.last is not None else 0)
         elif what == "wait_group":
-            keep = _left(group)
+            keep = left(group.instruction)
             last = 0
             while len(groups.numbers) > keep:
                 last = groups.numbers.popleft()
@@ -182,7 +179,7 @@ class TraceOrder(TraceMemory):
         cells = self.spaces.shared(strand.warp.cta)
         index = cells.index(barrier.address & _OFFSET, 8)
         cells.mark(index, False)
-        self._access(strand, cells, index, self.site(), "write")
+        self._access(strand, cells, index, self.site(), False, GENERIC)
         cells.mark(index, live)
 
     def used(self, barrier: Barrier) -> None:
@@ -208,7 +205,7 @@ class TraceOrder(TraceMemory):
             generic = component < own.shape[1] and own[GENERIC, component] >= time
             self.races.add_uninitialised(barrier, gate.origin, actor, self.site(), bool(generic))
 
-    def arrives(self, barrier: Barrier) -> None:
+    def arrives(self, barrier: Barrier, phase: int) -> None:
         gate = self.gates.get(barrier)
         if gate is None:
             return
@@ -223,16 +220,15 @@ class TraceOrder(TraceMemory):
         if ".relaxed" not in instruction.opcode:
             gate.join(strand)
         strand.tick()
-        arrival = Passed(strand.time, barrier.name, barrier.place, barrier.phase, instruction, False, None)
+        arrival = Passed(strand.time, barrier, phase, instruction, False, None)
         self.races.arrived(strand, arrival)
 
-    def completed(self, barrier: Barrier) -> None:
+    def completed(self, barrier: Barrier, phase: int) -> None:
         gate = self.gates.get(barrier)
         if gate is None:
             return
         gate.done = gate.pending.copy()
         gate.parts.clear()
-        phase = barrier.phase - 1
         over = [wait for wait in gate.waits if wait[0] < phase]
         if not over:
             return
@@ -258,7 +254,7 @@ class TraceOrder(TraceMemory):
         who = gate.domain.what[wait[1]]
         return wait[0], who.linear, who.warp
 
-    def saw(self, group: Group, barrier: Barrier) -> None:
+    def saw(self, group: Group, barrier: Barrier, phase: int) -> None:
         gate = self.gates.get(barrier)
         if gate is None:
             return
@@ -267,12 +263,12 @@ class TraceOrder(TraceMemory):
             strand.clock.join(gate.done)
             strand.told(gate.done)
         strand.tick()
-        time, phase, component = strand.time, barrier.phase - 1, strand.component
+        time, component = strand.time, strand.component
         again = gate.passed.get(component) == phase
         gate.passed[component] = phase
         if not again:
             gate.waits.append((phase, component, time, group.instruction))
-        wait = Passed(time, barrier.name, barrier.place, phase, group.instruction, again, gate.stage)
+        wait = Passed(time, barrier, phase, group.instruction, again, gate.stage)
         self.races.passed(strand, wait)
 
     def _not_over(self, actor: Actor, cells: Cells, index: Index, sites: int | Array) -> None:
@@ -310,10 +306,3 @@ class TraceOrder(TraceMemory):
             strand.clock.join(clock)
             strand.apart.clear()  # all lanes of its warp have come
             strand.meet()
-
-
-def _left(group: Group) -> int:
-    """How many groups a wait leaves under way."""
-    number = group.instruction.operands[0]
-    assert isinstance(number, Immediate)
-    return number.value

@@ -37,11 +37,11 @@ class Writes:
         self._one_who, self._one_writer = single(who), single(writer)
         self._one_time, self._one_earlier, self._one_site = single(time), single(earlier), single(site)
 
-    def put(self, places: Cut, actor: Actor, site: int | Array) -> None:
+    def put(self, places: Cut, number: int, time: int, site: int | Array) -> None:
         self.writer[places] = self.who[places]
         self.earlier[places] = self.time[places]
-        self.who[places] = actor.number
-        self.time[places] = actor.time
+        self.who[places] = number
+        self.time[places] = time
         self.site[places] = site
 
     def put_few(self, places: tuple[int, ...], actor: Actor, site: int) -> None:

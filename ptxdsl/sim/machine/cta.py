@@ -331,12 +331,14 @@ class Cluster:
 
 
 class AgentEntity:
-    """An asynchronous agent in the schedule. clock: when it began, or was last made ready."""
+    """An asynchronous agent in the schedule. number: in the launch, in the order in which they began. clock: when it
+    began, or was last made ready."""
 
-    __slots__ = ("agent", "clock", "cluster", "cta", "name", "queued", "unit")
+    __slots__ = ("agent", "clock", "cluster", "cta", "name", "number", "queued", "unit")
 
-    def __init__(self, agent: Agent, name: str, clock: int) -> None:
+    def __init__(self, agent: Agent, name: str, number: int, clock: int) -> None:
         self.agent = agent
+        self.number = number
         self.cta: Cta = agent.cta
         self.cluster: Cluster = agent.cta.cluster
         self.unit = agent.unit

@@ -158,7 +158,7 @@ class Machine:
         number = cta.agent_numbers.get(agent.unit, 0)
         cta.agent_numbers[agent.unit] = number + 1
         clock = self.current.clock if self.current is not None else 0
-        entity = AgentEntity(agent, f"{cta.name}.{agent.unit}#{number}", clock)
+        entity = AgentEntity(agent, f"{cta.name}.{agent.unit}#{number}", self.statistics.agents, clock)
         cta.agents += 1
         self.statistics.agents += 1
         if self.trace is not None:

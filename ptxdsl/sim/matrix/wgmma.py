@@ -257,6 +257,12 @@ def warpgroup_of(group: Group) -> tuple[Warpgroup, int]:
     return found, rank
 
 
+def issued_before(group: Group) -> int:
+    """How many products the group's warp has issued."""
+    warpgroup = group.cta.states.get(("wgmma", group.warp.index // WARPS))
+    return warpgroup.issued[group.warp.index % WARPS] if isinstance(warpgroup, Warpgroup) else 0
+
+
 @handles("wgmma.mma_async", check=unsupported)
 def execute_mma(group: Group) -> Wait | None:
     require_all_lanes(group)

@@ -1,0 +1,89 @@
+"""Accesses of repeated turns to global memory, whose addresses go on from turn to turn.
+
+Those that come to memory where nothing can be in their way need no clocks: reads where nobody else has written, writes
+where nobody else has done anything. Until the times of their actors are worked out, what is kept of them is a number
+that says which access of the turns it was, below zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.races.accesses import LOAD, Piece
+from ptxdsl.races.shadow import Cells
+from ptxdsl.races.tape import Counters, Shift
+from ptxdsl.races.trace_actors import Access
+from ptxdsl.races.trace_memory import of_places
+
+Array = npt.NDArray[Any]
+
+_MOST = (1 << 31) - 1
+
+
+class Fresh:
+    """trail: the accesses of one turn. counters: of their times."""
+
+    def __init__(self, trail: list[Access], counters: Counters) -> None:
+        self._trail = trail
+        self._times = np.array([time for _, time, _ in trail], np.int64)
+        components = [counters.component(actor.domain.number) + actor.component for actor, _, _ in trail]
+        self._counters = np.array(components, np.int64)
+        self._next = 0  # number of the next access, over all turns
+        self._bytes: dict[Cells, tuple[int, int]] = {}  # from where to where there are such accesses
+
+    def take(self, pieces: list[Piece[Cells]]) -> bool:
+        """Whether these, the next accesses, are such; if so, they are noted."""
+        found = []
+        for number, piece in enumerate(pieces, self._next):
+            actor, _, sites = self._trail[number % len(self._trail)]
+            cells = piece.cells
+            shift = cells.shift
+            places = cells.index(piece.starts, piece.size)
+            assert isinstance(places, slice | np.ndarray)
+            if cells.shift != shift or cells.strong_writes is not None or np.any(cells.strong[sites]):
+                return False
+            if number > _MOST or not _alone(actor.number, cells, places, piece.kind == LOAD):
+                return False
+            found.append((actor.number, piece, places, of_places(sites, places)))
+        for note in found:
+            self._note(*note)
+        return True
+
+    def _note(self, number: int, piece: Piece[Cells], places: slice | Array, sites: int | Array) -> None:
+        cells, starts, mark = piece.cells, piece.starts, ~self._next
+        self._next += 1
+        if piece.kind == LOAD:
+            row = cells.row(number)
+            cells.reader[row, places] = number
+            cells.read[row, places] = mark
+            cells.read_site[row, places] = sites
+        else:
+            cells.read[: len(cells.rows), places] = 0
+            cells.writes.put(places, number, mark, sites)
+            cells.written = True
+        low = starts if isinstance(starts, int) else int(starts.min())
+        high = (starts if isinstance(starts, int) else int(starts.max())) + piece.size
+        before = self._bytes.get(cells)
+        self._bytes[cells] = (low, high) if before is None else (min(low, before[0]), max(high, before[1]))
+
+    def settle(self, shift: Shift) -> None:
+        """Gives all that were noted their times. The turn that the trail is of came before those noted."""
+        for cells, (low, high) in self._bytes.items():
+            places = slice(low >> cells.shift, -(-high >> cells.shift))
+            writes = cells.writes
+            for times in (writes.time[places], writes.earlier[places], cells.read[: len(cells.rows), places]):
+                marked = times < 0
+                turns, which = np.divmod(~times[marked].astype(np.int64), len(self._times))
+                times[marked] = shift.after(self._counters[which], self._times[which], turns + 1)
+
+
+def _alone(number: int, cells: Cells, places: slice | Array, read: bool) -> bool:
+    """Whether nobody else has written there, and if it is no read, has read."""
+    kept = [(cells.writes.time[places], cells.writes.who[places])]
+    if not read:
+        rows = slice(len(cells.rows))
+        kept.append((cells.read[rows, places], cells.reader[rows, places]))
+    return not any(times.any() and ((who != number) & (times != 0)).any() for times, who in kept)
