@@ -8,12 +8,12 @@ That is looked for, not assumed, in two steps:
 2. The state after one more such turn is the state before it, moved: there is a map of the times that keeps their order
    and makes of all numbers of the one those of the other (``tape.moved``; ``state.walk`` says which numbers).
 
-What an event does hangs on the order of times alone. So from a moved state the same events lead to the moved one of what
-they led to before, and find the same conflicts, between the same instructions: each is told once. While events go on as
-expected they are counted, and no more. Addresses in global memory are no part of an event; instead each access to it must
-be one that nothing can be in the way of (``fresh``). The first event that is another one, or whose accesses are not,
-ends that: the state is moved by the turns that went by, the events of the turn under way are worked through, and all is
-as if each event had been.
+What an event does hangs on the order of times alone. So from a moved state the same events lead to the moved one of
+what they led to before, and find the same conflicts, between the same instructions: each is told once. While events go
+on as expected they are counted, and no more. Addresses in global memory are no part of an event; instead each access to
+it must be one that nothing can be in the way of (``fresh``). The first event that is another one, or whose accesses are
+not, ends that: the state is moved by the turns that went by, the events of the turn under way are worked through, and
+all is as if each event had been.
 """
 
 from __future__ import annotations

@@ -68,13 +68,11 @@ class Words:
     def repeat(self, shift: Shift, counters: Counters, turns: int) -> None:
         """What has come since comes as often again, moved each time."""
         for number, waits in self._races.waits.items():
-            _repeat(
-                waits, self._last_waits.get(number), shift, counters, turns, lambda t, w, n=number: _passed(t, n, w)
-            )
+            visit = partial(_passed, number=number)
+            _repeat(waits, self._last_waits.get(number), shift, counters, turns, visit)
         for number, works in self._races.works.items():
-            _repeat(
-                works, self._last_works.get(number), shift, counters, turns, lambda t, w, n=number: _issued(t, n, w)
-            )
+            issued = partial(_issued, number=number)
+            _repeat(works, self._last_works.get(number), shift, counters, turns, issued)
 
 
 def _repeat(
