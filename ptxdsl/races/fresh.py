@@ -43,9 +43,7 @@ class Fresh:
             shift = cells.shift
             places = cells.index(piece.starts, piece.size)
             assert isinstance(places, slice | np.ndarray)
-            if cells.shift != shift or cells.strong_writes is not None or np.any(cells.strong[sites]):
-                return False
-            if number > _MOST or not _alone(actor.number, cells, places, piece.kind == LOAD):
+            if number > _MOST or cells.shift != shift or not _alone(actor.number, cells, places, sites, piece.kind):
                 return False
             found.append((actor.number, piece, places, of_places(sites, places)))
         for note in found:
@@ -80,10 +78,20 @@ class Fresh:
                 times[marked] = shift.after(self._counters[which], self._times[which], turns + 1)
 
 
-def _alone(number: int, cells: Cells, places: slice | Array, read: bool) -> bool:
+def _alone(number: int, cells: Cells, places: slice | Array, sites: int | Array, kind: int) -> bool:
     """Whether nobody else has written there, and if it is no read, has read."""
-    kept = [(cells.writes.time[places], cells.writes.who[places])]
-    if not read:
+    if kind != LOAD:
         rows = slice(len(cells.rows))
-        kept.append((cells.read[rows, places], cells.reader[rows, places]))
-    return not any(times.any() and ((who != number) & (times != 0)).any() for times, who in kept)
+        strong = cells.strong_writes is not None or np.any(cells.strong[sites])
+        if strong or not _by(number, cells.read[rows, places], cells.reader[rows, places]):
+            return False
+    elif not cells.written:
+        return True
+    if cells.strong_writes is not None:
+        return False
+    return _by(number, cells.writes.time[places], cells.writes.who[places])
+
+
+def _by(number: int, times: Array, who: Array) -> bool:
+    """Whether these are accesses of one actor alone, if of any."""
+    return not times.any() or not ((who != number) & (times != 0)).any()

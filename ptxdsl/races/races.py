@@ -224,7 +224,8 @@ class Races:
         again = ", for which it had waited before" if wait.again else ""
         name = f"warp {who.warp}" if who.warp is not None else "the warp that issued it"
         if wait.phase < 0:
-            return f"{name} has last waited here; {wait.barrier.place} lets it pass before its first phase is complete{again}"
+            place = wait.barrier.place
+            return f"{name} has last waited here; {place} lets it pass before its first phase is complete{again}"
         return f"{name} has last waited here, for phase {wait.phase} of {wait.barrier.place}{again}"
 
     def _help(self, kind: str, before: Before, read: bool) -> str:

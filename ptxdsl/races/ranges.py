@@ -5,11 +5,16 @@ Most are. They are read off the log's words one by one, which for a handful take
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ptxdsl.races.accesses import CLUSTER, GLOBAL, LOCAL, SHARED, Piece, Spaces
+from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import ACCESS, CHUNK, RANK_SHIFT, ROW, offset
 from ptxdsl.sim.machine.cta import Cta
+from ptxdsl.sim.machine.memory import Region
 
 T = TypeVar("T")
 
@@ -17,7 +22,43 @@ _WORDS = ACCESS.itemsize // 8
 _FORM = 8 * (offset(ACCESS, "form") % 8)
 _MOST = 64  # records; more are quicker by arrays
 _MOST_KNOWN = 1 << 12
+_ADDRESSES = offset(ACCESS, "addresses") // 8
 _OFFSET = (1 << RANK_SHIFT) - 1
+_SIGN = 1 << 63
+
+
+@dataclass(slots=True, eq=False)
+class Shape(Generic[T]):
+    """A turn whose ranges of global memory come again elsewhere. words: of its records; of: of each word 0, or the number
+    of the range in global memory whose address it is; first: of each such number one of its words, and of 0 one that is
+    alike. parts: the pieces; in global memory with that number, the region, and where the piece, or what has none as
+    nobody can write there, begins and ends."""
+
+    words: npt.NDArray[Any]
+    of: npt.NDArray[Any]
+    first: npt.NDArray[Any]
+    parts: list[tuple[Piece[T] | None, int, Region | None, int, int]]
+
+    def pieces(self, words: memoryview, count: int) -> list[Piece[T]] | None:
+        """Of records that are the same but for the addresses of such ranges."""
+        apart = np.frombuffer(words, np.uint64, count * _WORDS) - self.words
+        by = apart[self.first]
+        if by[0] or not (apart == by[self.of]).all():
+            return None
+        moves = by.tolist()
+        pieces = []
+        for piece, number, region, start, end in self.parts:
+            if region is not None:
+                move = moves[number]
+                move = move - 2 * _SIGN if move >= _SIGN else move
+                if start + move < region.start or end + move > region.end:
+                    return None
+                if piece is not None:
+                    at = start + move - region.start
+                    pieces.append(Piece(piece.cells, at, piece.size, piece.sites, piece.kind))
+            elif piece is not None:
+                pieces.append(piece)
+        return pieces
 
 
 class Ranges(Generic[T]):
@@ -29,17 +70,21 @@ class Ranges(Generic[T]):
         self._known: dict[Cta, dict[tuple[int, int, int], Piece[T]]] = {}  # of shared memory
         self._shared_alone: set[tuple[int, int]] = set()  # turns with no other memory, by the first site and how many
         self._turns: dict[Cta, dict[bytes, list[Piece[T]]]] = {}  # of such
+        self._shapes: dict[Cta, dict[tuple[int, int, int], Shape[T]]] = {}  # of others, by the warp besides
 
     def forget(self, cta: Cta) -> None:
         for other in cta.cluster.ctas:
             self._known.pop(other, None)
             self._turns.pop(other, None)
+            self._shapes.pop(other, None)
 
     def pieces(self, cta: Cta, words: memoryview, count: int) -> list[Piece[T]] | None:
         """Of so many records of lanes that run together, as ``Spaces.pieces`` has them; None where some is no range."""
         begins = words[1], count
         if begins not in self._shared_alone:
-            return self._pieces(cta, words, count)
+            shape = self._shapes.setdefault(cta, {}).get((words[0], *begins))
+            pieces = shape.pieces(words, count) if shape is not None else None
+            return pieces if pieces is not None else self._pieces(cta, words, count)
         turns = self._turns.get(cta)
         if turns is None:
             turns = self._turns[cta] = {}
@@ -54,23 +99,30 @@ class Ranges(Generic[T]):
         return pieces
 
     def _pieces(self, cta: Cta, words: memoryview, count: int) -> list[Piece[T]] | None:
-        ranges = self._ranges(words, count)
-        if ranges is None:
+        found = self._ranges(words, count)
+        if found is None:
             return None
+        ranges, records = found
         known = self._known.get(cta)
         if known is None:
             known = self._known[cta] = {}
-        pieces = []
-        alone = True
-        for order, start, end, how in ranges:
+        parts: list[tuple[Piece[T] | None, int, Region | None, int, int]] = []
+        first, of = [1], np.zeros(count * _WORDS, np.intp)
+        for one in ranges:
+            order, start, end, how = one
             if order >> 16 & 0xFF == GLOBAL:
-                alone = False
                 region = self.spaces.memory.region(start)
                 if region is None or end > region.end:
                     return None
+                piece = None
                 if region.writable:
                     cells = self.spaces.region(region)
-                    pieces.append(Piece(cells, start - region.start, end - start, how & 0xFFFFFFFF, how >> 48))
+                    piece = Piece(cells, start - region.start, end - start, how & 0xFFFFFFFF, how >> 48)
+                parts.append((piece, len(first), region, start, end))
+                places = [_WORDS * at + _ADDRESSES for at, range in enumerate(records) if range is one]
+                for place in places:
+                    of[place : place + CHUNK] = len(first)
+                first.append(places[0])
                 continue
             piece = known.get((start, end, how))
             if piece is None:
@@ -80,16 +132,27 @@ class Ranges(Generic[T]):
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
                 known[start, end, how] = piece
-            pieces.append(piece)
-        (self._shared_alone.add if alone else self._shared_alone.discard)((words[1], count))
-        return pieces
+            parts.append((piece, 0, None, start, end))
+        begins = words[1], count
+        if len(first) == 1:
+            self._shared_alone.add(begins)
+        else:
+            self._shared_alone.discard(begins)
+            same = np.frombuffer(words, np.uint64, count * _WORDS).copy()
+            shapes = self._shapes.setdefault(cta, {})
+            if len(shapes) >= _MOST_KNOWN:
+                shapes.clear()
+            shapes[words[0], words[1], count] = Shape(same, of, np.array(first), parts)
+        return [part[0] for part in parts if part[0] is not None]
 
-    def _ranges(self, words: memoryview, count: int) -> list[list[int]] | None:
-        """What to go by (loads first, as there), where they start and end, and the words of the site."""
+    def _ranges(self, words: memoryview, count: int) -> tuple[list[list[int]], list[list[int]]] | None:
+        """What to go by (loads first, as there), where they start and end, and the words of the site; and of each
+        record its range, of local memory none."""
         if count > _MOST:
             return None
         lanes = words[2] >> 32
         found: list[list[int]] = []
+        records: list[list[int]] = []
         last: dict[int, list[int]] = {}  # of each site
         for at in range(0, count * _WORDS, _WORDS):
             how, who = words[at + 1], words[at + 2]
@@ -97,6 +160,7 @@ class Ranges(Generic[T]):
             if not form or who >> 32 != lanes or self.apart[how & 0xFFFFFFFF]:
                 return None
             if space == LOCAL:
+                records.append([])
                 continue
             if space not in (GLOBAL, SHARED, CLUSTER):
                 return None
@@ -106,11 +170,12 @@ class Ranges(Generic[T]):
             if before is not None and before[1] <= start <= before[2]:
                 before[2] = max(before[2], end)
             else:
-                last[how] = made = [(how >> 48) << 24 | space << 16 | size, start, end, how]
-                found.append(made)
+                last[how] = before = [(how >> 48) << 24 | space << 16 | size, start, end, how]
+                found.append(before)
+            records.append(before)
         if len(found) > 1:
             found.sort(key=_order)
-        return found
+        return found, records
 
     def _shared(self, cta: Cta, start: int, end: int, how: int) -> Piece[T] | None:
         ctas, rank, first = cta.cluster.ctas, start >> RANK_SHIFT, start & _OFFSET

@@ -123,9 +123,9 @@ class TraceCheck(Watch):
         steps = self.order.steps(warp)
         if not steps:
             return
+        key: list[Hashable] = ["ran", warp]
         own: list[Step] = []
         others: list[Piece[Cells]] = []
-        key: list[Hashable] = ["ran", warp]
         for lanes, what in steps:
             key.append(lanes)
             if not isinstance(what, list):
@@ -134,15 +134,14 @@ class TraceCheck(Watch):
                 key.append(site if self.order.sites.kinds[site].meets else object())
                 own.append((lanes, what))
                 continue
-            mine = []
-            for piece in what:
-                if piece.cells.own:
-                    key.append(piece)
-                    mine.append(piece)
-                else:
-                    key.append(_elsewhere(piece))
-                    others.append(piece)
-            own.append((lanes, mine))
+            elsewhere = [piece for piece in what if not piece.cells.own]
+            if not elsewhere:
+                key += what
+                own.append((lanes, what))
+                continue
+            key += [piece if piece.cells.own else _elsewhere(piece) for piece in what]
+            own.append((lanes, [piece for piece in what if piece.cells.own]))
+            others += elsewhere
         if others:
             self.repeats.tell_accesses(tuple(key), others, self.order.ran, (warp, steps), (warp, own))
         else:
