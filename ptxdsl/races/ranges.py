@@ -29,10 +29,10 @@ _SIGN = 1 << 63
 
 @dataclass(slots=True, eq=False)
 class Shape(Generic[T]):
-    """A turn whose ranges of global memory come again elsewhere. words: of its records; of: of each word 0, or the number
-    of the range in global memory whose address it is; first: of each such number one of its words, and of 0 one that is
-    alike. parts: the pieces; in global memory with that number, the region, and where the piece, or what has none as
-    nobody can write there, begins and ends."""
+    """A turn whose ranges of global memory come again elsewhere. words: of its records. of: of each word 0, or the
+    number of the range in global memory whose address it is; first: of each such number one of its words, and of 0 one
+    that is alike. parts: the pieces; in global memory with that number, the region, and where the piece, or what has
+    none as nobody can write there, begins and ends."""
 
     words: npt.NDArray[Any]
     of: npt.NDArray[Any]

@@ -79,7 +79,10 @@ class Repeats:
         """What it is, and what is to be done for it. Equal keys mean that the same is done."""
         if self._shift is not None:
             if key == self._turn[self._at]:
-                self._pass_over(handler, arguments)
+                self._waiting.append((handler, arguments))
+                self._at += 1
+                if self._at == len(self._turn):
+                    self._turn_over()
                 return
             self._go_on()
         handler(*arguments)
@@ -91,19 +94,19 @@ class Repeats:
         """The same of one that accesses global memory. others: these accesses; own: what is given without them."""
         if self._shift is not None:
             if key == self._turn[self._at] and self._fresh.take(others):
-                self._pass_over(handler, own)
+                self._waiting.append((handler, own))
+                self._at += 1
+                if self._at == len(self._turn):
+                    self._turn_over()
                 return
             self._go_on()
         handler(*given)
         self._happened(key)
 
-    def _pass_over(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
-        self._waiting.append((handler, arguments))
-        self._at += 1
-        if self._at == len(self._turn):
-            self._at = 0
-            self._turns += 1
-            self._waiting.clear()
+    def _turn_over(self) -> None:
+        self._at = 0
+        self._turns += 1
+        self._waiting.clear()
 
     def _happened(self, key: Hashable) -> None:
         self._events.append(self._ids.setdefault(key, len(self._ids)))
