@@ -48,7 +48,7 @@ class Compiled(artifact.Compiled):
 
     @property
     def resources(self) -> Mapping[str, Resources]:
-        """By PTX symbol what each kernel uses: registers a thread, shared memory and spills in bytes. Raises as
+        """By PTX symbol what each kernel uses: registers per thread, shared memory and spills in bytes. Raises as
         ``cubin``."""
         return self._assembled.resources
 

@@ -1,4 +1,4 @@
-"""The way of a kernel, from text to machine code: one table, read from top to bottom.
+"""The stages of a compilation, from text to machine code: one table, read from top to bottom.
 
 A run starts at the stage that the file's suffix names (``.pdsl`` and ``.mojo`` at the top, ``.ll`` and ``.ptx`` further
 down), stops where it is asked to, and can print what any stage made. No stage reaches back. A stage imports its code

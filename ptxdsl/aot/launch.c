@@ -152,11 +152,11 @@ static CUresult check_block(const ptxdsl_device *device, const ptxdsl_kernel *ke
     if (result != CUDA_SUCCESS) return result;
     if (given(rule->threads) && memcmp(rule->threads, block, sizeof rule->threads) != 0)
         return fail(error, CUDA_ERROR_INVALID_VALUE,
-                    "kernel '%s' runs with exactly (%u, %u, %u) threads a block; block is (%u, %u, %u)", rule->name,
+                    "kernel '%s' runs with exactly (%u, %u, %u) threads per block; block is (%u, %u, %u)", rule->name,
                     rule->threads[0], rule->threads[1], rule->threads[2], block[0], block[1], block[2]);
     if (rule->max_threads != 0 && threads > rule->max_threads)
         return fail(error, CUDA_ERROR_INVALID_VALUE,
-                    "kernel '%s' is declared for at most %u threads a block; block has %llu", rule->name,
+                    "kernel '%s' is declared for at most %u threads per block; block has %llu", rule->name,
                     rule->max_threads, threads);
     if (threads > (unsigned long long)device->max_threads)
         return fail(error, CUDA_ERROR_INVALID_VALUE,
@@ -164,7 +164,7 @@ static CUresult check_block(const ptxdsl_device *device, const ptxdsl_kernel *ke
                     device->max_threads);
     if (threads > (unsigned long long)kernel->max_threads)
         return fail(error, CUDA_ERROR_INVALID_VALUE,
-                    "block has %llu threads; kernel '%s' needs %d registers a thread, so at most %d threads fit",
+                    "block has %llu threads; kernel '%s' needs %d registers per thread, so at most %d threads fit",
                     threads, rule->name, kernel->registers, kernel->max_threads);
     return CUDA_SUCCESS;
 }

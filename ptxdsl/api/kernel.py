@@ -32,7 +32,7 @@ _MOST_LAUNCHERS = 256  # grids and blocks of a kernel that are kept
 class Kernel:
     """One kernel of a module. ``kernel[grid, block](arguments…)`` launches it on the current device.
 
-    It is compiled for the device and loaded when it is first launched, once a device. ``specialize`` gives values to
+    It is compiled for the device and loaded when it is first launched, once per device. ``specialize`` gives values to
     its comptime parameters, ``prepare`` binds arguments for quick launches, ``simulate`` runs it on the processor,
     ``compile`` gives its PTX, ``occupancy`` says how much of the device it fills, ``unload`` makes room there.
     """
@@ -162,7 +162,7 @@ class Kernel:
     ) -> Report:
         """Runs the kernel's PTX in the simulator, on this machine's processor; arrays are NumPy's, changed in place.
 
-        block: by default what ``@kernel(threads=…)`` says. cluster: blocks a cluster, by default the kernel's own.
+        block: by default what ``@kernel(threads=…)`` says. cluster: blocks per cluster, by default the kernel's own.
         cooperative: all blocks begin at once. pdl: whatever was launched before has ended all the same. schedule:
         ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a timeline; record:
         keep the schedule that was taken. What goes wrong in the kernel is in the report (``status``, ``diagnostics``);
@@ -248,8 +248,8 @@ class Launcher:
 
         arguments: arrays of PyTorch, CuPy, JAX, Numba or another library with ``__cuda_array_interface__`` or DLPack
         for pointers, numbers for scalars, tuples or dicts of their fields for structs, a ``TensorMap``. smem: dynamic
-        shared memory in bytes. stream: None is the current stream of the arrays' library. cluster: blocks a cluster, up
-        to 8, or 16 where the device has room. cooperative: all blocks run at a time. pdl: it may begin before the
+        shared memory in bytes. stream: None is the current stream of the arrays' library. cluster: blocks per cluster,
+        up to 8, or 16 where the device has room. cooperative: all blocks run at a time. pdl: it may begin before the
         kernel in front of it has ended (programmatic dependent launch). target: ``gpu``, ``sim``, or None: the
         simulator if the arrays are NumPy's and no GPU can be used. timeout: seconds; the launch waits for the kernel to
         end, and a fault or a hang is raised here. Raises CompileError, LaunchError, and DeviceError for a kernel that

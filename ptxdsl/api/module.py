@@ -1,4 +1,4 @@
-"""The Python door: load text, pick a kernel, launch it.
+"""Modules of the Python API: load a text, pick a kernel, launch it.
 
 The compiler is imported where there is something to compile: `import ptxdsl` loads none of it.
 """

@@ -160,7 +160,7 @@ def too_many(
     return fault(
         state,
         classes.WRONG_COUNT,
-        f"{context.barrier_text(barrier)} is initialised for {_arrivals(phase.expected)} a phase, but "
+        f"{context.barrier_text(barrier)} is initialised for {_arrivals(phase.expected)} per phase, but "
         f"{agent.name} make{'' if ' to ' in agent.name else 's'} {count} at once{others}",
         step.span,
         *where_initialised(barrier),
@@ -219,7 +219,7 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
         return fault(
             state,
             classes.WRONG_COUNT,
-            f"{name} is initialised for {_arrivals(phase.expected)} a phase but receives {share}",
+            f"{name} is initialised for {_arrivals(phase.expected)} per phase but receives {share}",
             step.span,
             *where_initialised(barrier),
             *arrival_notes(barrier, step),

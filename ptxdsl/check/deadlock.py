@@ -1,4 +1,4 @@
-"""Roles that wait for ever: who waits for whom, and what is missing."""
+"""Roles that wait forever: who waits for whom, and what is missing."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _missing(context: Context, state: State, agent: Agent, barrier: Barrier) -> 
             notes.append((other.steps[place].span, _waits_here(context, state, other)))
     who = "nobody arrives at it" if not barrier.arrivals else "an arrival is missing"
     return fault(
-        state, classes.MISSING_ARRIVE, f"deadlock: {agent.name} waits for {name} for ever: {who}", step.span,
+        state, classes.MISSING_ARRIVE, f"deadlock: {agent.name} waits for {name} forever: {who}", step.span,
         *notes, *where_initialised(barrier),
         help="arrive (commit, release) once a stage on every path, and let both roles make the same number of turns",
     )  # fmt: skip
@@ -197,8 +197,8 @@ def _count(context: Context, state: State, agent: Agent, barrier: Barrier, share
     here = agent.steps[state.places[agent.number]].span
     return fault(
         state, classes.WRONG_COUNT,
-        f"{name} is initialised for {phase.expected} arrivals a phase but receives {share}", span,
-        *arrival_notes(barrier), (here, f"{agent.name} waits here for ever"),
+        f"{name} is initialised for {phase.expected} arrivals per phase but receives {share}", span,
+        *arrival_notes(barrier), (here, f"{agent.name} waits here forever"),
         help=f"count every thread that arrives: init({share})",
     )  # fmt: skip
 
@@ -216,7 +216,7 @@ def _bytes(context: Context, state: State, agent: Agent, barrier: Barrier) -> Ex
     return fault(
         state, classes.BYTE_MISMATCH,
         f"{name}{'' if agent.alone else f' of CTA {barrier.cta}'} {missing}", span, *notes,
-        (here, f"{agent.name} waits here for ever"), *where_initialised(barrier),
+        (here, f"{agent.name} waits here forever"), *where_initialised(barrier),
         help="announce (expect_bytes) exactly the bytes of all copies that complete on the barrier in one phase",
     )  # fmt: skip
 

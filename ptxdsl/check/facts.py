@@ -51,7 +51,7 @@ class Outcome:
 
 
 class Facts:
-    """absolute: bounds by terms, for ever. moving: bounds by place."""
+    """absolute: bounds by terms, forever. moving: bounds by place."""
 
     __slots__ = ("absolute", "moving")
 

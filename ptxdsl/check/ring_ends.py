@@ -7,7 +7,7 @@ from ptxdsl.check.findings import Finding
 from ptxdsl.protocol.model import Kernel, Pipeline
 from ptxdsl.record import replace
 
-# What comes of it.
+# What comes from it.
 _KINDS = frozenset(
     {
         classes.MISSING_ARRIVE,

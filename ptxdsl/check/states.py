@@ -33,7 +33,7 @@ Lives = tuple[tuple[Span, int], ...]  # where a barrier was initialised, and for
 class Phase:
     """A barrier's state; made by ``phase``, equal ones are one object.
 
-    expected: arrivals a phase, 0: not initialised. parity: of the current phase. arrived: agents that have arrived in
+    expected: arrivals per phase, 0: not initialised. parity: of the current phase. arrived: agents that have arrived in
     this phase, as bits. announced: whether bytes were counted in this phase. begun: whether a phase is complete (for
     messages: true of all where there are none).
     unclear: whether an arrival may have fallen into another phase.

@@ -184,7 +184,7 @@ def kept(context: Context, state: State) -> Exception | None:
                 state,
                 classes.EXIT_IN_FLIGHT,
                 f"the block{'' if context.ctas == 1 else f' of rank {key[1]}'} ends without giving its tensor memory "
-                "back: the next block that wants some waits for ever",
+                "back: the next block that wants some waits forever",
                 span,
                 help="a warp calls `free()` (tcgen05.dealloc) behind a barrier after the last use",
             )

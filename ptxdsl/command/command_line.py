@@ -166,9 +166,9 @@ _BUILD: dict[str, dict[str, Any]] = {
 _RUN: dict[str, dict[str, Any]] = {
     **_KERNEL,
     "--grid": {"type": _shape, "default": (1, 1, 1), "metavar": "X[xYxZ]", "help": "blocks (1)"},
-    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block (what @kernel(threads=…) says)"},
-    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster (what @kernel(cluster=…) says)"},
-    "--smem": {"type": int, "metavar": "BYTES", "help": "dynamic shared memory a block"},
+    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block (what @kernel(threads=…) says)"},
+    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks per cluster (what @kernel(cluster=…) says)"},
+    "--smem": {"type": int, "metavar": "BYTES", "help": "dynamic shared memory per block"},
     "--arg": {
         "dest": "args",
         "action": "append",
@@ -209,8 +209,8 @@ _RUN: dict[str, dict[str, Any]] = {
 }
 _CHECK: dict[str, dict[str, Any]] = {
     **_KERNEL,
-    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads a block, where no @kernel(threads=…) says it"},
-    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks a cluster, where no @kernel(cluster=…) does"},
+    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block, where no @kernel(threads=…) says it"},
+    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks per cluster, where no @kernel(cluster=…) does"},
     "--sarif": {"metavar": "FILE", "help": "write the findings in SARIF, for code hosts; - is standard output"},
     "--witness": {
         "metavar": "DIR",

@@ -241,7 +241,7 @@ class Packer:
             raise self._error(
                 "E0904",
                 path,
-                f"is a {type_text(param)} with {param.size} bytes an element; got an array of {array.dtype}",
+                f"is a {type_text(param)} with {param.size} bytes per element; got an array of {array.dtype}",
                 f"give an array of uint8 whose length is a multiple of {param.size}",
             )
 

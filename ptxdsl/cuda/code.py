@@ -8,7 +8,7 @@ from weakref import finalize
 
 
 class Code:
-    """Loaded code. It stays loaded for ever, since a CUDA graph may hold launches of it, unless it is released.
+    """Loaded code. It stays loaded forever, since a CUDA graph may hold launches of it, unless it is released.
 
     unload: takes it off the device. kept: what must live as long as it.
     """

@@ -67,7 +67,7 @@ class DeviceArray:
 
     def __del__(self) -> None:
         with suppress(Exception):  # the context is gone, and the memory with it; or the interpreter is ending
-            # In a fork the memory is the other process's; a driver that hangs would wait for ever.
+            # In a fork the memory is the other process's; a driver that hangs would wait forever.
             if self.address and self._driver.usable():
                 with self._driver.on_device(self.ordinal):
                     self._driver.free(self.address)

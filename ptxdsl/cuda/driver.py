@@ -34,7 +34,7 @@ class CudaDriver:
         self.addresses: tuple[int, int] | None = library.addresses
         self.devices = 0
         self.process = os.getpid()
-        self.hangs = False  # a kernel does not end: whatever waits for the device would wait for ever
+        self.hangs = False  # a kernel does not end: whatever waits for the device would wait forever
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = self._cu.status(name, *arguments)

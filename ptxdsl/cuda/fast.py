@@ -1,4 +1,4 @@
-"""The quick way of a checked launch: code that is generated for the classes of arguments a kernel was launched with.
+"""The fast path of a checked launch: code that is generated for the classes of arguments a kernel was launched with.
 
 The general way (``arguments.py``) looks at every argument anew, which takes ten times as long as the launch. When it
 has accepted arguments, a function is written that asks only what can differ the next time: class, element type, device,
@@ -68,7 +68,7 @@ class _Writer:
 
 
 def write(packer: Packer, arguments: Sequence[Any], ordinal: int) -> _Writer | None:
-    """The checks and the packing for arguments that have been accepted; None where there is no quick way for them."""
+    """The checks and the packing for arguments that have been accepted; None where there is no fast path for them."""
     writer = _Writer(packer, ordinal)
     params = packer.signature.params
     names = [writer.variable() for _ in params]

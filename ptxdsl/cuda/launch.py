@@ -27,7 +27,7 @@ from ptxdsl.source import Span
 _DEFAULT_DYNAMIC = 48 << 10  # bytes of shared memory, static included, that need no opting in
 _MOST_PLANS = 256  # shapes of a kernel that are kept
 _MOST_CONFIGS = 64  # streams of a shape that are kept
-_MOST_QUICK = 8  # classes of arguments of a kernel that have a quick way
+_MOST_QUICK = 8  # classes of arguments of a kernel that have a fast path
 
 # What was launched last in this process: a fault shows at a later call, and names these.
 recent: deque[Plan] = deque(maxlen=8)
@@ -185,7 +185,7 @@ class LoadedKernel:
             raise self._failed(failure, f"kernel '{self.signature.name}'") from None
 
     def _remember(self, arguments: Sequence[Any]) -> None:
-        """Makes a quick way for arguments of these classes, which were just accepted."""
+        """Makes a fast path for arguments of these classes, which were just accepted."""
         if len(self.quick) >= _MOST_QUICK:
             return
         try:

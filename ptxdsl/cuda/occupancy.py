@@ -16,7 +16,7 @@ from ptxdsl.record import dataclass
 class Occupancy:
     """blocks: that one multiprocessor runs at a time. warps: in these blocks; max_warps: that it could run.
 
-    clusters: that the device runs at a time, None for a kernel without. registers: a thread. shared: bytes a block,
+    clusters: that the device runs at a time, None for a kernel without. registers: a thread. shared: bytes per block,
     static and dynamic. limit: the largest block that the kernel's registers allow, in threads.
     """
 

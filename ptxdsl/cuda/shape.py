@@ -59,12 +59,12 @@ def check_shape(signature: KernelSignature, device: Device, function: Function, 
     name, threads = signature.name, prod(block)
     if signature.threads is not None and block != signature.threads:
         raise _shape(
-            f"kernel '{name}' runs with exactly {dims_text(signature.threads)} threads a block; "
+            f"kernel '{name}' runs with exactly {dims_text(signature.threads)} threads per block; "
             f"block is {dims_text(block)}"
         )
     if signature.max_threads is not None and threads > prod(signature.max_threads):
         raise _shape(
-            f"kernel '{name}' is declared for at most {prod(signature.max_threads)} threads a block; "
+            f"kernel '{name}' is declared for at most {prod(signature.max_threads)} threads per block; "
             f"block {dims_text(block)} has {threads}",
             "raise max_threads in its @kernel decorator",
         )
@@ -76,7 +76,7 @@ def check_shape(signature: KernelSignature, device: Device, function: Function, 
         raise _shape(f"block {dims_text(block)} has {threads} threads; {device} allows at most {device.max_threads}")
     if threads > function.max_threads:
         raise _shape(
-            f"block {dims_text(block)} has {threads} threads; kernel '{name}' needs {function.registers} registers a "
+            f"block {dims_text(block)} has {threads} threads; kernel '{name}' needs {function.registers} registers per "
             f"thread, so at most {function.max_threads} threads fit",
             f"declare @kernel(max_threads={threads}): the compiler then uses fewer registers",
         )

@@ -1,1 +1,1 @@
-"""TIR to LLVM IR text; ``module.py`` is its door."""
+"""TIR to LLVM IR text; ``module.py`` is its entry point."""

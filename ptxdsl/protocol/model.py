@@ -9,7 +9,7 @@ of what the compiler has, ``from_ptx.py`` of PTX text; ``ptxdsl/check`` proves i
     Expr     an integer (``expressions.py``)
 
 Variables are assigned, as in any imperative language: ``Assign`` before a loop and at the end of its body makes what
-TIR carries. A ``Loop`` goes on for ever unless its ``range`` is exhausted or a ``Jump`` leaves it; with
+TIR carries. A ``Loop`` goes on forever unless its ``range`` is exhausted or a ``Jump`` leaves it; with
 ``once`` it is a block that a Jump may leave. What the model does not say is an ``Unmodelled`` at the place where it
 happens, with the reason: a proof that meets it is none.
 """

@@ -1,1 +1,1 @@
-"""Races of a simulated run, by happens-before; ``trace.py`` is its door."""
+"""Races of a simulated run, by happens-before; ``trace.py`` is its entry point."""

@@ -72,13 +72,13 @@ def check_shape(
     if kernel.reqntid is not None and _padded(kernel.reqntid) != threads:
         raise launch_error(
             SHAPE,
-            f"kernel '{name}' runs with exactly {_text(_padded(kernel.reqntid))} threads a block "
+            f"kernel '{name}' runs with exactly {_text(_padded(kernel.reqntid))} threads per block "
             f"(`@kernel(threads=…)`, in PTX .reqntid); block is {_text(threads)}",
         )
     if kernel.maxntid is not None and prod(threads) > prod(kernel.maxntid):
         raise launch_error(
             SHAPE,
-            f"kernel '{name}' is declared for at most {prod(kernel.maxntid)} threads a block "
+            f"kernel '{name}' is declared for at most {prod(kernel.maxntid)} threads per block "
             f"(`@kernel(max_threads=…)`, in PTX .maxntid); block {_text(threads)} has {prod(threads)}",
         )
     own = _padded(kernel.reqnctapercluster) if kernel.reqnctapercluster else None

@@ -1,1 +1,1 @@
-"""Text to AST. The way of the data: reader → scan → layout → lalr, which calls build → ast; ``parse`` is its door."""
+"""Text to AST: reader → scan → layout → lalr, which calls build → ast. ``parse`` is the entry point."""

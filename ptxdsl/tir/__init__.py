@@ -36,8 +36,8 @@ terminators   ``yield`` (values to the end of the enclosing if or scope), ``repe
               end with these results), ``return``, ``unreachable``. A ``for`` whose range is exhausted ends with its
               carried values; a range is that of the integers, and ends where the next index would not fit its type.
 
-Control flow is a tree, so every graph that comes of it is reducible. Values are visible in the rest of their block and
-in the blocks nested there.
+Control flow is a tree, so every graph made from it is reducible. Values are visible in the rest of their block and in
+the blocks nested there.
 """
 
 from __future__ import annotations

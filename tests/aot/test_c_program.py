@@ -84,7 +84,7 @@ INVALID, NO_BINARY, HANDLE, CONTEXT = 1, 209, 400, 201  # of cuda.h
         ("not loaded", HANDLE, "kernel 'line' is not loaded"),
         ("grid[0]", INVALID, "grid.x of kernel 'line' is 0; it must be at least 1"),
         ("grid[1]", INVALID, "grid.y of kernel 'line' is 70000; the device allows at most 65535"),
-        ("block[0]", INVALID, "kernel 'line' is declared for at most 256 threads a block; block has 257"),
+        ("block[0]", INVALID, "kernel 'line' is declared for at most 256 threads per block; block has 257"),
         ("block[2]", INVALID, "block.z of kernel 'line' is 65; the device allows at most 64"),
         ("cluster[0]", INVALID, "grid.x of kernel 'line' is 4, not a multiple of the cluster's 3"),
         ("cluster[1]", INVALID, "cluster.x of kernel 'line' is 0; it must be at least 1"),
@@ -92,7 +92,7 @@ INVALID, NO_BINARY, HANDLE, CONTEXT = 1, 209, 400, 201  # of cuda.h
         ("shared_bytes", INVALID, "shared_bytes is 1048576; beside the 1024 bytes that kernel 'line' has of its own, "
          "231424 are left"),
         ("alignment", INVALID, "argument 'src' of kernel 'line' is no multiple of 4"),
-        ("threads", INVALID, "kernel 'tile' runs with exactly (32, 1, 1) threads a block; block is (128, 1, 1)"),
+        ("threads", INVALID, "kernel 'tile' runs with exactly (32, 1, 1) threads per block; block is (128, 1, 1)"),
         ("cluster", INVALID, "grid.x of kernel 'tile' is 3, not a multiple of the cluster's 2"),
         ("map", INVALID, "argument 'source' of kernel 'tile' is NULL, or no multiple of 64"),
     ],

@@ -158,7 +158,7 @@ def test_pointers_to_structs_take_bytes_or_elements_of_their_size(array):
     packer(rows).pack([array(0x7000, "|V12", (2,))])
     code, message = refusal(rows, array(0x7000, "<u1", (25,)))
     assert code == "E0904"
-    assert message.endswith("is a Pointer[Row] with 12 bytes an element; got an array of uint8")
+    assert message.endswith("is a Pointer[Row] with 12 bytes per element; got an array of uint8")
 
 
 POINT = StructParam("pt", "Point", (ScalarParam("x", "int8"), ScalarParam("y", "float32")))

@@ -136,7 +136,7 @@ def test_a_cooperative_launch_must_fit(module, driver, tensor):
 def test_wrong_keywords(module, driver, tensor, keywords, code, message):
     for _ in range(2):
         assert refusal(lambda: module.k[1, 32](tensor(0x40), **keywords)) == (code, message)
-        module.k[1, 32](tensor(0x40))  # now there is a quick way
+        module.k[1, 32](tensor(0x40))  # now there is a fast path
     assert len(driver.launches) == 2
 
 

@@ -91,7 +91,7 @@ def test_occupancy(kernel, fake):
 
 
 def test_registers_are_named_when_a_block_is_too_large(kernel, arrays):
-    with pytest.raises(ptxdsl.LaunchError, match="needs 72 registers a thread, so at most 896 threads fit"):
+    with pytest.raises(ptxdsl.LaunchError, match="needs 72 registers per thread, so at most 896 threads fit"):
         kernel[1, 1024](*arrays, 1)
 
 
@@ -107,7 +107,7 @@ def test_a_prepared_launch(kernel, arrays, fake):
 
 
 def test_threads_without_a_context_launch(kernel, arrays, fake):
-    """The quick way and a prepared launch get one from the driver's refusal."""
+    """The fast path and a prepared launch get one from the driver's refusal."""
     kernel[1, 32](*arrays, 1)
     go = kernel.prepare(1, 32, *arrays, 1)
     go()

@@ -133,13 +133,13 @@ DEVICE = "device 0 (NVIDIA H200, compute capability 9.0)"
             {"threads": (64, 1, 1)},
             (1, 1, 1),
             (128, 1, 1),
-            "kernel 'scale' runs with exactly (64, 1, 1) threads a block; block is (128, 1, 1)",
+            "kernel 'scale' runs with exactly (64, 1, 1) threads per block; block is (128, 1, 1)",
         ),
         (
             {"max_threads": (64, 1, 1)},
             (1, 1, 1),
             (65, 1, 1),
-            "kernel 'scale' is declared for at most 64 threads a block; block (65, 1, 1) has 65",
+            "kernel 'scale' is declared for at most 64 threads per block; block (65, 1, 1) has 65",
         ),
         (
             {"cluster": (2, 1, 1)},
@@ -159,7 +159,7 @@ def test_registers_bound_the_block(driver, tensor):
     driver.function = replace(driver.function, max_threads=384, registers=168)
     found = refusal(lambda: start(driver, block=(512, 1, 1), arguments=[tensor(0), 1]))
     assert found.message == (
-        "block (512, 1, 1) has 512 threads; kernel 'scale' needs 168 registers a thread, so at most 384 threads fit"
+        "block (512, 1, 1) has 512 threads; kernel 'scale' needs 168 registers per thread, so at most 384 threads fit"
     )
 
 

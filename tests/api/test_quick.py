@@ -80,7 +80,7 @@ def test_the_same_bytes_in_the_same_places(params, arguments, tensor):
 
 
 def ways(value, param, first=None):
-    """A kernel that has launched with what fits, and whether its quick way takes another value."""
+    """A kernel that has launched with what fits, and whether its fast path takes another value."""
     driver = FakeDriver()
     kernel = loaded(driver, param)
     kernel.start(kernel.plan(ONE), 0, [first])

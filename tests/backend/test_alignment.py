@@ -1,4 +1,4 @@
-"""What is known of an address's alignment, and what comes of it."""
+"""What is known of an address's alignment, and what comes from it."""
 
 from __future__ import annotations
 

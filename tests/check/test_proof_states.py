@@ -46,7 +46,7 @@ def kernel(res: Pointer[Float32, MutAnyOrigin], n: Int32):
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_turn_that_is_unlike_the_others_is_found(condition: str) -> None:
-    """The consumer waits for ever at the first turn that gives nothing, however far away that is."""
+    """The consumer waits forever at the first turn that gives nothing, however far away that is."""
     works = all(eval(condition, {"min": min}, {"i": i, "n": n}) for n in range(130) for i in range(n))
     text = ring((ACQUIRE, WRITE, f"if {condition}: p.commit()"))
     assert verdict(text).verdict == (proof.PROVED if works else proof.FAULT)
@@ -60,7 +60,7 @@ def test_no_launch_is_told_that_there_cannot_be() -> None:
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 def test_who_begins_a_loop_when_others_have_left_it_makes_all_its_turns(stages: int) -> None:
-    """Nobody gives a stage back: with more turns than stages the second warp waits for ever."""
+    """Nobody gives a stage back: with more turns than stages the second warp waits forever."""
     assert verdict(LATE.replace("STAGES", str(stages))).kinds == ("missing arrive",)
 
 

@@ -218,6 +218,6 @@ def test_registers_bound_the_block(gpu):
     assert found.registers > 64 and found.limit < 1024
     a = gpu.zeros(2000, device="cuda")
     with pytest.raises(
-        ptxdsl.LaunchError, match=f"needs {found.registers} registers a thread, so at most {found.limit}"
+        ptxdsl.LaunchError, match=f"needs {found.registers} registers per thread, so at most {found.limit}"
     ):
         kernel[1, 1024](a, a)

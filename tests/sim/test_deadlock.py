@@ -73,7 +73,7 @@ def test_two_roles_that_wait_for_each_other() -> None:
     found = only(ring(3, 3, count=64))
     assert "warp 0 waits for mbarrier bars[1] (consumer_mbar of stage 0), parity 0: phase 0, 32 of 64" in found.message
     assert lines(found) == [
-        (7, "bars[1] is initialised here with 64 arrivals a phase"),
+        (7, "bars[1] is initialised here with 64 arrivals per phase"),
         (18, "warp 1 arrived on bars[1] here in phase 0 (32 arrivals); now it waits for mbarrier bars[0] in line 17"),
         (17, "warp 1 waits here for mbarrier bars[0] (producer_mbar of stage 0), parity 1: phase 1, 32 of 32 arrivals "
              "pending"),
@@ -81,7 +81,7 @@ def test_two_roles_that_wait_for_each_other() -> None:
              "line 12"),
     ]  # fmt: skip
     assert found.help == (
-        "bars[1] counts 64 arrivals a phase and gets 32: initialise it with the number of arrivals that come, or let "
+        "bars[1] counts 64 arrivals per phase and gets 32: initialise it with the number of arrivals that come, or let "
         "the missing ones come"
     )
 

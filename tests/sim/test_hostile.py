@@ -64,7 +64,7 @@ def test_files_that_are_no_text(tmp_path: Path, capfd: pytest.CaptureFixture[str
     assert capfd.readouterr().err.startswith("error[E")
 
 
-# By what is too much: the text and the options of the launch, and what comes of it.
+# By what is too much: the text and the options of the launch, and what comes from it.
 ADD_THOUSANDS = "".join(f".reg .b32 %x{i}; mov.u32 %x{i}, %tid.x;\n" for i in range(20_000))
 USE_THOUSANDS = "".join(f"add.u32 %r2, %r2, %x{i};\n" for i in range(20_000))
 CHAIN = "".join(f".func f{i}() {{ call f{i - 1}; ret; }}\n" for i in range(1, 3000))

@@ -77,7 +77,7 @@ WRONG_ALLOCATIONS = {
 CODES = {
     "two cta_groups in one kernel": "E1167",
     "never given back": "E1166",
-    "more than there is, by the only warp": "E1190",  # it waits for ever
+    "more than there is, by the only warp": "E1190",  # it waits forever
 }
 
 

@@ -30,12 +30,13 @@ EMPTY = kernel("ret;")
         (
             ".reqntid 64",
             {"block": 32},
-            "runs with exactly (64, 1, 1) threads a block (`@kernel(threads=…)`, in PTX .reqntid); block is (32, 1, 1)",
+            "runs with exactly (64, 1, 1) threads per block (`@kernel(threads=…)`, in PTX .reqntid); "
+            "block is (32, 1, 1)",
         ),
         (
             ".maxntid 64",
             {"block": 96},
-            "at most 64 threads a block (`@kernel(max_threads=…)`, in PTX .maxntid); block (96, 1, 1) has 96",
+            "at most 64 threads per block (`@kernel(max_threads=…)`, in PTX .maxntid); block (96, 1, 1) has 96",
         ),
         (
             ".reqnctapercluster 2",

@@ -134,7 +134,7 @@ def test_misuse_of_a_cluster_barrier(body: str, words: str) -> None:
 
 
 def moving(first: str, second: str) -> str:
-    """Two warpgroups of a kernel for 256 threads: ptxas gives it 65536 / 256 = 256 registers a thread."""
+    """Two warpgroups of a kernel for 256 threads: ptxas gives it 65536 / 256 = 256 registers per thread."""
     body = f"mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 128; @%p1 bra B; {first} ret; B: {second} ret;"
     return kernel(body, directives=".maxntid 256, 1, 1")
 

@@ -314,7 +314,7 @@ MISUSE = {
     "too many": (
         ONE + "mbarrier.init.shared::cta.b64 [bar], 2; mbarrier.arrive.shared::cta.b64 _, [bar], 3;",
         "E1134",
-        "initialised with 2 arrivals a phase",
+        "initialised with 2 arrivals per phase",
     ),
     "all lanes where one is expected": (
         "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;" + SYNC + "mbarrier.arrive.shared::cta.b64 _, [bar];",

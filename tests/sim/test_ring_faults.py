@@ -84,7 +84,7 @@ def test_more_arrivals_than_the_empty_barrier_counts():
         code, message = fault(ring(init=init(empty=count)), *arguments(), threads=96)
         assert code == "E1134" and f"initialised with {count} arrival" in message and "32 lanes arrive" in message
     code, message = fault(ring(init=init(empty=32)), *arguments(), threads=96)
-    assert code == "E1134" and "initialised with 32 arrivals a phase" in message and "ring[3]" in message
+    assert code == "E1134" and "initialised with 32 arrivals per phase" in message and "ring[3]" in message
 
 
 def test_fewer_arrivals_than_the_empty_barrier_counts():

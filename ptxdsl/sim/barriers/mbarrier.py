@@ -57,7 +57,7 @@ class Barrier:
         if not 1 <= count <= COUNT_LIMIT:
             raise Fault(
                 "E1133",
-                f"the mbarrier {self.place} is initialised with {count} arrivals a phase; a count is 1 to "
+                f"the mbarrier {self.place} is initialised with {count} arrivals per phase; a count is 1 to "
                 f"{COUNT_LIMIT}",
             )
         self.table = table
@@ -149,7 +149,7 @@ class Barrier:
             if total > self.expected:
                 raise Fault(
                     "E1134",
-                    f"arrive_drop of {total} on the mbarrier {self.place}, which expects only {self.expected} a phase",
+                    f"arrive_drop of {total} on the mbarrier {self.place}, which expects {self.expected} per phase",
                 )
             self.expected -= total
         first = token(self.phase, self.pending)

@@ -20,7 +20,7 @@ def too_many(barrier: Barrier, lanes: int, count: int) -> Fault:
     who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {lanes * count}"
     if lanes > 1 and count > 1:
         who = f"{lanes} lanes arrive, each {count} times,"
-    every = f"initialised with {_arrivals(barrier.initial)} a phase"
+    every = f"initialised with {_arrivals(barrier.initial)} per phase"
     if barrier.expected != barrier.initial:
         every += f", {barrier.expected} after arrive_drop"
     left = f"{barrier.pending} of {_arrivals(barrier.expected)}" if barrier.pending else "no arrival"
@@ -28,7 +28,7 @@ def too_many(barrier: Barrier, lanes: int, count: int) -> Fault:
         "E1134",
         f"{who} on the mbarrier {barrier.place}, where {left} {'is' if barrier.pending < 2 else 'are'} pending in "
         f"phase {barrier.phase} ({every})",
-        "let one lane arrive, or initialise the barrier with the number of arrivals a phase gets",
+        "let one lane arrive, or initialise the barrier with the number of arrivals that a phase gets",
         barrier.history(),
     )
 
@@ -38,7 +38,7 @@ def ahead(barrier: Barrier) -> Fault:
     return Fault(
         "E1134",
         f"an arrival in phase {barrier.phase} of the mbarrier {barrier.place}, though nobody has waited for phase "
-        f"{barrier.phase - 1}, which is complete; it was initialised with {_arrivals(barrier.initial)} a phase",
+        f"{barrier.phase - 1}, which is complete; it was initialised with {_arrivals(barrier.initial)} per phase",
         "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
         barrier.history(with_phase_before=True) + _waited_again(barrier),
     )

@@ -16,7 +16,7 @@ from ptxdsl.sim.machine.faults import REGISTERS_MISUSE
 
 REGISTERS = 65536  # of an SM, 32 bits each
 WARPGROUP = 4  # warps
-_FEWEST, _MOST, _STEP = 24, 256, 8  # registers a thread can ask for
+_FEWEST, _MOST, _STEP = 24, 256, 8  # registers that a thread can ask for
 
 
 @handles("nanosleep")
@@ -82,7 +82,7 @@ def setmaxnreg(group: Group) -> Wait | None:
         raise group.fault(
             REGISTERS_MISUSE,
             f"'{opcode}' to {wanted} registers, but the warp has {held} a thread",
-            f"the kernel starts with {at_launch} registers a thread; .inc only raises, .dec only lowers their number",
+            f"the kernel starts with {at_launch} registers per thread; .inc only raises, .dec only lowers their number",
         )
     if not increases:
         pool.free += held - wanted

@@ -331,7 +331,7 @@ def _verdict(barrier: Barrier, exited: str) -> Iterable[str]:
     """What is wrong with a barrier to which nobody comes any more. exited: who has done so without an arrival on it."""
     got = barrier.ledger
     if barrier.pending and barrier.phase == 0 and got.arrivals:
-        gets = f"{barrier.name} counts {barrier.expected} arrivals a phase and gets {got.arrivals}"
+        gets = f"{barrier.name} counts {barrier.expected} arrivals per phase and gets {got.arrivals}"
         if exited:
             yield f"{gets}; {exited} without arriving on it"
         else:

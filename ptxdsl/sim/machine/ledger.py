@@ -92,4 +92,4 @@ def history(barrier: Barrier, alone: bool, with_phase_before: bool = False) -> l
 def origin_text(barrier: Barrier) -> str:
     count = f"{barrier.initial} arrival{'' if barrier.initial == 1 else 's'}"
     dropped = f", {barrier.expected} after arrive_drop" if barrier.expected != barrier.initial else ""
-    return f"{barrier.name} is initialised here with {count} a phase{dropped}"
+    return f"{barrier.name} is initialised here with {count} per phase{dropped}"

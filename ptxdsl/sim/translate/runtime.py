@@ -1,4 +1,4 @@
-"""Functions that compiled kernels call: compiled once a process, when a kernel first needs them.
+"""Functions that compiled kernels call: compiled once per process, when a kernel first needs them.
 
 They are LLVM IR text in tables (``runtime_*.py``). A kernel's text calls them as ``@rt.name``: symbols of the process,
 so that the text, and the code made of it, is the same in each.
@@ -33,7 +33,7 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
 _INTRINSIC = re.compile(r"call ([^@()]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
 
 _known: set[str] = set()
-_codes: list[HostCode] = []  # kept for ever: compiled kernels call into them
+_codes: list[HostCode] = []  # kept forever: compiled kernels call into them
 _lock = RLock()
 
 
