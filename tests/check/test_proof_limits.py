@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pipeline_kernels import block, copies, kernel, ring
+from pipeline_kernels import GIVES, block, copies, kernel, ring
 from proofs import lines, verdict
 
 COPIES = "from async_copy import async_copy, async_copy_commit_group, async_copy_wait_group\n\n@kernel"
@@ -224,30 +224,15 @@ def test_bytes_that_come_and_that_nobody_announced() -> None:
 
 
 # A pair of blocks: each gives its value to the other, which reads it after its barrier.
-PAIR = """\
-@kernel(threads=32, cluster=2)
-def kernel(res: Pointer[Float32, MutAnyOrigin]):
-    var bars = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED]()
-    var got = unsafe_stack_allocation[32, Float32, address_space=.SHARED, alignment=128]()
-    if thread_idx.x == 0:
-        bars[].init(32)
-        fence_mbarrier_init()
-    cluster_sync()
-    var other = block_rank_in_cluster() ^ 1
-    store_cluster(got.unsafe_offset(thread_idx.x), other, Float32(1))
-    bars[].arrive_cluster(other)
-    bars[].wait_cluster(0)
-    res[unsafe_offset=thread_idx.x] = got[unsafe_offset=thread_idx.x]
-"""
-
-ARRIVAL, WAIT = "bars[].arrive_cluster(other)", "    bars[].wait_cluster(0)\n"
+ARRIVAL, WAIT = "bars[].arrive_cluster(UInt32(1 - rank))", "    bars[].wait_cluster(0)\n"
+PAIR = GIVES.format(count=2, to="1 - rank", tell="1 - rank")
 UNREAD = PAIR[: PAIR.index("    store_cluster")] + f"    {ARRIVAL}\n"
 READ_EARLY = "slot read before full"
 
 PAIRS = {
     "right": (PAIR, None, 0),
     "no meeting before the first arrival": (
-        PAIR.replace("cluster_sync()", "barrier()"),
+        PAIR.replace("cluster_sync()", "barrier()", 1),
         "use before init is visible",
         11,
     ),

@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pipeline_kernels import GIVES
 from proofs import lines, verdict
 
-# Each block gives values to another one, which reads them after its barrier.
-GIVES = """\
-@kernel(threads=32, cluster={count})
-def kernel(res: Pointer[Float32, MutAnyOrigin]):
-    var bars = unsafe_stack_allocation[1, SharedMemBarrier, address_space=.SHARED]()
-    var got = unsafe_stack_allocation[32, Float32, address_space=.SHARED, alignment=128]()
-    if thread_idx.x == 0:
-        bars[].init(32)
-        fence_mbarrier_init()
-    cluster_sync()
-    var rank = Int32(block_rank_in_cluster())
-    store_cluster(got.unsafe_offset(thread_idx.x), UInt32({to}), Float32(1))
-    bars[].arrive_cluster(UInt32({tell}))
-    bars[].wait_cluster(0)
-    res[unsafe_offset=thread_idx.x] = got[unsafe_offset=thread_idx.x]
-    cluster_sync()
-"""
 THERE = {"the other": (2, "1 - rank"), "the next": (4, "(rank + 1) % 4"), "the one before": (4, "(rank + 3) % 4")}
 NOT_THERE = {
     "beyond": (2, "rank + 2"),
