@@ -6,7 +6,7 @@ The corpus of tests/check (clean kernels, faulty ones with their repaired twins)
 clean kernels: one for each operator and kernel that it fits. ``--quick`` leaves the mutants out. They are judged by two
 processes, and their time is that of a clock on the wall; all other times are processor seconds of one core. ``--peer``:
 the command of SentryWard (PyPI: sentryward), if it is not on the path; what it says of the same kernels' PTX for one
-launch. Exits 1 where something is missed, said in vain, or slower than its goal.
+launch. Exits 1 where something is missed, said in vain, or slower than the limit beside it.
 """
 
 from __future__ import annotations
@@ -156,11 +156,11 @@ class Cost:
 
     name: str
     value: float
-    goal: float
+    limit: float
 
     @property
     def reached(self) -> bool:
-        return self.value <= self.goal
+        return self.value <= self.limit
 
 
 def best(measure: Callable[[], float], runs: int = RUNS) -> float:
@@ -349,8 +349,8 @@ def main() -> int:
     print()
     right = show_products() and right
     print()
-    rows = [[c.name, f"{c.value:.4f} s", f"{c.goal} s", "ok" if c.reached else "FAIL"] for c in costs]
-    print_table(["processor time", "is", "goal", ""], rows)
+    rows = [[c.name, f"{c.value:.4f} s", f"{c.limit} s", "ok" if c.reached else "FAIL"] for c in costs]
+    print_table(["processor time", "is", "limit", ""], rows)
     if options.peer:
         print()
         compare(options.peer, [*map(read, (*CLEAN, *FIXED, *FAULTY))])

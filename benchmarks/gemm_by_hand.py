@@ -4,7 +4,7 @@
 
 Both have the same grid, shared memory and tensor maps, and give the same bits. Printed: registers, bytes spilled and
 instructions of the loop of products in machine code; microseconds alone and in a row (as gemm.py measures), medians.
-The goal is that .pdsl is within 1 % of the time by hand. Exits 1 where it is not, or the results differ; 2 where there
+Exits 1 where .pdsl takes more than 1 % longer than by hand, or the results differ; 2 where there
 is no GPU, no PyTorch or no nvcc.
 """
 

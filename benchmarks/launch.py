@@ -7,8 +7,8 @@ does nothing; what is measured is the host's time for a burst of launches, the d
 all rows in turn, and a row's figure is its best round: whatever else the machine does only adds. Goals: a prepared
 launch at most 0.8 µs over the C loop (cuLaunchKernel), a checked one with two PyTorch tensors at most 2 µs over it,
 both at most 0.4 of Triton's, the prepared one at most cuda.core's with raw pointers. With ``--start``: the time of a
-process that loads and launches a kernel that was compiled before, beside one that only makes a context; goal 0.35 s.
-Exits 1 where a goal is missed, 2 where there is no GPU, no PyTorch or no C compiler.
+process that loads and launches a kernel that was compiled before, beside one that only makes a context.
+Exits 1 where a figure is beyond the limit printed beside it, 2 where there is no GPU, no PyTorch or no C compiler.
 """
 
 from __future__ import annotations
@@ -266,19 +266,19 @@ def start_seconds(folder: Path, runs: int = 7) -> tuple[float, float]:
 # -------------------------------------------------------------------------------------------------------------- table
 
 
-def goals(best: dict[str, float]) -> list[tuple[str, bool]]:
+def limits(best: dict[str, float]) -> list[tuple[str, bool]]:
     floor, prepared, checked = best[FLOOR], best["ptxdsl, prepared"], best["ptxdsl, checked"]
     found = [
-        (f"prepared: floor + {prepared - floor:.2f} µs (goal {PREPARED})", prepared <= floor + PREPARED),
-        (f"checked: floor + {checked - floor:.2f} µs (goal {CHECKED})", checked <= floor + CHECKED),
+        (f"prepared: floor + {prepared - floor:.2f} µs (limit {PREPARED})", prepared <= floor + PREPARED),
+        (f"checked: floor + {checked - floor:.2f} µs (limit {CHECKED})", checked <= floor + CHECKED),
     ]
     if "Triton" in best:
         for name, value in (("prepared", prepared), ("checked", checked)):
             ratio = value / best["Triton"]
-            found.append((f"{name}: {ratio:.2f} of Triton's (goal {TRITON})", ratio <= TRITON))
+            found.append((f"{name}: {ratio:.2f} of Triton's (limit {TRITON})", ratio <= TRITON))
     if "cuda.core launch" in best:
         ratio = prepared / best["cuda.core launch"]
-        found.append((f"prepared: {ratio:.2f} of cuda.core's (goal 1)", ratio <= 1))
+        found.append((f"prepared: {ratio:.2f} of cuda.core's (limit 1)", ratio <= 1))
     return found
 
 
@@ -313,10 +313,10 @@ def main() -> int:
                 for row, value in best.items()
             ],
         )  # fmt: skip
-        verdicts = goals(best)
+        verdicts = limits(best)
         if chosen.start:
             context, ours = start_seconds(folder)
-            text = f"start of a cached kernel: {ours - context:.3f} s over a context's {context:.3f} s (goal {START})"
+            text = f"start of a cached kernel: {ours - context:.3f} s over a context's {context:.3f} s (limit {START})"
             verdicts.append((text, ours - context <= START))
     for text, good in verdicts:
         print(f"{'PASS' if good else 'FAIL'}  {text}")

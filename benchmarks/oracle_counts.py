@@ -5,7 +5,7 @@
 Kernels without a ring loop are compared as a whole. A loop is compared an iteration: its instructions by the stages it
 covers, role by role, with rings unrolled (the default) and with ``--no-ring-unroll``; whole kernels with loops only in
 the second form, since an unrolled ring is longer as a whole and shorter an iteration. Exits 1 where we are larger, or
-above a goal for kernels A and B. The reference: Mojo 1.2.0, its PTX assembled by ptxas 13.5.
+above a limit for kernels A and B. The reference: Mojo 1.2.0, its PTX assembled by ptxas 13.5.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAMPLES = HERE.parent / "samples"
 # the samples that are these kernels (they state the block's size), and what an iteration of producer and consumer may
 # take with rings unrolled: (PTX, SASS)
 SAMPLE_OF = {"kernel_a": "04_kernel_a", "kernel_b": "05_kernel_b"}
-GOALS = {"kernel_a": ((11.0, 11.0), (9.7, 9.7)), "kernel_b": ((11.0, 11.0), (7.5, 9.2))}
+LIMITS = {"kernel_a": ((11.0, 11.0), (9.7, 9.7)), "kernel_b": ((11.0, 11.0), (7.5, 9.2))}
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ def reference_loops(text: str) -> list[float]:
 
 
 def compare_loops(
-    ours: list[LoopCount], theirs: list[float], goal: tuple[float, ...] | None = None
+    ours: list[LoopCount], theirs: list[float], limit: tuple[float, ...] | None = None
 ) -> tuple[str, bool]:
-    """A cell and whether we are within the reference and the goal."""
+    """A cell and whether we are within the reference and the limit."""
     per_stage = [loop.per_stage for loop in ours]
     fine = len(per_stage) == len(theirs) and all(a <= b for a, b in zip(per_stage, theirs, strict=False))
-    if goal is not None:  # the goals are given to one decimal
-        fine = fine and all(round(a, 1) <= b for a, b in zip(per_stage, goal, strict=False))
+    if limit is not None:  # the limits are given to one decimal
+        fine = fine and all(round(a, 1) <= b for a, b in zip(per_stage, limit, strict=False))
     cell = "/".join(f"{value:.4g}" for value in per_stage) or "none"
     reference = "/".join(f"{value:.4g}" for value in theirs)
-    wanted = f" goal {'/'.join(map(str, goal))}" if goal else ""
+    wanted = f" limit {'/'.join(map(str, limit))}" if limit else ""
     return f"{cell} ({reference}{wanted}){'' if fine else ' LARGER'}", fine
 
 
@@ -101,11 +101,11 @@ def main() -> int:
                 good = False
                 continue
             if has_loops:  # counted by loops: an unrolled ring is larger as a whole and smaller per iteration
-                goals = GOALS.get(name) if label.startswith("samples") and chosen.wait == "try" else None
+                limits = LIMITS.get(name) if label.startswith("samples") and chosen.wait == "try" else None
                 ptx, sass = reference_loops(row["ptx_loops"]), reference_loops(row["sass_loops"])
                 checks = [
-                    compare_loops(ours.ptx_loops, ptx, goals and goals[0]),
-                    compare_loops(ours.sass_loops, sass, goals and goals[1]),
+                    compare_loops(ours.ptx_loops, ptx, limits and limits[0]),
+                    compare_loops(ours.sass_loops, sass, limits and limits[1]),
                 ]
                 rows.append([label, "", "", checks[0][0], checks[1][0]])
             else:
@@ -113,7 +113,7 @@ def main() -> int:
                 rows.append([label, checks[0][0], checks[1][0], "", ""])
             good = good and all(fine for _, fine in checks)
     print_table(["kernel", "PTX", "SASS", "PTX an iteration", "SASS an iteration"], rows)
-    print("PASS: nothing larger than the reference, goals met" if good else "FAIL: see LARGER and FAILED")
+    print("PASS: nothing larger than the reference, nor than the limits" if good else "FAIL: see LARGER and FAILED")
     return 0 if good else 1
 
 

@@ -3,7 +3,7 @@
     python benchmarks/simulator.py [--runs N]
 
 One core. Each figure is the best of N runs; random inputs, results checked. The
-reader's speed has a benchmark of its own, ``simulator_reader.py``. Exits 1 where a goal is missed.
+reader's speed has a benchmark of its own, ``simulator_reader.py``. Exits 1 where a figure is beyond its limit.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from ptxdsl.sim.numbers import decode, encode  # noqa: E402
 
 @dataclass(frozen=True)
 class Row:
-    """value: as the unit says. goal: what is to be reached, None for nothing; higher: whether more is better."""
+    """value: as the unit says. limit: what it may be, None for anything; higher: whether more is better."""
 
     name: str
     value: float
     unit: str
-    goal: float | None = None
+    limit: float | None = None
     higher: bool = False
 
     @property
-    def reached(self) -> bool:
-        return self.goal is None or (self.value >= self.goal if self.higher else self.value <= self.goal)
+    def within(self) -> bool:
+        return self.limit is None or (self.value >= self.limit if self.higher else self.value <= self.limit)
 
     @property
     def verdict(self) -> str:
-        return "" if self.goal is None else "ok" if self.reached else "MISSED"
+        return "" if self.limit is None else "ok" if self.within else "BEYOND"
 
 
 def best(runs: int, measure: Callable[[], float]) -> float:
@@ -170,10 +170,10 @@ def main() -> int:
     rows.append(Row("memory beyond the start's", memory, "MiB", 1024))
     print(machine_line())
     print_table(
-        ["", "measured", "goal", "unit", ""],
-        [[r.name, f"{r.value:.3g}", "" if r.goal is None else f"{r.goal:g}", r.unit, r.verdict] for r in rows],
+        ["", "measured", "limit", "unit", ""],
+        [[r.name, f"{r.value:.3g}", "" if r.limit is None else f"{r.limit:g}", r.unit, r.verdict] for r in rows],
     )
-    return 0 if all(row.reached for row in rows) else 1
+    return 0 if all(row.within for row in rows) else 1
 
 
 if __name__ == "__main__":
