@@ -19,6 +19,10 @@ from ptxdsl.source import Source
 from ptxdsl.tir import Kernel
 
 WIDE = np.longdouble
+IMPORTS = """\
+from math import acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cosh, expm1, hypot, log1p, sinh
+
+"""
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, -1e-42, 1, -1, 3.4e38, -3.4e38], np.float32)
 
 
@@ -27,7 +31,9 @@ def kernel_of(expression: str, inputs: int) -> Kernel:
     names = range(inputs)
     arguments = "".join(f"a{i}: Pointer[Float32, MutAnyOrigin], " for i in names)
     loads = "".join(f"    var x{i} = a{i}[]\n" for i in names)
-    text = f"@kernel\ndef k({arguments}res: Pointer[Float32, MutAnyOrigin]):\n{loads}    res[] = {expression}\n"
+    text = (
+        f"{IMPORTS}@kernel\ndef k({arguments}res: Pointer[Float32, MutAnyOrigin]):\n{loads}    res[] = {expression}\n"
+    )
     sink = DiagnosticSink()
     module = parse_once(Source("test.pdsl", text))
     made = elaborate(module, kernel=None, constants={}, options=Options(), loader=Loader(), sink=sink)
@@ -73,7 +79,19 @@ FUNCTIONS = {
     "tanh": (np.tanh, (-10, 10), 2),
     "erf": (np.vectorize(math.erf, otypes=[WIDE]), (-5, 5), 2),
     "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5),
+    "expm1": (np.expm1, (-3, 90), 1.5),
+    "log1p": (np.log1p, (-1, 3), 1),
+    "sinh": (np.sinh, (-90, 90), 2),
+    "cosh": (np.cosh, (-90, 90), 1.5),
+    "asinh": (np.arcsinh, (-20, 20), 2),
+    "acosh": (np.arccosh, (1, 20), 2),
+    "atanh": (np.arctanh, (-1, 1), 2),
+    "atan": (np.arctan, (-10, 10), 1.5),
+    "asin": (np.arcsin, (-1, 1), 1.5),
+    "acos": (np.arccos, (-1, 1), 1.5),
+    "cbrt": (np.cbrt, (-30, 30), 1),
 }
+PAIRS = {"hypot": (np.hypot, 2), "atan2": (np.arctan2, 1.5)}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -87,7 +105,24 @@ def test_error_is_within_the_documented_bound(name):
     assert off.max() <= bound, f"{off.max():.2f} ulp at {x[off.argmax()]!r}"
 
 
-@pytest.mark.parametrize("name", ["sin", "tan", "tanh", "erf", "floor", "trunc", "round", "sqrt"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_functions_of_two_numbers_are_within_their_bounds(name):
+    exact, bound = PAIRS[name]
+    rng = np.random.default_rng(3)
+    special = [values.ravel() for values in np.meshgrid(SPECIAL, SPECIAL)]
+    x, y = (np.concatenate([special[i], evenly(rng, -3, 3), bits(rng, 30_000)[:29_000]]) for i in (0, 1))
+    with np.errstate(all="ignore"):
+        want = exact(x.astype(WIDE), y.astype(WIDE))
+    got = evaluate(f"{name}(x0, x1)", x, y)
+    off = errors(got, want)
+    assert off.max() <= bound, f"{off.max():.2f} ulp at {x[off.argmax()]!r}, {y[off.argmax()]!r}"
+    assert np.array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(want)[~np.isnan(got)])
+
+
+ODD = ["sin", "tan", "tanh", "erf", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "log1p", "cbrt"]
+
+
+@pytest.mark.parametrize("name", [*ODD, "floor", "trunc", "round", "sqrt"])
 def test_negative_zero_stays(name):
     assert np.signbit(evaluate(f"{name}(x0)", np.array([-0.0], np.float32)))[0]
 

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from test_math import IMPORTS, ODD, PAIRS
 
 import ptxdsl
 
@@ -30,7 +31,7 @@ def evaluate(expression: str, *inputs: np.ndarray) -> np.ndarray:
     names = range(len(inputs))
     arguments = "".join(f"a{i}: Pointer[Float64, MutAnyOrigin], " for i in names)
     loads = "".join(f"    var x{i} = a{i}[unsafe_offset=global_idx.x]\n" for i in names)
-    text = f"@kernel\ndef k({arguments}res: Pointer[Float64, MutAnyOrigin]):\n{loads}"
+    text = f"{IMPORTS}@kernel\ndef k({arguments}res: Pointer[Float64, MutAnyOrigin]):\n{loads}"
     kernel = ptxdsl.loads(f"{text}    res[unsafe_offset=global_idx.x] = {expression}\n").k
     size = len(inputs[0])
     filled = [np.resize(x, -(-size // BLOCK) * BLOCK) for x in inputs]
@@ -76,6 +77,18 @@ FUNCTIONS = {
     "tan": (np.tan, (-1.4e8, 1.4e8), 1),
     "tanh": (np.tanh, (-20, 20), 1),
     "erf": (erf, (-6.5, 6.5), 1.5),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5),
+    "expm1": (np.expm1, (-3, 720), 1.5),
+    "log1p": (np.log1p, (-1, 3), 1),
+    "sinh": (np.sinh, (-720, 720), 2),
+    "cosh": (np.cosh, (-720, 720), 1.5),
+    "asinh": (np.arcsinh, (-20, 20), 2),
+    "acosh": (np.arccosh, (1, 20), 2),
+    "atanh": (np.arctanh, (-1, 1), 2),
+    "atan": (np.arctan, (-10, 10), 1.5),
+    "asin": (np.arcsin, (-1, 1), 1.5),
+    "acos": (np.arccos, (-1, 1), 1.5),
+    "cbrt": (np.cbrt, (-30, 30), 1),
 }
 
 
@@ -114,7 +127,21 @@ def test_pow_of_zeros_infinities_and_negative_numbers():
     assert np.array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(want)[~np.isnan(got)])
 
 
-@pytest.mark.parametrize("name", ["sin", "tan", "tanh", "erf"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_functions_of_two_numbers_are_within_their_bounds(name):
+    exact, bound = PAIRS[name]
+    rng = np.random.default_rng(3)
+    special = [values.ravel() for values in np.meshgrid(SPECIAL, SPECIAL)]
+    x, y = (np.concatenate([special[i], rng.uniform(-3, 3, 6000), bits(rng, 6000)]) for i in (0, 1))
+    with np.errstate(all="ignore"):
+        want = exact(x.astype(WIDE), y.astype(WIDE))
+    got = evaluate(f"{name}(x0, x1)", x, y)
+    off = errors(got, want)
+    assert off.max() <= bound, f"{off.max():.2f} ulp at {x[off.argmax()]!r}, {y[off.argmax()]!r}"
+    assert np.array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(want)[~np.isnan(got)])
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_negative_zero_stays(name):
     assert np.signbit(evaluate(f"{name}(x0)", np.array([-0.0])))[0]
 

@@ -59,6 +59,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "fmin": np.fmin, "fmax": np.fmax, "eq": np.equal, "ne": np.not_equal,
     "lt.s": np.less, "le.s": np.less_equal, "gt.s": np.greater, "ge.s": np.greater_equal,
     "lt.u": lambda a, b: _unsigned(a) < _unsigned(b), "ge.u": lambda a, b: _unsigned(a) >= _unsigned(b),
+    "floordiv.u": lambda a, b: (_unsigned(a) // _unsigned(b)).view(a.dtype),
     "feq": np.equal, "fne": np.not_equal, "flt": np.less, "fle": np.less_equal, "fgt": np.greater,
     "fge": np.greater_equal,
     "shl": lambda a, n: _shift(np.left_shift, a, n, 0),
