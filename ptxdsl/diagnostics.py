@@ -75,6 +75,11 @@ def error(
     return CompileError(Diagnostic(code, message, span, tuple(notes), help))
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 argument``, ``2 arguments``: for messages."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def launch_error(code: str, message: str, span: Span | None = None, help: str | None = None) -> LaunchError:
     return LaunchError(Diagnostic(code, message, span, help=help))
 

@@ -10,6 +10,7 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates
 from ptxdsl.check.threads import Mask, range_text
+from ptxdsl.diagnostics import counted
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Op
@@ -31,12 +32,10 @@ def fault(
 
 
 def where_initialised(barrier: Barrier) -> list[tuple[Span | None, str]]:
-    found = [(span, f"initialised here, with {_arrivals(count)}") for span, count in reversed(barrier.initialised)]
+    found = [
+        (span, f"initialised here, with {counted(count, 'arrival')}") for span, count in reversed(barrier.initialised)
+    ]
     return [*found[:1], *((span, "and here before") for span, _ in found[1:2])]
-
-
-def _arrivals(count: int) -> str:
-    return f"{count} arrival{'s' if count != 1 else ''}"
 
 
 def _verb(step: Step) -> str:
@@ -156,11 +155,11 @@ def too_many(
     context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int, phase: Phase
 ) -> Exception:
     before = phase.expected - phase.pending
-    others = f" after {_arrivals(before)} of others" if before else ""
+    others = f" after {counted(before, 'arrival')} of others" if before else ""
     return fault(
         state,
         classes.WRONG_COUNT,
-        f"{context.barrier_text(barrier)} is initialised for {_arrivals(phase.expected)} per phase, but "
+        f"{context.barrier_text(barrier)} is initialised for {counted(phase.expected, 'arrival')} per phase, but "
         f"{agent.name} make{'' if ' to ' in agent.name else 's'} {count} at once{others}",
         step.span,
         *where_initialised(barrier),
@@ -181,7 +180,7 @@ def arrival_notes(barrier: Barrier, but: Step | None = None) -> list[tuple[Span 
         for site, count in sites.items():
             if site is not but:
                 at[site.span] = at.get(site.span, 0) + count
-    return [(span, f"{_arrivals(count)} here") for span, count in at.items()][:4]
+    return [(span, f"{counted(count, 'arrival')} here") for span, count in at.items()][:4]
 
 
 def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tuple[Span | None, str]]:
@@ -219,7 +218,7 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
         return fault(
             state,
             classes.WRONG_COUNT,
-            f"{name} is initialised for {_arrivals(phase.expected)} per phase but receives {share}",
+            f"{name} is initialised for {counted(phase.expected, 'arrival')} per phase but receives {share}",
             step.span,
             *where_initialised(barrier),
             *arrival_notes(barrier, step),

@@ -14,7 +14,7 @@ from typing import Any
 from ptxdsl.cuda.arrays import ArrayView, is_tensor_map, view
 from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer, is_real
-from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.diagnostics import LaunchError, counted, launch_error
 from ptxdsl.record import dataclass
 from ptxdsl.shown import written
 from ptxdsl.signature import BytesParam, KernelSignature, Param, PointerParam, ScalarParam, StructParam, TensorMapParam
@@ -110,7 +110,7 @@ class Packer:
             wanted = ", ".join(f"{p.name}: {type_text(p)}" for p in params)
             raise launch_error(
                 "E0903",
-                f"kernel '{self.signature.name}' takes {_count(len(params), 'argument')} ({wanted}), "
+                f"kernel '{self.signature.name}' takes {counted(len(params), 'argument')} ({wanted}), "
                 f"got {len(arguments)}",
             )
         leaves: list[Any] = []
@@ -176,7 +176,9 @@ class Packer:
             if len(value) == len(names):
                 return value
             raise self._error(
-                "E0904", path, f"is the struct {param.type} with {_count(len(names), 'field')}; got {len(value)} values"
+                "E0904",
+                path,
+                f"is the struct {param.type} with {counted(len(names), 'field')}; got {len(value)} values",
             )
         raise self._error(
             "E0904",
@@ -320,7 +322,3 @@ def _describe(value: Any) -> str:
 
 def _article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.control import names_in, overlap
@@ -20,7 +20,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.matching import Bound, Given, Matching, Rest
-from ptxdsl.elaborate.parameters import Binding, count, parameter_name
+from ptxdsl.elaborate.parameters import Binding, parameter_name
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import type_value
 from ptxdsl.record import replace
@@ -186,7 +186,8 @@ class Arguments(Matching):
             wanted = [self._argument_type(bound, argument, given.items[0] if given.items else None)] * count_given
         if len(wanted) != count_given:
             raise self.fail(
-                "E0322", f"`{bound.decl.name}` has {count(len(wanted), 'type')} for {count(count_given, 'argument')}",
+                "E0322",
+                f"`{bound.decl.name}` has {counted(len(wanted), 'type')} for {counted(count_given, 'argument')}",
                 bound.span, help="leave the types out: they are inferred",
             )  # fmt: skip
         values = []

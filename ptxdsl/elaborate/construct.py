@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ptxdsl import tir
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.entities import (
@@ -24,7 +24,6 @@ from ptxdsl.elaborate.entities import (
     Uninit,
 )
 from ptxdsl.elaborate.matching import Given
-from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.statements import Statements
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, is_comptime, key_of
@@ -188,7 +187,7 @@ class Construct(Statements):
         if len(args) != t.size:
             raise self.fail(
                 "E0322",
-                f"{t} takes {count(t.size, 'element')}, {len(args)} are given",
+                f"{t} takes {counted(t.size, 'element')}, {len(args)} are given",
                 span,
                 help="give each of them, or one for all: `fill=`",
             )
@@ -227,7 +226,7 @@ class Construct(Statements):
                 shown = (
                     f"has no field `{name}`"
                     if name
-                    else f"has {count(len(fields), 'field')}, {len(args)} values are given"
+                    else f"has {counted(len(fields), 'field')}, {len(args)} values are given"
                 )
                 raise self.fail(
                     "E0322",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import contains_call
 from ptxdsl.elaborate.convert import LARGEST_FLOATS
@@ -29,7 +29,6 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.names import RENAMED_METHODS, closest, renamed
-from ptxdsl.elaborate.parameters import count
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.subscripts import Subscripts
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
@@ -166,7 +165,7 @@ class Expressions(Subscripts):
             size = expected.width
         if size is not None and len(items) != size:
             raise self.fail(
-                "E0329", f"{len(items)} elements for {expected}", node.span, help=f"write {count(size, 'element')}"
+                "E0329", f"{len(items)} elements for {expected}", node.span, help=f"write {counted(size, 'element')}"
             )
         if size is not None and isinstance(expected, SimdType):
             lanes = [Given(self, n.span, TemporaryPlace(v)) for n, v in zip(node.items, items, strict=True)]

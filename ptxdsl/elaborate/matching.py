@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxdsl.diagnostics import counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
@@ -19,7 +20,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.names import closest, methods_name
 from ptxdsl.elaborate.operators import Operators
-from ptxdsl.elaborate.parameters import Binding, count
+from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.record import dataclass, field
@@ -206,7 +207,7 @@ class Matching(Operators):
             matched[variadic[0].name] = Rest(self, unnamed[len(positional) :], span)
         elif len(unnamed) > len(positional):
             raise self.fail(
-                "E0322", f"{what} takes {count(len(positional), 'argument')}, {len(unnamed)} are given",
+                "E0322", f"{what} takes {counted(len(positional), 'argument')}, {len(unnamed)} are given",
                 unnamed[len(positional)].span, here,
                 help=f"parameters stand in brackets: `{decl.name}[…]()`" if decl.node.params and not declared
                 else _listed(declared),
@@ -242,7 +243,7 @@ class Matching(Operators):
             names = ", ".join(f"`{m}`" for m in missing)
             raise self.fail(
                 "E0325",
-                f"{what} lacks {count(len(missing), 'argument').split()[1]} {names}",
+                f"{what} lacks {counted(len(missing), 'argument').split()[1]} {names}",
                 span,
                 here,
                 help=_listed(declared),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.convert import Convert, accepts_types, items_of
@@ -82,7 +82,7 @@ class Parameters(Convert):
             if argument.name is None:
                 if position >= len(positional):
                     raise self.fail(
-                        "E0306", f"{binding.what} takes {count(len(positional), 'parameter')}, more are given",
+                        "E0306", f"{binding.what} takes {counted(len(positional), 'parameter')}, more are given",
                         argument.span,
                         help=_named(binding) or (None if positional else "leave the brackets out"),
                     )  # fmt: skip
@@ -348,7 +348,3 @@ def _named(binding: Binding) -> str | None:
 def is_hole(argument: ast.Argument) -> bool:
     """``_``: the parameter is left open."""
     return isinstance(argument.value, ast.Name) and argument.value.id == "_"
-
-
-def count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

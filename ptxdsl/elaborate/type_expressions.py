@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import CALL_STEPS
 from ptxdsl.elaborate.entities import (
@@ -16,7 +16,7 @@ from ptxdsl.elaborate.entities import (
     StructType,
     TupleValue,
 )
-from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, count, is_hole
+from ptxdsl.elaborate.parameters import BUILTIN_PARAMS, Binding, ParamArgs, Parameters, is_hole
 from ptxdsl.elaborate.role_pipeline import PARAMETER_RULES
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
@@ -231,7 +231,7 @@ class TypeExpressions(Parameters):
             if key == "T" and name.endswith("Pointer"):
                 key = "type"
             if key not in names:
-                shown = f"no parameter `{key}`" if key else f"{count(len(names), 'parameter')}, more are given"
+                shown = f"no parameter `{key}`" if key else f"{counted(len(names), 'parameter')}, more are given"
                 raise self.fail("E0307", f"`{name}` has {shown}", argument.span, help=f"write `{EXAMPLES[name]}`")
             given[key] = (argument.value, scope)
         missing = next((n for n in names if n not in given and n not in ("origin", "address_space")), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ptxdsl import tir
+from ptxdsl.diagnostics import counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.builtins import Builtins
 from ptxdsl.elaborate.entities import (
@@ -20,7 +21,7 @@ from ptxdsl.elaborate.entities import (
     Variadic,
 )
 from ptxdsl.elaborate.matching import Given
-from ptxdsl.elaborate.parameters import Binding, count
+from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.types import PointerType, SimdType
 from ptxdsl.elaborate.values import const, leaves
@@ -148,8 +149,8 @@ class Variadics(Builtins):
         if outputs != results or len(pieces) - outputs != operands:
             raise self.fail(
                 "E0346",
-                f"the constraints `{text}` name {count(outputs, 'result')} and "
-                f"{count(len(pieces) - outputs, 'operand')}, the call has {results} and {operands}",
+                f"the constraints `{text}` name {counted(outputs, 'result')} and "
+                f"{counted(len(pieces) - outputs, 'operand')}, the call has {results} and {operands}",
                 span,
                 help="results begin with `=`; there is one constraint for each result and operand",
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.diagnostics import CompileError, error
+from ptxdsl.diagnostics import CompileError, counted, error
 from ptxdsl.lower.arith import Handler
 from ptxdsl.lower.asm import AsmEffects, asm_call
 from ptxdsl.lower.builder import Builder
@@ -94,7 +94,7 @@ def _parse(op: Op) -> _Constraints:
             raise _wrong(op, f"unknown constraint '{part}'")
     for what, have, want in (("result", outputs, op.results), ("operand", inputs, op.operands)):
         if len(have) != len(want):
-            numbers = f"{_count(len(have), f'{what} constraint')} for {_count(len(want), what)}"
+            numbers = f"{counted(len(have), f'{what} constraint')} for {counted(len(want), what)}"
             raise _wrong(op, numbers, "one constraint each, results (=) first")
     return _Constraints(outputs, inputs, "~{memory}" in clobbers)
 
@@ -114,10 +114,6 @@ def _named(ty: Ty) -> str:
         return f"a pointer of {pointer_bits(ty)} bits"
     name = _NAMES[ty.name]
     return name if ty.lanes == 1 else f"a vector of {ty.lanes}, each {name}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _bits(ty: Ty) -> int:

@@ -7,7 +7,7 @@ results and the arguments. Source: PTX ISA, "Function Declarations and Definitio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.ptx.module import (
@@ -178,11 +178,9 @@ class Inliner:
             self.use_module_variable(self.module_names, {}, symbol.name)
 
     def call(self, call: Instruction) -> None:
+        """Puts the callee's body in the call's place; the call of a function without a body stays."""
         flat = self.flat
-        at = next((i for i, o in enumerate(call.operands) if not isinstance(o, Arguments)), len(call.operands))
-        target = call.operands[at] if at < len(call.operands) else None
-        results = [item for o in call.operands[:at] if isinstance(o, Arguments) for item in o.items]
-        arguments = [item for o in call.operands[at:] if isinstance(o, Arguments) for item in o.items]
+        target, results, arguments = _parts_of_call(call)
         callee = self.module.functions.get(target.name) if isinstance(target, Symbol) else None
         if callee is None or callee.is_kernel:
             name = getattr(target, "name", "")
@@ -200,9 +198,7 @@ class Inliner:
             path = " -> ".join((*self.stack[-8:], callee.name))
             what = "a recursive call" if callee.name in self.stack else "calls nested too deeply"
             raise CompileError(flat.problem("E1111", f"{what}: {path}", call.line))
-        formals = (*callee.returns, *callee.parameters)
-        actuals = (*results, *arguments)
-        if len(formals) != len(actuals) or len(results) != len(callee.returns):
+        if (len(results), len(arguments)) != (len(callee.returns), len(callee.parameters)):
             self.problems.append(
                 flat.problem(
                     "E1112",
@@ -212,6 +208,15 @@ class Inliner:
                 )
             )
             return
+        self.expand(call, callee, results, arguments)
+
+    def expand(
+        self, call: Instruction, callee: Function, results: Sequence[Operand], arguments: Sequence[Operand]
+    ) -> None:
+        """Appends copies of the arguments, the callee's body and copies of the results, all behind the call's guard."""
+        flat = self.flat
+        formals = (*callee.returns, *callee.parameters)
+        actuals = (*results, *arguments)
         self.copies += 1
         suffix = f"@{self.copies}"
         registers: dict[str, str] = {}
@@ -250,6 +255,15 @@ class Inliner:
         flat.body.extend(copies_out)
         if call.guard is not None:
             flat.body.append(Label(skip, call.line))
+
+
+def _parts_of_call(call: Instruction) -> tuple[Operand | None, list[Operand], list[Operand]]:
+    """What a call names as its function, its results and its arguments."""
+    at = next((i for i, o in enumerate(call.operands) if not isinstance(o, Arguments)), len(call.operands))
+    target = call.operands[at] if at < len(call.operands) else None
+    results = [item for o in call.operands[:at] if isinstance(o, Arguments) for item in o.items]
+    arguments = [item for o in call.operands[at:] if isinstance(o, Arguments) for item in o.items]
+    return target, results, arguments
 
 
 def symbol_names(operand: Operand) -> Iterable[str]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.simulated import Kernel, LaunchShape, simulation
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.diagnostics import Diagnostic, counted
 from ptxdsl.races.accesses import Piece
 from ptxdsl.races.races import Race
 from ptxdsl.races.repeats import Repeats
@@ -72,7 +72,7 @@ class Found:
 
     def summary(self) -> str:
         count = len(self.races)
-        found = f"{count} race{'' if count == 1 else 's'} found" if count else "no race found"
+        found = f"{counted(count, 'race')} found" if count else "no race found"
         return "; ".join([f"races: {found}", *self.incomplete])
 
 

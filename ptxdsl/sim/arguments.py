@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.diagnostics import Diagnostic, LaunchError, launch_error
+from ptxdsl.diagnostics import Diagnostic, LaunchError, counted, launch_error
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import SHARED_START
@@ -167,8 +167,8 @@ def bind(kernel: Function, memory: Memory, arguments: Sequence[Any], names: Sequ
         wanted = ", ".join(f"{p.name}: {_kind(p)}" for p in parameters)
         raise launch_error(
             ARGUMENTS,
-            f"kernel '{kernel.name}' has {len(parameters)} parameter{'' if len(parameters) == 1 else 's'}"
-            f"{f' ({wanted})' if wanted else ''}; {len(arguments)} argument{'' if len(arguments) == 1 else 's'} given",
+            f"kernel '{kernel.name}' has {counted(len(parameters), 'parameter')}"
+            f"{f' ({wanted})' if wanted else ''}; {counted(len(arguments), 'argument')} given",
         )
     problems: list[Diagnostic] = []
     base = memory.symbols.places

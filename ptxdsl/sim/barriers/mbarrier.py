@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxdsl.diagnostics import counted
 from ptxdsl.sim.barriers.mbarrier_faults import AGAIN, ahead, too_many
 from ptxdsl.sim.barriers.mbarrier_word import TOKEN_PHASE, pack, token
 from ptxdsl.sim.host import Fault, WaitsFor
@@ -119,13 +120,13 @@ class Barrier:
             return f"its bytes have been overwritten: {self.cell[0]:#018x} instead of {self.word:#018x}"
         parts = [f"phase {self.phase}{f' (parity {self.phase & 1})' if parity else ''}"]
         if self.pending:
-            parts.append(f"{self.pending} of {_count(self.expected, 'arrival')} pending")
+            parts.append(f"{self.pending} of {counted(self.expected, 'arrival')} pending")
         else:
             parts.append("all arrivals have come")
         if self.tx > 0:
-            parts.append(f"{_count(self.tx, 'byte')} still expected")
+            parts.append(f"{counted(self.tx, 'byte')} still expected")
         elif self.tx < 0:
-            parts.append(f"{_count(-self.tx, 'byte')} more have come than were expected")
+            parts.append(f"{counted(-self.tx, 'byte')} more have come than were expected")
         return ", ".join(parts)
 
     def describe(self, parity: int) -> WaitsFor:
@@ -300,7 +301,7 @@ class Barriers:
             raise Fault(
                 "E1132",
                 f"mbarrier.init on {old.place}, where a barrier lives that was initialised with "
-                f"{_count(old.initial, 'arrival')}"
+                f"{counted(old.initial, 'arrival')}"
                 + ("; its bytes have been overwritten since" if overwritten else f": {old.state()}"),
                 "initialise a barrier once, by one thread, and end it by mbarrier.inval before its memory is reused",
                 [(old.origin, f"{old.name} was initialised here before")],
@@ -348,7 +349,3 @@ def shared_address(space: str, address: int) -> int:
     if not SHARED_WINDOW <= address < SHARED_WINDOW + (CLUSTER_LIMIT << RANK_SHIFT):
         raise Fault("E1130", f"the generic address {address:#x} is not in shared memory, where mbarriers are")
     return address - SHARED_WINDOW
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

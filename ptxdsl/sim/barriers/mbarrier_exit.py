@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ptxdsl.diagnostics import counted
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.barriers.mbarrier import Barrier, Barriers, barriers_of
 from ptxdsl.sim.host import EXIT_WARNINGS, Fault, Group, handles
@@ -59,7 +60,7 @@ def _unexpected(barrier: Barrier) -> Fault:
     size = -barrier.tx
     return Fault(
         "W1192",
-        f"the mbarrier {barrier.place} is left with {size} byte{'' if size == 1 else 's'} that came and that nobody "
+        f"the mbarrier {barrier.place} is left with {counted(size, 'byte')} that came and that nobody "
         f"expected, in phase {barrier.phase}",
         "let expect_tx announce as many bytes as the copies to this barrier bring, no fewer",
         barrier.history(with_phase_before=True),

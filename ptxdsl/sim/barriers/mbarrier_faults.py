@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxdsl.diagnostics import counted
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.host import Fault
 from ptxdsl.sim.machine.cta import Warp
@@ -20,10 +21,10 @@ def too_many(barrier: Barrier, lanes: int, count: int) -> Fault:
     who = f"{lanes} lanes arrive" if lanes > 1 and count == 1 else f"an arrival of {lanes * count}"
     if lanes > 1 and count > 1:
         who = f"{lanes} lanes arrive, each {count} times,"
-    every = f"initialised with {_arrivals(barrier.initial)} per phase"
+    every = f"initialised with {counted(barrier.initial, 'arrival')} per phase"
     if barrier.expected != barrier.initial:
         every += f", {barrier.expected} after arrive_drop"
-    left = f"{barrier.pending} of {_arrivals(barrier.expected)}" if barrier.pending else "no arrival"
+    left = f"{barrier.pending} of {counted(barrier.expected, 'arrival')}" if barrier.pending else "no arrival"
     return Fault(
         "E1134",
         f"{who} on the mbarrier {barrier.place}, where {left} {'is' if barrier.pending < 2 else 'are'} pending in "
@@ -38,7 +39,8 @@ def ahead(barrier: Barrier) -> Fault:
     return Fault(
         "E1134",
         f"an arrival in phase {barrier.phase} of the mbarrier {barrier.place}, though nobody has waited for phase "
-        f"{barrier.phase - 1}, which is complete; it was initialised with {_arrivals(barrier.initial)} per phase",
+        f"{barrier.phase - 1}, which is complete; it was initialised with "
+        f"{counted(barrier.initial, 'arrival')} per phase",
         "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
         barrier.history(with_phase_before=True) + _waited_again(barrier),
     )
@@ -53,7 +55,3 @@ def _waited_again(barrier: Barrier) -> list[tuple[Instruction, str]]:
     other, phase, at = who.states[AGAIN]
     name = entities_text([who], machine.cta_count == 1)
     return [(at, f"{name} passed this wait on phase {phase} of {other.name}, for which it had waited before")]
-
-
-def _arrivals(number: int) -> str:
-    return f"{number} arrival{'' if number == 1 else 's'}"

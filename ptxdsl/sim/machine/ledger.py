@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxdsl.diagnostics import counted
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.machine.cta import AgentEntity
@@ -90,6 +91,6 @@ def history(barrier: Barrier, alone: bool, with_phase_before: bool = False) -> l
 
 
 def origin_text(barrier: Barrier) -> str:
-    count = f"{barrier.initial} arrival{'' if barrier.initial == 1 else 's'}"
+    count = counted(barrier.initial, "arrival")
     dropped = f", {barrier.expected} after arrive_drop" if barrier.expected != barrier.initial else ""
     return f"{barrier.name} is initialised here with {count} per phase{dropped}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxdsl.diagnostics import counted
 from ptxdsl.sim.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_START, SHARED_WINDOW
 from ptxdsl.sim.program.symbols import GRANULE
 
@@ -51,7 +52,7 @@ def bad_shared_address(cta: Cta, address: int, size: int) -> str:
 
 
 def bytes_text(size: int) -> str:
-    return f"{size} byte{'' if size == 1 else 's'}"
+    return counted(size, "byte")
 
 
 def address_text(space: str, address: int) -> str:
