@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
 
-from ptxdsl.check.expressions import Environment, Expressions, Function
+from ptxdsl.check.expressions import Environment, Expressions, Function, Lanes
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved
 from ptxdsl.check.ranks import names_rank
@@ -16,6 +17,11 @@ from ptxdsl.protocol.model import Place
 from ptxdsl.source import Span
 
 BEYOND = "this may reach beyond the array that it accesses"
+
+
+@lru_cache(256)
+def _range(lanes: Lanes) -> tuple[int, int]:
+    return min(lanes), max(lanes)
 
 
 class Part:
@@ -40,17 +46,16 @@ class Part:
         self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
         self.spread = tuple((v, values) for v, values in spread)
         self.function: Function = lambda env: UNKNOWN
-        self.lanes: tuple[int, ...] | None = None
+        self.lanes: Lanes | None = None
         self.least = self.most = 0  # of them
         self.ranked = False  # whether it is in the block of a rank
         self.variables: frozenset[int] = frozenset()
         self.root = 0
         if place.address is not None:
-            self.function, lanes, self.variables = expressions.split(place.address, mask)
+            self.function, self.lanes, self.variables = expressions.split(place.address, mask)
             self.root = expressions.root(place.address)
-            self.lanes = None if lanes is None else tuple(lanes)
-            if lanes:
-                self.least, self.most = min(lanes), max(lanes)
+            if self.lanes:
+                self.least, self.most = _range(self.lanes)
             self.ranked = names_rank(place.address)
         self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
         if isinstance(place.width, Expr):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ptxdsl.check import own_groups
-from ptxdsl.check.threads import WARP, Block, Mask, members, warps, whole_warps
+from ptxdsl.check.threads import WARP, Block, Mask, warps, whole_warps
 from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import (
@@ -68,6 +68,7 @@ class Shape:
         self._collects: dict[int, bool] = {}
         self._read: dict[int, dict[int, int]] = {}
         self._parts: dict[Expr, tuple[Expr, ...]] = {}
+        self._groups: dict[tuple[Expr, ...], list[Mask]] = {}
         self._assigned: dict[int, list[Expr]] = {}
         for node in kernel.nodes:
             if isinstance(node, Assign):
@@ -179,12 +180,15 @@ class Shape:
 
     def split(self, mask: Mask, exprs: tuple[Expr, ...]) -> list[Mask]:
         """The threads of a mask by what they have for each expression, in the order of their first threads."""
-        rows = [row for expr in exprs if isinstance(row := self.block.row(expr), list)]
-        groups: dict[tuple[int, ...], int] = {}
-        for t in members(mask):
-            key = tuple(row[t] for row in rows)
-            groups[key] = groups.get(key, 0) | 1 << t
-        return list(groups.values())
+        groups = self._groups.get(exprs)
+        if groups is None:
+            rows = [row for expr in exprs if isinstance(row := self.block.row(expr), list)]
+            found: dict[tuple[int, ...], int] = {}
+            for t, key in enumerate(zip(*rows, strict=True)):
+                found[key] = found.get(key, 0) | 1 << t
+            groups = self._groups[exprs] = list(found.values())
+        parts = [part for group in groups if (part := group & mask)]
+        return sorted(parts, key=lambda part: part & -part) if groups else [mask]
 
 
 def _waits(op: Op) -> bool:

@@ -8,9 +8,10 @@ from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import BARRIER_BYTES, Context
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.findings import Unproved
+from ptxdsl.check.intervals import intervals_of
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.ranks import names_rank
+from ptxdsl.check.ranks import is_pairs, names_rank
 from ptxdsl.check.slots import begin, check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
@@ -258,22 +259,45 @@ class Commit(OnBarrier):
 
 
 class Copy(OnBarrier):
-    """A copy into shared memory whose bytes complete on a barrier; a multicast does so in each CTA of its mask."""
+    """A copy into shared memory whose bytes complete on a barrier; a multicast does so in each CTA of its mask.
+
+    Where nothing is said of faults, copies that follow at once and complete on the same barrier are one step with it.
+    That hides nothing: nobody comes between them. Those that write the same bytes are told from one another again. And
+    the barrier completes with the last of them or not at all: with threads' arrivals missing it counts their sum; with
+    none missing it waits for bytes, and where it had them before the last copy, the sum is more than it waits for.
+    """
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, context: Context) -> None:
         super().__init__(op, mask, expressions)
-        box: int | Expr | None = op.writes[0].width if op.writes else None
-        if op.bytes is None and box is None and op.writes:
-            box = context.boxes.get(id(op.writes[0]))
-        self.unknown = op.bytes is None and box is None
-        self.bytes = self.value(op.bytes if op.bytes is not None else _as_expr(box), 0)
+        size = _bytes_of(op, context)
+        self.unknown = size is None
+        self.bytes = self.value(size, 0)
+        self.size = size.value if size is not None and size.op == "const" else None
         self.proxy = op.what.proxy == "async"
         self.writes = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.writes]
         self.reads = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.reads]
         parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)), self.variables)
         self.part_variables = tuple(sorted(parts))
-        self.pair = op.mask is not None and ("pair" in op.name or "cta_group::2" in op.name)
+        self.pair = is_pairs(op)
         self._touches: dict[tuple[object, ...], list[Touch]] = {}
+
+    def takes(self, op: Op, expressions: Expressions, context: Context) -> bool:
+        """Takes a copy that follows at once into the same step."""
+        own, size = self.op, _bytes_of(op, context)
+        if (
+            not context.coarse
+            or (op.name, op.what, op.mask) != (own.name, own.what, own.mask)
+            or op.barrier != own.barrier
+            or op.elected
+            or any(one.reads or any(place.address is None for place in one.writes) for one in (own, op))
+            or not (self.size and size is not None and size.op == "const" and size.value > 0)
+        ):
+            return False
+        self.size += size.value
+        self.bytes = expressions.function(const(self.size))
+        self.writes += [Part(place, op.span, self.acting, expressions, (), context.boxes) for place in op.writes]
+        self.part_variables = tuple(sorted({*self.part_variables, *(v for p in self.writes for v in p.variables)}))
+        return True
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
@@ -334,11 +358,27 @@ class Copy(OnBarrier):
             made += touches_of(
                 self, self.writes, context, agent, env, writes=True, mask=self.acting, asynchronous=True, cta=cta
             )
+        if len(self.writes) > len(self.op.writes) and not all(
+            form.exact and _once(form) for t in made for form in (t, *t.elsewhere)
+        ):
+            raise Unproved(self.op.span, "copies may write the same bytes here")
         if not self.proxy:  # st.async is of the threads' own proxy
             for touch in made:
                 context.plain |= context.blocks.everywhere(touch.bit)
         return made
 
 
-def _as_expr(size: int | Expr | None) -> Expr | None:
-    return const(size) if isinstance(size, int) else size
+def _bytes_of(op: Op, context: Context) -> Expr | None:
+    """How many bytes a copy moves; None where that is not known."""
+    if op.bytes is not None or not op.writes:
+        return op.bytes
+    box = op.writes[0].width
+    if box is None:
+        box = context.boxes.get(id(op.writes[0]))
+    return const(box) if isinstance(box, int) else box
+
+
+def _once(touch: Touch) -> bool:
+    """Whether places of a touch are apart from one another."""
+    each = sum(end - at for lanes, _, width in touch.places for at, end in intervals_of(lanes or (0,), width))
+    return each == sum(end - at for at, end in touch.intervals)

@@ -278,10 +278,13 @@ class Context:
         return found
 
     def begun_meetings(self, state: State) -> Iterator[tuple[int, list[Agent]]]:
-        """Barriers of whole blocks or of warps to which some have come: the holder, and who is still to come."""
+        """Barriers of threads to which some have come: the holder, and who is still to come."""
         for key, meeting in self._meetings.items():
             begun = state.meetings.get(meeting.number)
-            if begun is None or key == "cluster":
+            if begun is None:
+                continue
+            if key == "cluster":
+                yield meeting.holder, [agent for agent in self.agents if not begun[2] >> agent.number & 1]
                 continue
             if len(key) == 3:
                 missing = key[2] & ~begun[0]
@@ -298,9 +301,14 @@ class Context:
         if len(self.last) < _MOST_LAST:
             self.last.setdefault(site, found.finding)
 
-    def cluster_meeting(self) -> Meeting | None:
-        """The cluster's barrier, if anybody has come to it."""
-        return self._meetings.get("cluster")
+    def told_cluster(self, state: State) -> Meeting | None:
+        """The cluster's barrier, if anybody has come to it, and all who have know of its last completion."""
+        meeting = self._meetings.get("cluster")
+        if meeting is None:
+            return None
+        _, turn, _ = state.meetings.get(meeting.number, (0, 0, 0))
+        came = [at for key, at in state.meetings.items() if isinstance(key, tuple) and key[0] == "cluster"]
+        return meeting if all(at == turn for at in came) else None
 
     # ---------------------------------------------------------------------------------------------------- knowledge
 

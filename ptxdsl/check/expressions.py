@@ -14,6 +14,11 @@ from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CONVERSIONS, CT
 
 Environment = list[Any]
 Function = Callable[[Environment], Value]
+Lanes = tuple[int, ...]  # a part of an address for each thread
+
+
+# Operations with another result for another operand, as far as sums do not wrap.
+_ONE_TO_ONE = frozenset({"add", "sub", "mapa"}) | CONVERSIONS
 
 
 class Common:
@@ -45,8 +50,9 @@ class Common:
             return False
         found = self._own.get(expr)
         if found is None:
-            found = str(expr.value) in self.own or any(map(self.differs, expr.args))
-            if found and not expr.variables:
+            apart = sum(map(self.differs, expr.args))
+            found = apart > 0 or str(expr.value) in self.own
+            if found and not expr.variables and not (apart == 1 and expr.op in _ONE_TO_ONE):
                 first, *others = [expressions.made(expr)([]) for expressions in self.blocks]
                 found = first is UNKNOWN or any(value != first for value in others)
             self._own[expr] = found
@@ -78,7 +84,10 @@ class Expressions:
         self.known = known
         self._functions: dict[Expr, Function] = {}
         self._levels: dict[Expr, int | None] = {}
-        self._split: dict[tuple[Expr, Mask], tuple[Function, list[int] | None, frozenset[int]]] = {}
+        self._split: dict[tuple[Expr, Mask], tuple[Function, Lanes | None, frozenset[int]]] = {}
+        self._terms: dict[
+            tuple[Any, ...], tuple[int, list[tuple[Function, int]], Lanes | None, frozenset[int]]
+        ] = {}  # ``_split_terms``
 
     # ----------------------------------------------------------------------------------------------------- threads
 
@@ -212,7 +221,7 @@ class Expressions:
 
     # --------------------------------------------------------------------------------------------------- addresses
 
-    def split(self, expr: Expr, mask: Mask) -> tuple[Function, list[int] | None, frozenset[int]]:
+    def split(self, expr: Expr, mask: Mask) -> tuple[Function, Lanes | None, frozenset[int]]:
         """An address as a part that all threads share and one that each thread of the mask has for itself.
 
         Gives the shared part, the threads' own parts in their order (None: there are none), and the variables used.
@@ -225,8 +234,20 @@ class Expressions:
             found = self._split[key] = self._parted(expr, mask)
         return found
 
-    def _parted(self, expr: Expr, mask: Mask) -> tuple[Function, list[int] | None, frozenset[int]]:
+    def _parted(self, expr: Expr, mask: Mask) -> tuple[Function, Lanes | None, frozenset[int]]:
         constant, terms = self._sum(expr)
+        key = *terms.items(), mask
+        found = self._terms.get(key)
+        if found is None:
+            found = self._terms[key] = self._split_terms(terms, mask)
+        by, shared, own, used = found
+        return _summed(constant + by, shared), own, used
+
+    def _split_terms(
+        self, terms: Mapping[Expr, int], mask: Mask
+    ) -> tuple[int, list[tuple[Function, int]], Lanes | None, frozenset[int]]:
+        """The same of a sum without its constant part; what threads have alike is one."""
+        constant = 0
         own: list[int] | None = None
         shared: list[tuple[Function, int]] = []
         used: frozenset[int] = frozenset()
@@ -245,7 +266,7 @@ class Expressions:
                 own = part if own is None else [x + y for x, y in zip(own, part, strict=True)]
         if own is not None and own.count(own[0]) == len(own):
             constant, own = constant + own[0], None
-        return _summed(constant, shared), own, used
+        return constant, shared, None if own is None else tuple(own), used
 
     def root(self, expr: Expr) -> int:
         """The constant part of an address: in which array it is, as far as the text tells."""

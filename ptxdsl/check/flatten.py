@@ -6,7 +6,7 @@ from ptxdsl.check.accesses import Accesses, arms, expressions_of, interferes, on
 from ptxdsl.check.advances import follow, followed, inductive_in
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.answers import answered, asked
-from ptxdsl.check.barriers import barrier_step
+from ptxdsl.check.barriers import Copy, barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
@@ -355,8 +355,8 @@ class _Flattener:
         uses = frozenset[int]().union(*(e.variables for e in exprs))
         self.use(*exprs)
         before = self.steps[-1] if self.steps else None
-        follows = isinstance(before, Start) and before.mask == mask and self.landed != self.here()
-        if isinstance(before, Start) and follows and before.takes(op, self.expressions):
+        follows = before is not None and before.mask == mask and self.landed != self.here()
+        if follows and isinstance(before, (Copy, Start)) and before.takes(op, self.expressions, self.context):
             before.uses = uses.union(before.uses)
             return
         of_tensor = tensor_steps(op, mask, self.expressions, self.context, self.agent)

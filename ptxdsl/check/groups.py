@@ -85,7 +85,7 @@ class Start(Step):
         self.variables = tuple(sorted(variables))
         self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
-    def takes(self, op: Op, expressions: Expressions) -> bool:
+    def takes(self, op: Op, expressions: Expressions, context: Context) -> bool:
         """Takes work that follows at once into the same step: matrix products that only read as this one does, or what
         the tensor cores do in order for one line of the source."""
         if op.name != self.op.name or op.count is not self.op.count:

@@ -31,7 +31,7 @@ from ptxdsl.check.cluster import Apart, Blocks
 from ptxdsl.check.groups import Start
 from ptxdsl.check.program import Advance, Assignment, Enter, Follow, Step, Turned
 from ptxdsl.check.slots import Access
-from ptxdsl.check.tensor import Allocation, Product
+from ptxdsl.check.tensor import Allocation
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import CTA_SHIFT, Expr
 
@@ -46,7 +46,7 @@ _HAND_ON = (Assignment, Advance, Turned, Follow, Enter)
 
 
 def agree(steps: Sequence[Step], differs: Callable[[Expr], bool]) -> None:
-    """Raises Apart where a step looks at a variable that has another value in each block, or is done for a pair."""
+    """Raises Apart where a step looks at a variable that has another value in each block."""
     apart: set[int] = set()
     before = -1
     while before != len(apart):
@@ -61,8 +61,6 @@ def agree(steps: Sequence[Step], differs: Callable[[Expr], bool]) -> None:
                 if not apart.isdisjoint(step.uses) or any(map(differs, leaves)):
                     apart.update(step.assigns)
     if any(not apart.isdisjoint(step.uses) for step in steps if not isinstance(step, _HAND_ON)):
-        raise Apart
-    if any(isinstance(step, (Copy, Product)) and step.pair for step in steps):
         raise Apart
 
 

@@ -18,6 +18,14 @@ def is_clusters(op: Op) -> bool:
     return any(place.address is not None and _maps(place.address) for place in places)
 
 
+def is_pairs(op: Op) -> bool:
+    """Whether one block of a pair does it for both."""
+    if op.what.space == "tensor":
+        matrices = op.kind in (Kind.ASYNC_MMA, Kind.ASYNC_COPY)
+        return matrices and op.count is not None and op.count.op == "const" and op.count.value == 2
+    return op.kind is Kind.ASYNC_COPY and op.mask is not None and ("pair" in op.name or "cta_group::2" in op.name)
+
+
 @lru_cache(4096)
 def _maps(expr: Expr) -> bool:
     return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)

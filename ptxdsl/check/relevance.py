@@ -70,9 +70,9 @@ class Relevance:
         if seen != self._seen:
             self._seen = seen
             self._kept = self._masks()
-        meeting = context.cluster_meeting()
-        if meeting is not None and not any(key[0] == "cluster" for key in state.meetings if isinstance(key, tuple)):
-            state.known[meeting.holder + 1] = state.proxied[meeting.holder + 1] = 0  # all have been told
+        meeting = context.told_cluster(state)
+        if meeting is not None:
+            state.known[meeting.holder + 1] = state.proxied[meeting.holder + 1] = 0
         self._told_anyway(state)
         known = state.known = [k & keep for k, keep in zip(state.known, self._kept, strict=True)]
         proxied = state.proxied = [k & keep for k, keep in zip(state.proxied, self._kept, strict=True)]
@@ -88,8 +88,8 @@ class Relevance:
                     proxied[holder] |= all_see
 
     def _told_anyway(self, state: State) -> None:
-        """What those who have come to a barrier of their block or warp know, and one who is still to come knows as
-        well, is told by him: he brings it, too, or it happens anew and nobody knows it any more."""
+        """What those who have come to a barrier of threads know, and one who is still to come knows as well, is told by
+        him: he brings it, too, or it happens anew and nobody knows it any more."""
         for holder, to_come in self.context.begun_meetings(state):
             for agent in to_come:
                 brings = state.known[agent.number] & ~state.fresh[agent.number]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 from ptxdsl.check import deadlock, endings, lockstep
@@ -21,7 +20,7 @@ from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.phases import conclude
 from ptxdsl.check.program import ASK, END, WAIT
-from ptxdsl.check.ranks import any_rank, is_clusters, ranks
+from ptxdsl.check.ranks import any_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.symmetry import Symmetry
@@ -38,8 +37,6 @@ from ptxdsl.record import replace
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 4_000
 MAX_STEPS = 400_000
-# Until it has so many states, a search follows loops that go on before it looks at their ends.
-MOST_AT_ONCE = 24
 # Steps of one role between two decisions; facts about how far roles are ahead.
 MAX_TURN = 20_000
 MAX_FACTS = 200
@@ -49,14 +46,16 @@ MAX_FAULTS = 8
 
 
 class _Asked:
-    """A state in which something must be decided, and the ways in which it can turn out; pending: the numbers of those
-    that are to be followed. again: whether its place has been come to before."""
+    """A state in which something must be decided, and the ways in which it can turn out. number: of states, in the
+    order in which they were come to. pending: the numbers of ways that are to be followed; ended: of those that led to
+    no other state, or to nothing new, when they were followed last."""
 
-    def __init__(self, state: State, outcomes: list[Outcome]) -> None:
+    def __init__(self, state: State, outcomes: list[Outcome], number: int) -> None:
         self.state = state
         self.outcomes = outcomes
+        self.number = number
         self.pending: set[int] = set()
-        self.again = False
+        self.ended: set[int] = set()
 
 
 class Search:
@@ -101,12 +100,12 @@ class Search:
             raise Unproved(kernel.span, f"the size of the cluster is not known: say {said}, or --cluster")
         shape = kernel.cluster or (1, 1, 1)
         ctas = shape[0] * shape[1] * shape[2] if clusters else 1
+        blocks = self.blocks
+        if blocks.count > 1 and (not clusters or any(isinstance(n, Op) and is_pairs(n) for n in nodes)):
+            raise Apart  # one block does for all as it is; or one of a pair for both
         self.counters = Counters(kernel, self.learned, self.coarse)
         self.symbols = Symbols()
         block = block_of(self.threads)
-        blocks = self.blocks
-        if blocks.count > 1 and not clusters:
-            raise Apart  # one block does for all as it is
         self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas, blocks)
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
@@ -164,34 +163,34 @@ class Search:
         return state
 
     def run(self) -> None:
-        context = self.context
-        pending = self.pending = deque[tuple[_Asked, int]]()
+        pending = self.pending = list[tuple[_Asked, int]]()
         self.follow(self.first())
         while pending:
-            asked, number = pending.popleft()
+            way = min(pending, key=_turn) if self.coarse else pending[0]
+            pending.remove(way)
+            asked, number = way
             asked.pending.discard(number)
             state = asked.state.copy()
             outcome = asked.outcomes[number]
             state.facts.add(outcome)
             state.path = (state.path, outcome)
-            self.follow(state)
-        for finding in context.last.values():
+            if self.follow(state):
+                asked.ended.discard(number)
+            else:
+                asked.ended.add(number)
+        for finding in self.context.last.values():
             self.found(finding)
 
-    def follow(self, state: State) -> None:
+    def follow(self, state: State) -> bool:
         """Runs a state until something must be decided; what follows from there is pending if that is new."""
         asked = self.looked_at(state)
         if asked is None:
-            return
-        at_once = self.coarse and (asked.again or self.states <= MOST_AT_ONCE)
+            return False
         for number in range(len(asked.outcomes))[::-1]:  # the last one first: loops that end
-            if number in asked.pending:
-                continue
-            asked.pending.add(number)
-            if at_once and not number:
-                self.pending.appendleft((asked, 0))  # a loop goes on until it brings nothing new
-            else:
-                self.pending.append((asked, number))  # fewest decisions first: faults show with few turns
+            if number not in asked.pending:
+                asked.pending.add(number)
+                self.pending.append((asked, number))
+        return True
 
     def looked_at(self, state: State) -> _Asked | None:
         """Runs a state until something must be decided; None where that has been looked at before, or all is over."""
@@ -222,9 +221,8 @@ class Search:
                 return None
             context.fit(seen.state)
             proxied = context.plain | context.tensor | context.initialisations()
-            seen.again = weaken(seen.state, state, proxied, context.tensor)
-            return seen if seen.again else None
-        found = self.seen[key] = _Asked(state, asked[3])
+            return seen if weaken(seen.state, state, proxied, context.tensor) else None
+        found = self.seen[key] = _Asked(state, asked[3], self.states)
         self.states += 1
         if len(state.facts.moving) > MAX_FACTS:
             raise Unproved(self.kernel.span, _AHEAD)
@@ -302,6 +300,13 @@ class Search:
                 places[number] = END
             self.steps += count
             return after
+
+
+def _turn(way: tuple[_Asked, int]) -> tuple[bool, int, int]:
+    """Which way a coarse search follows first: from the state that was come to first, for what is new there is told to
+    all behind it, and loops go on before they end. Last what came to nothing, so that it is looked at once for all."""
+    asked, number = way
+    return number in asked.ended, asked.number, number
 
 
 def _behind(state: State, asked: Any) -> tuple[list[int], int]:

@@ -16,6 +16,7 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import Start, WaitGroup
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
+from ptxdsl.check.ranks import is_pairs
 from ptxdsl.check.slots import check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
@@ -85,7 +86,7 @@ class Product(Start):
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, context: Context) -> None:
         super().__init__(op, mask, expressions, _PIPE, context.boxes)
-        self.pair = op.count is not None and op.count.op == "const" and op.count.value == 2
+        self.pair = is_pairs(op)
         self.pipe = True
         self.grouped = False
 
