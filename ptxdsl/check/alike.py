@@ -70,7 +70,30 @@ class Answers:
     variables: tuple[int, ...]
     by_values: dict[tuple[int, ...], Answer]
     barriers: frozenset[Barrier]
-    events: frozenset[int]
+    events: int
+
+
+class Apart:
+    """What steps come to that have no part in a ring: barriers, those of them that are waited for, and events."""
+
+    def __init__(self) -> None:
+        self.barriers: set[Barrier] = set()
+        self.waited: set[Barrier] = set()
+        self.events = 0
+
+    def add(self, answers: Answers, *, waits: bool) -> None:
+        self.barriers |= answers.barriers
+        self.events |= answers.events
+        if waits:
+            self.waited |= answers.barriers
+
+    def moved_by(self, ring: Ring) -> bool:
+        """Whether turning a ring renames any of it, or changes a parity that is waited for."""
+        return (
+            any(ring.barriers.get(barrier, barrier) is not barrier for barrier in self.barriers)
+            or any(ring.flips.get(barrier, 0) for barrier in self.waited)
+            or any(bit & self.events and bit != other for bit, other in ring.bits.items())
+        )
 
 
 class Trial:
@@ -89,6 +112,7 @@ class Trial:
         self.variables = variables
         self.region = region
         self._known: dict[tuple[Step, bool], Answers | None] = {}
+        self._apart: dict[int, Apart] = {}  # of agents that have no part in a ring
 
     def steps(self, agent: Agent) -> Iterator[Step]:
         for place in self.region[agent.number]:
@@ -97,40 +121,53 @@ class Trial:
     def alike(self, ring: Ring) -> bool:
         """Whether all steps commute with turning a ring; finds what that renames."""
         try:
+            found = []
             for agent in self.context.agents:
                 own = {v for number, v in ring.variables if number == agent.number}
-                for step in self.steps(agent):
-                    self._try(ring, agent, step, own)
+                found.append(self._tried(ring, agent, own) if own else self._without(agent))
+            if any(apart.moved_by(ring) for apart in found):
+                raise Different
             self._complete(ring)
         except (Different, Unproved, Fault):
             return False
         return True
 
-    def _try(self, ring: Ring, agent: Agent, step: Step, own: set[int]) -> None:
+    def _without(self, agent: Agent) -> Apart:
+        """What an agent comes to that has no part in a ring."""
+        found = self._apart.get(agent.number)
+        if found is None:
+            found = self._apart[agent.number] = self._tried(Ring(), agent, set())
+        return found
+
+    def _tried(self, ring: Ring, agent: Agent, own: set[int]) -> Apart:
+        """Finds what turning a ring renames for an agent with these variables of it; what it must leave as it is."""
+        apart = Apart()
+        for step in self.steps(agent):
+            answers = self._try(ring, agent, step, own)
+            if answers is not None:
+                apart.add(answers, waits=isinstance(step, Wait))
+        return apart
+
+    def _try(self, ring: Ring, agent: Agent, step: Step, own: set[int]) -> Answers | None:
+        """Gives what a step answers that looks at no variable of the ring."""
         if isinstance(step, (Initialise, Invalidate)):
             raise Different
         if isinstance(step, _FREE):
             if not own.isdisjoint([*step.uses, *step.assigns]):
                 raise Different
-            return
+            return None
         if isinstance(step, Assignment):
             self._try_assignment(agent, step, own)
-            return
+            return None
         if not isinstance(step, (Access, Start, Allocation, Choose, OnBarrier)):
             raise Different
         answers = self._asked(agent, step, own)
         if answers is None:
-            return
-        waits = isinstance(step, Wait)
+            return None
         turning = [at for at, v in enumerate(answers.variables) if v in own]
         if not turning:
-            for barrier in answers.barriers:
-                ring.becomes(barrier, barrier)
-                if waits:
-                    ring.flip(barrier, 0)
-            for bit in answers.events:
-                ring.rename(bit, bit)
-            return
+            return answers
+        waits = isinstance(step, Wait)
         names = [answers.variables[at] for at in turning]
         for values, before in answers.by_values.items():
             of_ring = {v: values[at] for v, at in zip(names, turning, strict=True)}
@@ -138,6 +175,7 @@ class Trial:
             for at, value in zip(turning, self.variables[agent.number].turned(of_ring, 1).values(), strict=True):
                 other[at] = value
             _compare(ring, before, answers.by_values[tuple(other)], waits)
+        return None
 
     # ------------------------------------------------------------------------------------------------------ asking
 
@@ -168,7 +206,11 @@ class Trial:
             for values in _combinations(variables, free)
         }
         barriers = frozenset(barrier for answer in found.values() for barrier in answer.barriers)
-        return Answers(free, found, barriers, frozenset(bit for answer in found.values() for bit in answer.events))
+        events = 0
+        for answer in found.values():
+            for bit in answer.events:
+                events |= bit
+        return Answers(free, found, barriers, events)
 
     def answer(self, step: Step, agent: Agent, values: dict[int, int], *, whole: bool = True) -> Answer:
         """What a step does with some values of variables; whole: with its counts and bytes."""

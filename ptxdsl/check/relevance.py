@@ -32,9 +32,9 @@ from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
 from ptxdsl.check.parts import Barrier
 from ptxdsl.check.program import Step
+from ptxdsl.check.routes import Agents, Routes
 from ptxdsl.check.states import State
 
-Agents = int  # as bits, by ``Context.seat``
 _USES = (Arrive, Commit, Copy, Wait)
 
 
@@ -52,10 +52,7 @@ class Relevance:
         self.context = context
         self._waiting = [step for agent in context.agents for step in agent.steps if isinstance(step, _USES)]
         self._seen: tuple[int, int, int] | None = None
-        self._edges: list[Agents] = []
-        self._without: list[tuple[list[Agents], list[Agents]]] = []  # who is reached by whom, and who reaches whom
-        self._ways: dict[tuple[int, int], Agents] = {}
-        self._relevant: dict[tuple[Agents, Agents], Agents] = {}
+        self._routes = Routes([])
         self._kept: list[int] = []
         self._told: list[tuple[list[Barrier], list[int], Agents, int]] = []  # who waits there, the barriers' own bits
         self._meeting = _meeting(context)
@@ -130,14 +127,17 @@ class Relevance:
                 before |= barrier.before
                 for agent, bit in barrier.waits.items():
                     waits[agent] = waits.get(agent, 0) | bit
-            keep(last, self._who(users, users))
+            keep(last, self._routes.who(users, users))
             keep(before, table.waiters)  # who waits for each phase knows of the one before without being told
             if not context.tracks_uses:
                 for agent, bits in waits.items():
-                    keep(bits, self._who(context.seat(agent), table.arrivers))
+                    keep(bits, self._routes.who(context.seat(agent), table.arrivers))
                 for barrier in table.barriers:
                     for agent, there, bit in context.uses_of(barrier):
-                        keep(bit, self._who(context.seat(agent), blocks.seen_from(blocks.back(there), table.waiters)))
+                        keep(
+                            bit,
+                            self._routes.who(context.seat(agent), blocks.seen_from(blocks.back(there), table.waiters)),
+                        )
         sites: dict[Step, tuple[int, Agents]] = {}
         for touch in context.touches.values():
             bits, needers = sites.get(touch.site, (0, 0))
@@ -145,7 +145,7 @@ class Relevance:
         for bits, needers in sites.values():
             owner = context.seat(context.touches[bits & -bits].agent)
             if needers & ~owner:
-                keep(bits, self._who(owner, needers | owner))
+                keep(bits, self._routes.who(owner, needers | owner))
         self._told = []
         masks = [-1] * context.holders
         for number, bits in enumerate(useless):
@@ -273,40 +273,8 @@ class Relevance:
         for number in range(count):
             if meeting >> number & 1:
                 edges[number] |= meeting
-        if edges == self._edges:
-            return
-        self._edges = edges
-        self._relevant.clear()
-        self._ways.clear()
-        self._without = []
-        for without in range(count):
-            reached = _reached(edges, without)
-            self._without.append((reached, _turned(reached)))
-
-    def _who(self, origins: Agents, needers: Agents) -> Agents:
-        """The agents that pass knowledge on from one of the origins to one of the needers, and these."""
-        found = self._relevant.get((origins, needers))
-        if found is None:
-            found = origins | needers
-            agents = range(len(self._edges))
-            for origin in agents:
-                for needer in agents:
-                    if origins >> origin & 1 and needers >> needer & 1 and needer != origin:
-                        found |= self._between(origin, needer)
-            self._relevant[origins, needers] = found
-        return found
-
-    def _between(self, origin: int, needer: int) -> Agents:
-        """The agents that hear from one and tell another one, with no agent that stands in both ways."""
-        found = self._ways.get((origin, needer))
-        if found is None:
-            found = (1 << len(self._edges)) - 1
-            for other, (reached, heard) in enumerate(self._without):
-                hear = 0 if other == origin else reached[origin]
-                tell = 0 if other == needer else heard[needer]
-                found &= hear | tell | 1 << other
-            self._ways[origin, needer] = found
-        return found
+        if edges != self._routes.edges:
+            self._routes = Routes(edges)
 
 
 def _meeting(context: Context) -> Agents:
@@ -319,19 +287,3 @@ def _meeting(context: Context) -> Agents:
             ):
                 found |= context.seat(agent.number)
     return found
-
-
-def _reached(edges: list[Agents], without: int) -> list[Agents]:
-    """Of each agent those that its knowledge may come to, if one of them passes nothing on."""
-    reached = [0 if number == without else out & ~(1 << without) for number, out in enumerate(edges)]
-    for between, out in enumerate(reached):
-        for number, known in enumerate(reached):
-            if known >> between & 1:
-                reached[number] = known | out
-    return reached
-
-
-def _turned(reached: list[Agents]) -> list[Agents]:
-    """By whom each agent is reached."""
-    agents = range(len(reached))
-    return [sum(1 << number for number in agents if reached[number] >> other & 1) for other in agents]

@@ -153,7 +153,7 @@ def _elsewhere(
     """
     blocks = context.blocks
     made: dict[tuple[Array | None, int], list[tuple[Intervals, Places]]] = {}
-    if not any(part.elsewhere or part.names_block(env) for part in parts):
+    if blocks.count == 1 or not any(part.elsewhere or part.names_block(env) for part in parts):
         return {}
     for rank in range(1, blocks.count):
         others = _pieces([part.of(rank) for part in parts], context, env, blocks.rank(rank, own), bounded)

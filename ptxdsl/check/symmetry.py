@@ -79,11 +79,7 @@ class Symmetry:
         """Turns each ring by so many stages."""
         turn = self._turns.get(by)
         if turn is None:
-            turn = Turn({}, {}, {}, {}, self.context.blocks.ones)
-            for ring, stages in zip(self.rings, by, strict=True):
-                for _ in range(stages):
-                    turn = turn.followed_by(ring)
-            self._turns[by] = turn
+            turn = self._turns[by] = Turn(zip(self.rings, by, strict=True), self.context.blocks.ones)
         for ring, stages in zip(self.rings, by, strict=True):
             if stages:
                 self._turn_variables(ring, state, stages)

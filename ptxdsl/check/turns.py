@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxdsl.check.parts import Barrier
 from ptxdsl.check.states import Phase, phase
@@ -67,33 +67,37 @@ class Names(dict[int, int]):
 
 
 class Turn:
-    """What turning rings by some stages renames: barriers, their numbers, events, and ``Touch.bytes``."""
+    """What turning rings, each by some stages, renames: barriers, their numbers, events, and ``Touch.bytes``."""
 
-    def __init__(
-        self,
-        barriers: dict[Barrier, Barrier],
-        flips: dict[Barrier, int],
-        bits: dict[int, int],
-        bytes: dict[int, int],
-        ones: int,
-    ) -> None:
-        self.barriers, self.flips = barriers, flips
-        self.numbers = {barrier.number: other.number for barrier, other in barriers.items()}
-        self.ones = ones
+    def __init__(self, turned: Iterable[tuple[Ring, int]], ones: int) -> None:
+        self.barriers: dict[Barrier, Barrier] = {}
+        self.flips: dict[Barrier, int] = {}
+        bits: dict[int, int] = {}
+        bytes: dict[int, int] = {}
+        for ring, stages in turned:
+            if stages:
+                self._turn(ring, stages)
+                bits = _followed(bits, _repeated(ring.bits, stages))
+                bytes = _followed(bytes, _repeated(ring.bytes, stages))
+        self.numbers = {barrier.number: other.number for barrier, other in self.barriers.items()}
         self.events = Names(bits, ones)
         self.bytes = Names(bytes)
 
-    def followed_by(self, ring: Ring) -> Turn:
-        """This one, and a ring's turn by one stage after it."""
-        barriers = {b: b for b in ring.barriers} | self.barriers
-        flips = {b: self.flips.get(b, 0) ^ ring.flips.get(other, 0) for b, other in barriers.items()}
-        return Turn(
-            {b: ring.barriers.get(other, other) for b, other in barriers.items()},
-            flips,
-            _followed(self.events.bits, ring.bits),
-            _followed(self.bytes.bits, ring.bytes),
-            self.ones,
-        )
+    def _turn(self, ring: Ring, stages: int) -> None:
+        for barrier, other in ({b: b for b in ring.barriers} | self.barriers).items():
+            flips = self.flips.get(barrier, 0)
+            for _ in range(stages):
+                flips ^= ring.flips.get(other, 0)
+                other = ring.barriers.get(other, other)
+            self.barriers[barrier], self.flips[barrier] = other, flips
+
+
+def _repeated(names: dict[int, int], times: int) -> dict[int, int]:
+    """What becomes of names that are changed so often."""
+    found = names
+    for _ in range(times - 1):
+        found = {name: names[other] for name, other in found.items()}
+    return found
 
 
 def _followed(first: dict[int, int], then: dict[int, int]) -> dict[int, int]:
