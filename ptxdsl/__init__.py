@@ -5,18 +5,18 @@
     vectors = ptxdsl.load("vector_add.pdsl")
     vectors.add[(n + 255) // 256, 256](a, b, out, n)
 
-load, loads        a Module of a file or of a text; its kernels are attributes
+load, loads        a Module from a file or from a text; its kernels are attributes
 Kernel             kernel[grid, block](…) launches it; specialize, prepare, simulate, compile, occupancy
-compile            Compiled: PTX, machine code and the stages before; needs no GPU
+compile            Compiled: PTX, machine code and the earlier stages; needs no GPU
 build              files that launch kernels without Python
-autotune           Tuned: the quickest of many configurations
-TensorMap          an array's tile, for the copies of the tensor memory accelerator
-to_device, donate  a DeviceArray, where no other library is in use; a JAX array that a kernel may write
-Report, Limits     what a simulated run came to, and how far it may go
+autotune           Tuned: the fastest of many configurations
+TensorMap          a tile of an array, for copies of the tensor memory accelerator (TMA)
+to_device, donate  a DeviceArray, if no other library is in use; a JAX array that a kernel may write
+Report, Limits     the result of a simulated run; its limits
 CompileError, LaunchError, DeviceError
-                   what is wrong with a text, a launch, a kernel that runs: `diagnostics` has the places
+                   mistakes in a text, in a launch, in a running kernel: `diagnostics` has their places
 ptxdsl.torch       kernels as operators of PyTorch
-%load_ext ptxdsl   cells of notebooks
+%load_ext ptxdsl   kernels in notebook cells
 
 Importing this package loads neither the compiler nor CUDA.
 """

@@ -21,11 +21,11 @@ Constants = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, repr=False)
 class Compiled(artifact.Compiled):
-    """One PTX module, and where it comes from. Attributes beside those of the artifact:
+    """One PTX module, and where it comes from.
 
-    ``ptx``, ``signatures``, ``warnings``, ``options``, ``line_map`` are what the compiler gave. ``tir`` and ``llvm_ir``
-    are the stages before, compiled again when they are asked for. ``resources``, ``cubin()``, ``sass()`` need ptxas
-    (the extra ``assemble``). ``save(path)`` writes whichever of these the path's suffix names.
+    ``ptx``, ``signatures``, ``warnings``, ``options`` and ``line_map`` are the compiler's results. ``tir`` and
+    ``llvm_ir`` are the earlier stages, compiled again when they are asked for. ``resources``, ``cubin()`` and
+    ``sass()`` need ptxas (the extra ``assemble``). ``save(path)`` writes whichever of these the path's suffix names.
     """
 
     source: Source | None = None
@@ -38,26 +38,26 @@ class Compiled(artifact.Compiled):
 
     @property
     def tir(self) -> str:
-        """The typed IR as text. Raises CompileError E1021 where an imported file has changed since."""
+        """The typed IR as text. Raises CompileError E1021 if an imported file has changed since."""
         return self._stage("tir")
 
     @property
     def llvm_ir(self) -> str:
-        """The LLVM IR as text. Raises CompileError E1021 where an imported file has changed since."""
+        """The LLVM IR as text. Raises CompileError E1021 if an imported file has changed since."""
         return self._stage("llvm")
 
     @property
     def resources(self) -> Mapping[str, Resources]:
-        """By PTX symbol what each kernel uses: registers per thread, shared memory and spills in bytes. Raises as
+        """What each kernel uses, by PTX symbol: registers per thread, shared memory and spills in bytes. Raises like
         ``cubin``."""
         return self._assembled.resources
 
     def cubin(self) -> bytes:
-        """The machine code. Raises CompileError: E0802 where ptxas refuses the PTX, E0803 where it is not installed."""
+        """The machine code. Raises CompileError: E0802 if ptxas rejects the PTX, E0803 if it is not installed."""
         return self._assembled.cubin
 
     def sass(self) -> str:
-        """The machine code as nvdisasm lists it. Raises as ``cubin``, and E0805."""
+        """The machine code as nvdisasm lists it. Raises like ``cubin``, and E0805."""
         from ptxdsl.backend.assemble import disassemble
 
         return disassemble(self._assembled.cubin)
@@ -65,7 +65,7 @@ class Compiled(artifact.Compiled):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all: ``.ptx``, ``.cubin``, ``.sass``, ``.ll`` or ``.tir`` by its suffix.
 
-        Raises CompileError: E1007 where it cannot be written, E1022 for another suffix, and as what is written.
+        Raises CompileError: E1007 if it cannot be written, E1022 for another suffix, and like what is written.
         """
         place = os.fsdecode(path)
         suffix = os.path.splitext(place)[1]

@@ -33,18 +33,18 @@ def gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
     residual: Any = None, groups: Any = None, config: Config | BlackwellConfig | None = None, stream: Any = None,
 ) -> None:  # fmt: skip
-    """out = activation(scale * (a @ b) + bias) + residual, with sums in float32.
+    """out = activation(scale * (a @ b) + bias) + residual, summed in float32.
 
-    a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), of one type: bfloat16, float16, or 8-bit floats. One of
-    the last two dimensions is contiguous (of 8-bit floats k), the stride of the other a multiple of 16 bytes. out:
-    (m, n) or (batch, m, n) by rows, of bfloat16, float16 or float32, rows of multiples of 16 bytes; it does not lie
-    over what is read, unless it is the residual. scale: a number; bias: a row of n; activation: ``relu``, ``gelu`` or
-    ``gelu_tanh``; residual: a matrix like out, by rows; n is even with these two, and residual is for no batch.
-    groups: for every 128 rows of a, an int32 that says which matrix of b they are multiplied by; b may then have any
-    number of them, and the product with one that it does not have is 0. config: by default ``choose``'s; with a
-    BlackwellConfig, and on Blackwell without any, that kernel is launched, which takes no groups. stream: by default
-    the current one of a's library. Arrays of NumPy are multiplied in the simulator. Raises LaunchError E0922 for what
-    cannot be multiplied, and as a launch does.
+    a: (m, k) or (batch, m, k). b: (k, n) or (batch, k, n). Both of one type: bfloat16, float16, or 8-bit floats. One of
+    the last two dimensions is contiguous (for 8-bit floats, k), and the stride of the other is a multiple of 16 bytes.
+    out: (m, n) or (batch, m, n), row-major, of bfloat16, float16 or float32, with rows of multiples of 16 bytes; it
+    must not overlap what is read, except that it may be the residual itself. scale: a number. bias: a row of n numbers.
+    activation: ``relu``, ``gelu`` or ``gelu_tanh``. residual: a row-major matrix like out, without a batch. With bias
+    or residual, n must be even. groups: an int32 for every 128 rows of a, the index of the matrix of b that multiplies
+    them; b may then have any number of matrices, and the product is 0 if it has no such matrix. config: by default the
+    fastest by a table of measured times; with a BlackwellConfig, and on Blackwell by default, that kernel is launched,
+    which takes no groups. stream: by default the current one of a's library. NumPy arrays are multiplied in the
+    simulator. Raises LaunchError E0922 for what cannot be multiplied, and like a launch.
     """
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     launcher = product.kernel[product.grid, product.threads]
@@ -56,9 +56,9 @@ def prepare_gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
     residual: Any = None, groups: Any = None, config: Config | BlackwellConfig | None = None, stream: Any = None,
 ) -> Callable[[], None]:  # fmt: skip
-    """As ``gemm``, of arrays on a device, any number of times: a call of what it gives launches."""
+    """Like ``gemm``, for arrays on a device: returns a function that launches the product each time it is called."""
     if host_memory(a) is not None:
-        raise wrong("what is prepared is launched on a device, and a lies in the host's memory", "call gemm")
+        raise wrong("a prepared product is launched on a device, but a is in host memory", "call gemm")
     product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
     arguments, grid, threads = product.arguments, product.grid, product.threads
     return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=product.pdl, stream=stream)

@@ -1,4 +1,4 @@
-"""Kernels as operators of PyTorch: `torch.compile` keeps a call of one as it is, and `torch.library` knows it.
+"""Kernels as operators of PyTorch, registered with `torch.library`: `torch.compile` keeps their calls in its graph.
 
     scale = ptxdsl.torch.custom_op(
         "mine::scale", module.scale, grid=lambda n: (n + 255) // 256, block=256,
@@ -44,18 +44,18 @@ def custom_op(
 ) -> Any:
     """The kernel as the operator ``torch.ops.namespace.operator``; what is returned calls it, a ``CustomOpDef``.
 
-    name: ``namespace::operator``; one of that name is replaced. kernel: with values for its comptime parameters. The
-    operator takes the kernel's arguments in their order, tensors for pointers. What a mutable pointer points to is
-    declared as changed by the call, unless ``outputs`` names it: then the operator makes that tensor by the function
-    given, with real tensors and with fake ones, and returns it (several as a tuple) instead of taking it.
+    name: ``namespace::operator``; an operator of that name is replaced. kernel: with values for its comptime
+    parameters. The operator takes the kernel's arguments in their order, tensors for pointers. A tensor behind a
+    mutable pointer is declared as mutated, unless ``outputs`` names it: then the operator creates that tensor with the
+    function given, for real tensors and for fake ones, and returns it (several as a tuple) instead of taking it.
 
-    grid, block, cluster, smem: as for a launch, or functions of the call. block: None for what ``@kernel(threads=…)``
-    says. Every function here takes the kernel's arguments that its own parameters name: ``grid=lambda n: n // 32``.
-    target: as for a launch; ``sim`` takes CPU tensors. arch: a target that the kernel compiles for, to learn its
-    signature; a launch compiles it for the device.
+    grid, block, cluster, smem: as for a launch, or functions of the call. block: None for that of
+    ``@kernel(threads=…)``. Every function here takes those of the kernel's arguments that its own parameters name:
+    ``grid=lambda n: n // 32``. target: as for a launch; ``sim`` takes CPU tensors. arch: a target for which the kernel
+    is compiled to learn its signature; a launch compiles it for the device.
 
-    Raises CompileError, LaunchError E0930 where PyTorch is missing and E0931 for what cannot be an operator. Gradients
-    are the caller's to add: ``operator.register_autograd``.
+    Raises CompileError, LaunchError E0930 if PyTorch is missing and E0931 for what cannot be an operator. Gradients
+    are added by the caller: ``operator.register_autograd``.
     """
     torch = _torch()
     if not isinstance(kernel, Kernel):

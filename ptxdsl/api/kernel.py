@@ -32,9 +32,9 @@ _MOST_LAUNCHERS = 256  # grids and blocks of a kernel that are kept
 class Kernel:
     """One kernel of a module. ``kernel[grid, block](arguments…)`` launches it on the current device.
 
-    It is compiled for the device and loaded when it is first launched, once per device. ``specialize`` gives values to
-    its comptime parameters, ``prepare`` binds arguments for quick launches, ``simulate`` runs it on the processor,
-    ``compile`` gives its PTX, ``occupancy`` says how much of the device it fills, ``unload`` makes room there.
+    The first launch on a device compiles and loads it. ``specialize`` gives values to its comptime parameters,
+    ``prepare`` binds arguments for fast launches, ``simulate`` runs it on the CPU, ``compile`` returns its PTX,
+    ``occupancy`` says how much of the device it fills, ``unload`` removes it from the device.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Kernel:
         """The kernel with values for its comptime parameters: numbers, bools, and texts of constant expressions.
 
         ``kernel.specialize(stages=4, dtype="DType.bfloat16")``; a NumPy or PyTorch dtype stands for its DType. Equal
-        values give the same object, compiled once. Raises LaunchError E0913 for values that are none of these.
+        values return the same object, compiled once. Raises LaunchError E0913 for any other value.
         """
         merged = {**dict(self._constants), **dict(constant_texts(constants))}
         wanted = tuple(sorted(merged.items()))
@@ -135,8 +135,8 @@ class Kernel:
     def occupancy(self, block: Any = None, *, smem: int | None = None, cluster: Any = None) -> Occupancy:
         """How much of the current device the kernel fills.
 
-        block: threads, by default what ``@kernel(threads=…)`` says. smem: dynamic shared bytes. Raises CompileError and
-        LaunchError as a launch of that shape would.
+        block: threads, by default those of ``@kernel(threads=…)``. smem: dynamic shared memory in bytes. Raises
+        CompileError and LaunchError like a launch of that shape.
         """
         from ptxdsl.cuda.occupancy import occupancy
 
@@ -160,13 +160,13 @@ class Kernel:
         trace: bool = False,
         record: bool = False,
     ) -> Report:
-        """Runs the kernel's PTX in the simulator, on this machine's processor; arrays are NumPy's, changed in place.
+        """Runs the kernel's PTX in the simulator, on the CPU; arrays are NumPy's, changed in place.
 
-        block: by default what ``@kernel(threads=…)`` says. cluster: blocks per cluster, by default the kernel's own.
-        cooperative: all blocks begin at once. pdl: whatever was launched before has ended all the same. schedule:
+        block: by default that of ``@kernel(threads=…)``. cluster: blocks per cluster, by default the kernel's own.
+        cooperative: all blocks begin at once. pdl: accepted, but earlier launches have always ended. schedule:
         ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a timeline; record:
-        keep the schedule that was taken. What goes wrong in the kernel is in the report (``status``, ``diagnostics``);
-        raises LaunchError and CompileError for what could not be started.
+        keep the schedule that was followed. What goes wrong in the kernel is in the report (``status``,
+        ``diagnostics``); raises LaunchError and CompileError if the kernel cannot be started.
         """
         from ptxdsl.cuda.simulated import simulate_kernel
 
@@ -194,10 +194,10 @@ class Kernel:
         return loaded
 
     def unload(self) -> None:
-        """Takes its code off the devices: now, after waiting for what they run, or when the last launcher and prepared
-        launch of it are gone. The next launch loads it again.
+        """Removes its code from the devices: now, after waiting for what they run, or once the last launcher and
+        prepared launch of it are gone. The next launch loads it again.
 
-        No CUDA graph that has captured a launch of it may run after that.
+        A CUDA graph that has captured a launch of it must not run after that.
         """
         with self._program.lock:
             loaded, self._loaded = self._loaded, {}
@@ -249,11 +249,11 @@ class Launcher:
         arguments: arrays of PyTorch, CuPy, JAX, Numba or another library with ``__cuda_array_interface__`` or DLPack
         for pointers, numbers for scalars, tuples or dicts of their fields for structs, a ``TensorMap``. smem: dynamic
         shared memory in bytes. stream: None is the current stream of the arrays' library. cluster: blocks per cluster,
-        up to 8, or 16 where the device has room. cooperative: all blocks run at a time. pdl: it may begin before the
-        kernel in front of it has ended (programmatic dependent launch). target: ``gpu``, ``sim``, or None: the
-        simulator if the arrays are NumPy's and no GPU can be used. timeout: seconds; the launch waits for the kernel to
-        end, and a fault or a hang is raised here. Raises CompileError, LaunchError, and DeviceError for a kernel that
-        fails in the simulator, or on the GPU with ``timeout``.
+        up to 8, or 16 where the device has room. cooperative: all blocks run at the same time. pdl: it may begin before
+        the preceding kernel has ended (programmatic dependent launch). target: ``gpu``, ``sim``, or None: the simulator
+        if the arrays are NumPy's and no GPU can be used. timeout: seconds; the launch waits for the kernel to end, and
+        a fault or a hang is raised here. Raises CompileError, LaunchError, and DeviceError for a kernel that fails in
+        the simulator, or on the GPU with ``timeout``.
         """
         native = self._native
         plain = smem is None and cluster is None and target is None and timeout is None and not (cooperative or pdl)

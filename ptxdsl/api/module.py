@@ -39,8 +39,8 @@ def load(
 ) -> Module:
     """The kernels of a ``.pdsl`` or ``.mojo`` file. The keywords are the compiler's options (``Options``).
 
-    Raises CompileError where the file cannot be read, TypeError for what is no path. Its text is parsed when a kernel
-    is first asked for.
+    Raises CompileError if the file cannot be read, TypeError if ``path`` is not a path. The text is parsed when a
+    kernel is first asked for.
     """
     from ptxdsl.imports import read_file
 
@@ -59,10 +59,10 @@ def loads(
     ring_unroll: bool = True,
     ptx_version: tuple[int, int] | None = None,
 ) -> Module:
-    """The kernels of a text. Otherwise as ``load``.
+    """The kernels of a text. Otherwise like ``load``.
 
-    name: what diagnostics call it. None: a text that stands in the caller's code (a file, a notebook's cell, the text
-    of ``python -c``) has the name, lines and columns of that, another is ``<text>``.
+    name: what diagnostics call the text. None: a text that is a literal in the caller's code (a file, a notebook's
+    cell, the text of ``python -c``) has that code's name, lines and columns; any other is ``<text>``.
     """
     from ptxdsl.api.embedded import UNNAMED, source_in
     from ptxdsl.imports import source_of
@@ -83,8 +83,9 @@ def compile(
 ) -> Compiled:
     """Compiles a file, or a module of ``loads``, to PTX; needs no GPU.
 
-    kernel: one def, or None for all ``@kernel`` ones. arch: a target's name (``ptxdsl targets``). constants: values of
-    the kernel's comptime parameters, as in ``Kernel.specialize``. Raises CompileError, and TypeError as ``load`` does.
+    kernel: the name of a def, or None for all ``@kernel`` defs. arch: a target's name (``ptxdsl targets``). constants:
+    values of the kernel's comptime parameters, as for ``Kernel.specialize``. Raises CompileError, and TypeError like
+    ``load``.
     """
     module = source if isinstance(source, Module) else load(source)
     return module._program.compile(kernel, constant_texts({} if constants is None else constants), arch)
@@ -99,12 +100,13 @@ def build(
     constants: Mapping[str, Any] | None = None,
     formats: str | Sequence[str] = "c",
 ) -> tuple[str, ...]:
-    """Writes files that launch kernels without Python; the paths. It is what ``ptxdsl build`` does, and needs no GPU.
+    """Writes files that launch kernels without Python, and returns their paths, like ``ptxdsl build``; needs no GPU.
 
-    source: a file, a module or a kernel; kernel and constants as in ``compile``. folder: made where it is missing; what
-    is there is replaced. arch: one target or several. formats: of ``ptx``, ``cubin``, ``fatbin`` (these need
-    NVIDIA's tools, the extra ``assemble``) and ``c``: a header and a source in C99 that hold the code and
-    launch it through the driver. Raises CompileError, with nothing written unless a file cannot be (E1007).
+    source: a file, a module or a kernel. kernel, constants: as for ``compile``. folder: created if it is missing;
+    existing files are replaced. arch: one target or several. formats: one or several of ``ptx``, ``cubin``, ``fatbin``
+    (the last two need NVIDIA's tools, the extra ``assemble``) and ``c``: a header and a source in C99 that contain the
+    code and launch it through the driver. Raises CompileError; nothing is written then, unless a file cannot be
+    written (E1007).
     """
     from ptxdsl.aot.files import build_files
 
@@ -127,8 +129,8 @@ def build(
 class Module:
     """The kernels of one text, as attributes and items; ``dir`` lists them.
 
-    The text is that of the time when it was loaded, whatever becomes of the file; ``reload`` reads it again. Imported
-    files are read when a kernel is compiled.
+    The text stays as it was loaded, whatever happens to the file; ``reload`` reads it again. Imported files are read
+    when a kernel is compiled.
     """
 
     def __init__(
@@ -139,10 +141,10 @@ class Module:
         self._kernels: dict[str, Kernel] = {}
 
     def reload(self) -> bool:
-        """Reads the file again; whether its text has changed, imported files apart.
+        """Reads the file again, and returns whether its text has changed (imported files do not count).
 
-        The module's kernels are new ones then, compiled anew; kernels that were taken from it before stay as they are.
-        Raises LaunchError E0921 for a module of ``loads``, CompileError as ``load`` does, with nothing changed.
+        The module's kernels are then new ones, compiled again; kernels that were taken from it before stay as they are.
+        Raises LaunchError E0921 for a module of ``loads``, and CompileError like ``load``, with nothing changed.
         """
         if self._path is None:
             name = self._program.source.name
@@ -167,13 +169,13 @@ class Module:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The names of the ``@kernel`` defs, or of all defs where none is marked."""
+        """The names of the ``@kernel`` defs, or of all defs if none is marked."""
         defs = self._program.definitions()
         marked = tuple(n for n, d in defs.items() if any(decorator.name == "kernel" for decorator in d.decorators))
         return marked or tuple(defs)
 
     def __getitem__(self, name: str) -> Kernel:
-        """A kernel by its name. Raises LaunchError E0913 where the text has no such def."""
+        """A kernel by its name. Raises LaunchError E0913 if the text has no such def."""
         if not isinstance(name, str):
             raise TypeError(f"a kernel's name is a str, not {type(name).__name__}")
         if self._program.seems_to_define(name):

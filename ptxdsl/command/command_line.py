@@ -119,7 +119,7 @@ _BOTH: dict[str, dict[str, Any]] = {
     "--json": {"action": _FLAG, "help": "diagnostics as one JSON object on standard error"},
 }
 _KERNEL: dict[str, dict[str, Any]] = {
-    "--kernel": {"metavar": "K", "help": "the def to compile (else all @kernel ones, else the only one)"},
+    "--kernel": {"metavar": "K", "help": "the def to compile (default: all @kernel defs, or else the only def)"},
     "-D": {
         "dest": "constants",
         "action": "append",
@@ -139,7 +139,7 @@ _PTX: dict[str, dict[str, Any]] = {
     "--check": {
         "choices": ("off", "warn", "error"),
         "default": "warn",
-        "help": "faults of the barrier protocol are warnings (warn), errors, or not looked for (off)",
+        "help": "faults of the barrier protocol are warnings (warn), errors (error), or not checked (off)",
     },
 }
 _COMPILE: dict[str, dict[str, Any]] = {
@@ -147,7 +147,7 @@ _COMPILE: dict[str, dict[str, Any]] = {
     "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
     "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
     **_PTX,
-    "--no-cache": {"action": _FLAG, "help": "compile even if the cache has the PTX, and keep none"},
+    "--no-cache": {"action": _FLAG, "help": "neither read nor write the cache of PTX"},
     **_BOTH,
 }
 _BUILD: dict[str, dict[str, Any]] = {
@@ -156,25 +156,25 @@ _BUILD: dict[str, dict[str, Any]] = {
         "dest": "formats",
         "action": "append",
         "choices": FORMATS,
-        "help": "what to write (c): c is a header and a source that launch the kernel; again for several",
+        "help": "what to write (c): c is a header and a source that launch the kernel; repeat for several",
     },
     "-o": {"dest": "output", "default": ".", "metavar": "DIR", "help": "the folder to write to (the current one)"},
     **_PTX,
     **_BOTH,
-    "--arch": {"dest": "archs", "action": "append", "metavar": "A", "help": "the target (sm_90a); again for several"},
+    "--arch": {"dest": "archs", "action": "append", "metavar": "A", "help": "the target (sm_90a); repeat for several"},
 }
 _RUN: dict[str, dict[str, Any]] = {
     **_KERNEL,
     "--grid": {"type": _shape, "default": (1, 1, 1), "metavar": "X[xYxZ]", "help": "blocks (1)"},
-    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block (what @kernel(threads=…) says)"},
-    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks per cluster (what @kernel(cluster=…) says)"},
-    "--smem": {"type": int, "metavar": "BYTES", "help": "dynamic shared memory per block"},
+    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block (default: @kernel(threads=…))"},
+    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks per cluster (default: @kernel(cluster=…))"},
+    "--smem": {"type": int, "metavar": "BYTES", "help": "dynamic shared memory per block, in bytes"},
     "--arg": {
         "dest": "args",
         "action": "append",
         "metavar": "NAME=SPEC",
         "help": "an argument: a number, a .npy file or a generator such as randn:f32:1024x64:seed=3; "
-        "`ptxdsl explain E1013` has all. NAME may be a position from 0",
+        "`ptxdsl explain E1013` lists all forms. NAME may be a position from 0",
     },
     "--target": {
         "choices": ("sim", "gpu", "auto"),
@@ -198,23 +198,27 @@ _RUN: dict[str, dict[str, Any]] = {
     "--timeline": {"metavar": "FILE", "help": "write the simulated run as one self-contained HTML page"},
     "--races": {
         "action": _FLAG,
-        "help": "look for races in the simulated run, also such as another schedule alone shows",
+        "help": "find races in the simulated run, including those that only another schedule would show",
     },
     "--explore": {
         "metavar": "DIR",
-        "help": "simulate all interleavings of a small launch, and write a schedule for each thing they come to",
+        "help": "simulate all interleavings of a small launch, and write a schedule for each outcome",
     },
     **_CODE,
     **_BOTH,
 }
 _CHECK: dict[str, dict[str, Any]] = {
     **_KERNEL,
-    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block, where no @kernel(threads=…) says it"},
-    "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks per cluster, where no @kernel(cluster=…) does"},
+    "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block, if there is no @kernel(threads=…)"},
+    "--cluster": {
+        "type": _shape,
+        "metavar": "X[xYxZ]",
+        "help": "blocks per cluster, if there is no @kernel(cluster=…)",
+    },
     "--sarif": {"metavar": "FILE", "help": "write the findings in SARIF, for code hosts; - is standard output"},
     "--witness": {
         "metavar": "DIR",
-        "help": "write for each fault a launch and a schedule that show it, for `ptxdsl run FILE --schedule`",
+        "help": "for each fault, write a launch and a schedule that show it, for `ptxdsl run FILE --schedule`",
     },
     "--arg": {**_RUN["--arg"], "help": "with --witness: an argument that cannot be made up, such as a tensor map"},
     **_BOTH,
@@ -223,7 +227,7 @@ _CHECK: dict[str, dict[str, Any]] = {
 CELL: dict[str, dict[str, Any]] = {
     **_CODE,
     **{option: _COMPILE[option] for option in ("--lineinfo", "--ptx-version")},
-    "--arch": {"metavar": "A", "default": None, "help": "the target to check for (the GPU's, without one sm_90a)"},
+    "--arch": {"metavar": "A", "default": None, "help": "the target to check for (the GPU's, or sm_90a without a GPU)"},
 }
 
 
@@ -301,7 +305,7 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
 
     parser = Parser(prog="ptxdsl", description="Compiles warp-specialised GPU kernels to PTX.", allow_abbrev=False)
     suppressed = argparse.SUPPRESS  # no attribute of it: where it stands alone it is read as `version`
-    parser.add_argument("--version", action=_FLAG, default=suppressed, help="the same as the command version")
+    parser.add_argument("--version", action=_FLAG, default=suppressed, help="the same as the command 'version'")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
 
     def command(name: str, text: str, options: Iterable[tuple[str, dict[str, Any]]] = ()) -> ArgumentParser:
@@ -314,13 +318,13 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     compile_.add_argument("file", metavar="FILE", help=".pdsl, .mojo, .ll or .ptx; - reads standard input")
     build = command("build", "Write files that launch a kernel without Python.", _BUILD.items())
     build.add_argument("file", metavar="FILE", help=".pdsl or .mojo; - reads standard input")
-    run = command("run", "Run a kernel, on the GPU or in the simulator, and look at what it did.", _RUN.items())
+    run = command("run", "Run a kernel, on the GPU or in the simulator, and examine what it did.", _RUN.items())
     run.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
     check = command("check", "Check a file, and prove the barrier protocols of its kernels.", _CHECK.items())
     check.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
     command("explain", "Explain a diagnostic's code.").add_argument("code", metavar="CODE", help="as printed: E0301")
     command("targets", "List the targets and the features they have.")
-    command("version", "Print the versions of ptxdsl and of what it works with.")
+    command("version", "Print the versions of ptxdsl and of the tools that it uses.")
     cache = command("cache", "Show or clear the cache of parse tables, library trees and PTX.")
     cache.add_argument("action", choices=("info", "clear"))
     return parser, commands.choices

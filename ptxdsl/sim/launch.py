@@ -1,4 +1,4 @@
-"""The simulator's door: ``simulate`` runs one kernel of a PTX text and reports."""
+"""The simulator's entry point: ``simulate`` runs one kernel of a PTX text and reports."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _CACHED = 16  # compiled kernels
 
 @dataclass(slots=True, eq=False, repr=False)
 class Report:
-    """What a simulation came to.
+    """The result of a simulation.
 
-    status: ``finished``, ``deadlock``, ``fault``, ``limit`` or ``interrupted``. diagnostics: why, and warnings.
-    schedule: the one that was followed; recording: its turns, if they were asked for. events: of the timeline, in the
-    order in which they happened to be simulated, and how many more there were than are kept. output: what the kernel
-    printed. line_map: by PTX line the source's span, for those who show the events.
+    status: ``finished``, ``deadlock``, ``fault``, ``limit`` or ``interrupted``. diagnostics: the reasons, and warnings.
+    schedule: the one that was followed; recording: its turns, if asked for. events: of the timeline, in the order in
+    which they were simulated; events_cut: how many more there were than are kept. output: what the kernel printed.
+    line_map: the source span of each PTX line, for displaying the events.
     """
 
     kernel: str

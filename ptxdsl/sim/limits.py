@@ -13,8 +13,8 @@ class Limits:
     """Where a simulation ends with status ``limit``; looked at every few hundred turns.
 
     steps: thread-instructions. turns: of warps and asynchronous operations. memory: bytes of module variables, shared
-    and local memory, registers and heap, beside the arguments. idle_rounds: how often in a row timed waits may give up
-    in vain before that counts as a deadlock.
+    and local memory, registers and heap, besides the arguments. idle_rounds: how many times in a row timed waits may
+    expire with nothing else happening before that counts as a deadlock.
     """
 
     steps: int = 10**12

@@ -1,4 +1,4 @@
-"""``autotune``: compiles all configurations of a kernel, runs each, and says which is the quickest."""
+"""``autotune``: compiles all configurations of a kernel, runs each, and finds the fastest."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Arguments = Sequence[Any] | Callable[[Configuration], Sequence[Any]]
 
 @dataclass(eq=False)
 class Tuned:
-    """The quickest configuration and all others. trials: in the order of the space. kernel: specialised for the best.
+    """The fastest configuration and all others. trials: in the order of the space. kernel: specialised for the best.
 
-    shape: what the best launch asks for (grid, block and so on). warnings: damaged lines of the results file.
+    shape: of the best launch (grid, block and so on). warnings: damaged lines of the results file.
     """
 
     best: Trial
@@ -43,13 +43,13 @@ class Tuned:
     warnings: tuple[Diagnostic, ...] = ()
 
     def launch(self, *arguments: Any, stream: Any = None) -> None:
-        """Launches the kernel in its best configuration, where it was measured. Raises as a launch does."""
+        """Launches the kernel in its best configuration, where it was measured. Raises like a launch."""
         rest = {name: value for name, value in self.shape.items() if name not in ("grid", "block")}
         target = "sim" if self.best.unit == InSimulator.unit else None
         self.kernel[self.shape["grid"], self.shape["block"]](*arguments, stream=stream, target=target, **rest)
 
     def __str__(self) -> str:
-        """A table, the quickest first; then what did not run, and why."""
+        """A table, the fastest first; then what did not run, and why."""
         rows = sorted(self.trials, key=lambda trial: float("inf") if trial.time is None else trial.time)
         heads = [trial.code or _time(trial) for trial in rows]
         width = max(map(len, heads))
@@ -86,19 +86,21 @@ def autotune(
 
     space: names and their values, of which all combinations are tried, or a list of configurations; a name is one of
     the kernel's comptime parameters, or ``grid``, ``block``, ``smem``, ``cluster``, ``cooperative``, ``pdl``. These
-    keywords are for all configurations, and may be functions of one. keep: whether a configuration is tried.
+    keywords are for all configurations, and may be functions of one. keep: a function that says whether a configuration
+    is tried.
 
     arguments: of the launches, or a function that makes them for a configuration. check: called with them after the
-    first launch; False or an AssertionError says that the result is wrong. target: ``gpu``, ``sim`` (time is the
+    first launch; False or an AssertionError means that the result is wrong. target: ``gpu``, ``sim`` (time is the
     simulator's cycles, for the target ``arch``), or None as for a launch.
 
-    executor: compiles (``concurrent.futures``); None takes processes of this machine. results: a file that gets a line
-    for each configuration; what it has is not measured again. problem: what the time depends on besides, where
-    arguments is a function. repetitions: launches a configuration, of which the median counts. flush_l2: empty the L2
-    cache before each. timeout: seconds for a launch.
+    executor: compiles (``concurrent.futures``); None uses processes of this machine. results: a file that gets a line
+    for each configuration; what it contains is not measured again. problem: what else the time depends on, if
+    arguments is a function. repetitions: launches per configuration, whose median counts. flush_l2: flush the L2 cache
+    before each. timeout: seconds for a launch.
 
-    What is wrong with a configuration is in its row. Raises LaunchError: E0940 (the space), E0942 (none runs), E0944
-    (the results file); DeviceError where the device is lost to a fault or hang: the same call with ``results`` goes on.
+    A configuration that fails has the reason in its row. Raises LaunchError: E0940 (the space), E0942 (none runs),
+    E0944 (the results file); DeviceError if the device is lost to a fault or hang: the same call with ``results``
+    resumes.
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"a kernel is tuned, not {type(kernel).__name__}")
