@@ -15,7 +15,10 @@ from ptxdsl.gemm_configs import ROW
 
 STRIDE = 16  # of whose multiples the strides and the address of a tensor map are
 _PART = "it is a part of another array, most likely: copy it"
-_MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "u8", "float8_e5m2": "u8"}
+_MAP_TYPES = {
+    "bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "u8", "float8_e5m2": "u8",
+    "int8": "u8", "uint8": "u8", "int32": "s32",
+}  # fmt: skip
 
 
 def wrong(message: str, help: str | None = None) -> LaunchError:

@@ -24,21 +24,25 @@ from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
 from ptxdsl.shown import shown
 
-_OPERANDS = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
-_RESULTS = ("bfloat16", "float16", "float32")
+_FLOATS8, _INTEGERS8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
+_OPERANDS = ("bfloat16", "float16", "float32", *_FLOATS8, *_INTEGERS8)
+_RESULTS = ("bfloat16", "float16", "float32", "int32")
 _ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "gelu_tanh": "GeluTanh"}
 
 
 def gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-    residual: Any = None, groups: Any = None, config: Config | BlackwellConfig | None = None, stream: Any = None,
+    residual: Any = None, groups: Any = None, tf32: bool = False, config: Config | BlackwellConfig | None = None,
+    stream: Any = None,
 ) -> None:  # fmt: skip
-    """out = activation(scale * (a @ b) + bias) + residual, summed in float32.
+    """out = activation(scale * (a @ b) + bias) + residual, summed in float32, or in int32 for integers.
 
-    a: (m, k) or (batch, m, k). b: (k, n) or (batch, k, n). Both of one type: bfloat16, float16, or 8-bit floats. One of
-    the last two dimensions is contiguous (for 8-bit floats, k), and the stride of the other is a multiple of 16 bytes.
-    out: (m, n) or (batch, m, n), row-major, of bfloat16, float16 or float32, with rows of multiples of 16 bytes; it
-    must not overlap what is read, except that it may be the residual itself. scale: a number. bias: a row of n numbers.
+    a: (m, k) or (batch, m, k). b: (k, n) or (batch, k, n). Both of bfloat16, or of float16, or of float32 (with
+    tf32=True: the tensor cores see 10 of its 23 bits of mantissa), or of 8-bit floats, or of int8 and uint8. One of the
+    last two dimensions is contiguous (for other than 16-bit types, k), and the stride of the other is a multiple of 16
+    bytes. out: (m, n) or (batch, m, n), row-major, of bfloat16, float16 or float32, for integers also int32, which
+    takes the sums without scale, bias and the like; with rows of multiples of 16 bytes. It must not overlap what is
+    read, except that it may be the residual itself. scale: a number. bias: a row of n numbers.
     activation: ``relu``, ``gelu`` or ``gelu_tanh``. residual: a row-major matrix like out, without a batch. With bias
     or residual, n must be even. groups: an int32 for every 128 rows of a, the index of the matrix of b that multiplies
     them; b may then have any number of matrices, and the product is 0 if it has no such matrix. config: by default the
@@ -46,7 +50,7 @@ def gemm(
     which takes no groups. stream: by default the current one of a's library. NumPy arrays are multiplied in the
     simulator. Raises LaunchError E0922 for what cannot be multiplied, and like a launch.
     """
-    product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
+    product = _Product(a, b, out, scale, bias, activation, residual, groups, tf32, config)
     launcher = product.kernel[product.grid, product.threads]
     target = None if host_memory(a) is None else "sim"
     launcher(*product.arguments, smem=product.smem, pdl=product.pdl, stream=stream, target=target)
@@ -54,12 +58,13 @@ def gemm(
 
 def prepare_gemm(
     a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-    residual: Any = None, groups: Any = None, config: Config | BlackwellConfig | None = None, stream: Any = None,
+    residual: Any = None, groups: Any = None, tf32: bool = False, config: Config | BlackwellConfig | None = None,
+    stream: Any = None,
 ) -> Callable[[], None]:  # fmt: skip
     """Like ``gemm``, for arrays on a device: returns a function that launches the product each time it is called."""
     if host_memory(a) is not None:
         raise wrong("a prepared product is launched on a device, but a is in host memory", "call gemm")
-    product = _Product(a, b, out, scale, bias, activation, residual, groups, config)
+    product = _Product(a, b, out, scale, bias, activation, residual, groups, tf32, config)
     arguments, grid, threads = product.arguments, product.grid, product.threads
     return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=product.pdl, stream=stream)
 
@@ -69,12 +74,17 @@ class _Product:
 
     def __init__(
         self, a: Any, b: Any, out: Any, scale: float | None, bias: Any, activation: str | None, residual: Any,
-        groups: Any, config: Config | BlackwellConfig | None,
+        groups: Any, tf32: bool, config: Config | BlackwellConfig | None,
     ) -> None:  # fmt: skip
         left, right, result = Matrices("a", a, _OPERANDS), Matrices("b", b, _OPERANDS), Matrices("out", out, _RESULTS)
+        _check_types(left, right, result, tf32)
         _check_matrices(left, right, result, groups is not None)
         m, k, n = left.rows, left.cols, right.cols
         names, fields = _epilogue(scale, bias, activation, residual, result)
+        if result.dtype == "int32" and fields:
+            raise wrong(
+                "sums in int32 are stored as they are", "give an out of a float type with scale, bias and the like"
+            )
         count = _multiprocessors(a)
         self.pdl = True
         if not isinstance(config, Config | BlackwellConfig | None):
@@ -84,6 +94,8 @@ class _Product:
         if isinstance(config, BlackwellConfig):
             if groups is not None:
                 raise wrong("products on Blackwell have no groups", "multiply each group's rows by its matrix")
+            if left.dtype != right.dtype or result.dtype == "int32":
+                raise wrong(f"there is no product of {left.dtype} and {right.dtype} in {result.dtype} on Blackwell")
             made = launch_of(left, right, result, names, fields, config, count)
             self.kernel, self.grid, self.threads, self.smem = made.kernel, made.grid, made.threads, made.smem
             self.arguments: tuple[Any, ...] = made.arguments
@@ -104,10 +116,10 @@ class _Product:
             least = 8 * config.across
             a_rows = min(least << ((m - 1) // least).bit_length(), a_rows)
         constants = {
-            "T": f"DType.{left.dtype}", "C": f"DType.{result.dtype}", "E": names, "B": b_of, "GROUPS": config.groups,
-            "BN": config.columns, "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster,
-            "ORDER": config.order, "SPLIT": config.split, "SIDEWAYS": config.sideways, "A_ROWS": a_rows,
-            "A_MN": left.transposed, "B_MN": not right.transposed,
+            "T": f"DType.{left.dtype}", "T_B": f"DType.{right.dtype}", "C": f"DType.{result.dtype}", "E": names,
+            "B": b_of, "GROUPS": config.groups, "BN": config.columns, "STAGES": config.stages,
+            "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order, "SPLIT": config.split,
+            "SIDEWAYS": config.sideways, "A_ROWS": a_rows, "A_MN": left.transposed, "B_MN": not right.transposed,
         }  # fmt: skip
         self.kernel = _kernel().specialize(**constants)
         self.threads = 128 * (config.groups + 1)
@@ -124,6 +136,21 @@ class _Product:
         )  # fmt: skip
 
 
+def _check_types(left: Matrices, right: Matrices, result: Matrices, tf32: bool) -> None:
+    """Raises LaunchError E0922 for types that tensor cores do not multiply, or not in the result's."""
+    alike = next((types for types in (_FLOATS8, _INTEGERS8) if left.dtype in types), (left.dtype,))
+    if right.dtype not in alike:
+        raise wrong(f"a is of {left.dtype}, b of {right.dtype}")
+    if (left.dtype == "float32") != tf32:
+        if tf32:
+            raise wrong(f"tf32 is for matrices of float32, and a is of {left.dtype}")
+        raise wrong(
+            "tensor cores see 10 bits of the 23 behind the point in a float32", "say tf32=True where that is enough"
+        )
+    if result.dtype == "int32" and left.dtype not in _INTEGERS8:
+        raise wrong(f"out is of int32, and sums of {left.dtype} are of float32")
+
+
 def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: bool) -> None:
     """Raises LaunchError E0922 for matrices that have no product, or one that cannot be stored."""
     if right.rows != left.cols or (result.rows, result.cols) != (left.rows, right.cols):
@@ -131,8 +158,6 @@ def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: 
         raise wrong(f"matrices of {shapes} have no product of {result.shape}")
     if left.batch != result.batch or (not grouped and left.batch != right.batch):
         raise wrong(f"batches of {left.batch}, {right.batch} and {result.batch} matrices")
-    if left.dtype != right.dtype:
-        raise wrong(f"a is of {left.dtype}, b of {right.dtype}")
     if result.transposed:
         raise wrong("out must be stored by rows", "give its transpose, of b and a exchanged and transposed")
     if result.readonly:
@@ -145,7 +170,7 @@ def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: 
     for operand in (left, right):
         if operand.lies_over(result):
             raise wrong(f"out lies over {operand.name}", "a product is written while its operands are read")
-    if left.dtype.startswith("float8") and (left.transposed or not right.transposed):
+    if left.itemsize != 2 and (left.transposed or not right.transposed):
         raise wrong(f"operands of {left.dtype} must be contiguous along k")
 
 

@@ -11,6 +11,7 @@ from ptxdsl.cuda.driver import current_driver
 from ptxdsl.diagnostics import LaunchError
 from ptxdsl.gemm_operands import Matrices
 from ptxdsl.kernels import Config, _multiprocessors, choose, gemm, prepare_gemm
+from ptxdsl.kernels_blackwell import BlackwellConfig
 
 SMALL = Config(groups=1, columns=64, stages=2)
 
@@ -62,6 +63,58 @@ def test_the_epilogue_scales_adds_activates_and_adds(half):
     out = np.full((2 * 64, 64), np.nan, np.float32)
     gemm(a, b, out, scale=0.5, bias=bias, activation="relu", residual=residual, config=SMALL)
     close(out, np.maximum(0.5 * (a.astype(float) @ b.astype(float)) + bias, 0) + residual)
+
+
+def test_tensor_cores_see_tf32_of_float32():
+    rng = np.random.default_rng(6)
+    a, b = rng.standard_normal((72, 100)).astype(np.float32), rng.standard_normal((136, 100)).astype(np.float32)
+    out = np.full((72, 136), np.nan, np.float32)
+    gemm(a, b.T, out, tf32=True, config=SMALL)
+    seen = [(x.view(np.uint32) & 0xFFFF_E000).view(np.float32).astype(float) for x in (a, b)]
+    np.testing.assert_allclose(out, seen[0] @ seen[1].T, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("left", "right"), [(np.int8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)])
+def test_sums_of_integers_are_exact(left, right):
+    """Of unsigned bytes they are beyond what float32 has room for."""
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(0, 256, shape).astype(type) for shape, type in (((8, 2000), left), ((16, 2000), right)))
+    out = np.zeros((8, 16), np.int32)
+    gemm(a, b.T, out, config=SMALL)
+    np.testing.assert_array_equal(out, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
+def test_sums_of_integers_are_scaled_in_float32():
+    a, b, out = np.full((8, 16), -3, np.int8), np.full((8, 16), 5, np.int8), np.full((8, 8), np.nan, np.float32)
+    gemm(a, b.T, out, scale=0.25, bias=np.ones(8, np.float32), config=SMALL)
+    np.testing.assert_array_equal(out, 16 * -15 / 4 + 1)
+
+
+ZEROS = {kind: np.zeros((8, 16), kind) for kind in ("float16", "float32", "int8", "int32")}
+TYPES = {
+    "a is of int8, b of float16": ("int8", "float16", "int32", {}),
+    "tensor cores see 10 bits": ("float32", "float32", "float32", {}),
+    "tf32 is for matrices of float32, and a is of float16": ("float16", "float16", "float16", {"tf32": True}),
+    "operands of float32 must be contiguous along k": ("float32", "rows", "float32", {"tf32": True}),
+    "out is of int32, and sums of float16 are of float32": ("float16", "float16", "int32", {}),
+    "sums in int32 are stored as they are": ("int8", "int8", "int32", {"scale": 2}),
+    "there is no product of int8 and int8 in int32 on Blackwell": (
+        "int8",
+        "int8",
+        "int32",
+        {"config": BlackwellConfig()},
+    ),
+    "a is of int32, not of": ("int32", "int32", "int32", {}),
+}
+
+
+@pytest.mark.parametrize("said", TYPES)
+def test_types_that_are_not_multiplied(said):
+    left, right, result, given = TYPES[said]
+    b = np.zeros((16, 8), np.float32) if right == "rows" else ZEROS[right].T
+    with pytest.raises(LaunchError, match=said) as caught:
+        gemm(ZEROS[left], b, np.zeros((8, 8), result), **given)
+    assert caught.value.diagnostics[0].code == "E0922"
 
 
 def test_batches(half):

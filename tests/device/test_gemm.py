@@ -16,22 +16,28 @@ CODES = {
     "float8_e4m3fn": np.array([0x00, 0x38, 0x40, 0x44, 0x48], np.uint8),
     "float8_e5m2": np.array([0x00, 0x3C, 0x40, 0x42, 0x44], np.uint8),
 }
-MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
-STORAGE = {"bfloat16": np.uint16, "float16": np.float16, "float32": np.float32}
+MAP_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "int32": "s32"}
+STORAGE = {"bfloat16": np.uint16, "float16": np.float16, "float32": np.float32, "int32": np.int32}
 
 
 def stored(values, dtype):
-    """Values in a type's bits, as an array that NumPy knows: to the nearest, of 8-bit floats small integers."""
+    """Values in a type's bits, as an array that NumPy knows: to the nearest, of 8-bit floats small integers, of float32
+    those that tf32 has."""
     if dtype == "bfloat16":
         bits = values.astype(np.float32).view(np.uint32)
         return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
     if dtype in CODES:
         return (CODES[dtype][np.abs(values)] | (values < 0) * 0x80).astype(np.uint8)
+    if dtype == "float32":
+        return (values.astype(np.float32).view(np.uint32) & 0xFFFF_E000).view(np.float32)
     return values.astype(dtype)
 
 
 def known(array, dtype):
-    """The values of stored ones, of 16 and 32 bits."""
+    """The values of stored ones."""
+    if dtype in CODES:
+        values = {c | negative << 7: -i if negative else i for i, c in enumerate(CODES[dtype]) for negative in (0, 1)}
+        return np.vectorize(values.get)(array)
     if dtype == "bfloat16":
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array.astype(np.float32)
@@ -46,25 +52,21 @@ def gemm(place, launch, rng):
 
     def run(
         m, n, k, blocks, config=None, *, batches=1, dtype="bfloat16", result="bfloat16", a_mn=False, b_mn=False,
-        epilogue="Identity", fields=(), then=lambda product: product,
+        epilogue="Identity", fields=(), then=lambda product: product, dtype_b=None,
     ):  # fmt: skip
-        config = config or Config()
+        config, dtype_b = config or Config(), dtype_b or dtype
 
-        def random(*shape):
-            return rng.integers(-4, 5, shape) if dtype in CODES else rng.standard_normal(shape)
+        def random(type, *shape):
+            if type in ("int8", "uint8"):
+                return rng.integers(0, 256, shape)
+            return rng.integers(-4, 5, shape) if type in CODES else rng.standard_normal(shape)
 
         def tiles(array, lines, type):
             box = 1, lines, 128 // array.itemsize
             return ptxdsl.TensorMap(place.array(array), box, swizzle="128B", data_type=MAP_TYPES.get(type, "u8"))
 
-        a, b = stored(random(batches, m, k), dtype), stored(random(batches, n, k), dtype)
-        if dtype in CODES:
-            values = {
-                code: sign * i for sign in (1, -1) for i, c in enumerate(CODES[dtype]) for code in [c | (sign < 0) << 7]
-            }
-            left, right = (np.vectorize(values.get)(x).astype(np.float64) for x in (a, b))
-        else:
-            left, right = (known(x, dtype).astype(np.float64) for x in (a, b))
+        a, b = stored(random(dtype, batches, m, k), dtype), stored(random(dtype_b, batches, n, k), dtype_b)
+        left, right = known(a, dtype).astype(np.float64), known(b, dtype_b).astype(np.float64)
         depth, itemsize = 128 // a.itemsize, STORAGE[result]().itemsize
         box = config.box(itemsize)
         size = batches * m * n
@@ -73,7 +75,7 @@ def gemm(place, launch, rng):
         constants = {
             "T": f"DType.{dtype}", "C": f"DType.{result}", "E": epilogue, "GROUPS": config.groups, "BN": config.columns,
             "STAGES": config.stages, "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order,
-            "SPLIT": config.split, "SIDEWAYS": config.sideways, "A_MN": a_mn, "B_MN": b_mn,
+            "SPLIT": config.split, "SIDEWAYS": config.sideways, "A_MN": a_mn, "B_MN": b_mn, "T_B": f"DType.{dtype_b}",
         }  # fmt: skip
         if a_mn:
             a = np.ascontiguousarray(a.swapaxes(1, 2))
@@ -81,7 +83,7 @@ def gemm(place, launch, rng):
             b = np.ascontiguousarray(b.swapaxes(1, 2))
         maps = (
             tiles(a, depth if a_mn else config.rows // config.across, dtype),
-            tiles(b, depth if b_mn else config.columns // config.down, dtype),
+            tiles(b, depth if b_mn else config.columns // config.down, dtype_b),
             ptxdsl.TensorMap(c, (1, 64, box), swizzle=f"{box * itemsize}B", data_type=MAP_TYPES[result]),
         )  # fmt: skip
         smem = (
@@ -108,7 +110,7 @@ def gemm(place, launch, rng):
         found = place.host(whole)
         assert (found[size:] == 99).all()
         exact = then(left @ right.swapaxes(1, 2))
-        rounding = {"bfloat16": 2**-8, "float16": 2**-10, "float32": 2**-20}[result]
+        rounding = {"bfloat16": 2**-8, "float16": 2**-10, "float32": 2**-20, "int32": 0}[result]
         np.testing.assert_allclose(known(found[:size].reshape(c.shape), result), exact, rtol=rounding, atol=2**-9)
 
     return run
@@ -174,11 +176,22 @@ def test_majors(major, config, gemm):
 
 
 @pytest.mark.parametrize(
-    "types", ["float16 float16", "float16 float32", "float8_e4m3fn bfloat16", "float8_e5m2 float32"]
-)
+    "types",
+    [
+        "float16 float16 float16", "float16 float16 float32", "float8_e4m3fn float8_e4m3fn bfloat16",
+        "float8_e5m2 float8_e5m2 float32", "float8_e4m3fn float8_e5m2 float32", "float32 float32 float32",
+        "int8 int8 int32", "int8 uint8 float32",
+    ],
+)  # fmt: skip
 def test_types(types, gemm):
-    dtype, result = types.split()
-    gemm(136, 136, 208, 2, Config(columns=128, stages=4, c_stages=1), dtype=dtype, result=result)
+    dtype, dtype_b, result = types.split()
+    config = Config(columns=128, stages=4, c_stages=1)
+    gemm(136, 136, 208, 2, config, dtype=dtype, dtype_b=dtype_b, result=result)
+
+
+def test_a_sum_of_integers_has_parts_of_several_blocks(gemm):
+    config = Config(groups=1, columns=64, stages=2, c_stages=1, split=2)
+    gemm(136, 72, 272, 2, config, dtype="uint8", dtype_b="int8", result="int32")
 
 
 @pytest.mark.parametrize("config", [SMALL, PAIR], ids=str)
