@@ -136,8 +136,10 @@ class _Product:
         )  # fmt: skip
 
 
-def _check_types(left: Matrices, right: Matrices, result: Matrices, tf32: bool) -> None:
+def _check_types(left: Matrices, right: Matrices, result: Matrices, tf32: Any) -> None:
     """Raises LaunchError E0922 for types that tensor cores do not multiply, or not in the result's."""
+    if type(tf32) is not bool:
+        raise wrong(f"tf32 is True or False, not {shown(tf32)}")
     alike = next((types for types in (_FLOATS8, _INTEGERS8) if left.dtype in types), (left.dtype,))
     if right.dtype not in alike:
         raise wrong(f"a is of {left.dtype}, b of {right.dtype}")

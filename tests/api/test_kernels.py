@@ -95,6 +95,7 @@ TYPES = {
     "a is of int8, b of float16": ("int8", "float16", "int32", {}),
     "tensor cores see 10 bits": ("float32", "float32", "float32", {}),
     "tf32 is for matrices of float32, and a is of float16": ("float16", "float16", "float16", {"tf32": True}),
+    "tf32 is True or False, not 1": ("float32", "float32", "float32", {"tf32": 1}),
     "operands of float32 must be contiguous along k": ("float32", "rows", "float32", {"tf32": True}),
     "out is of int32, and sums of float16 are of float32": ("float16", "float16", "int32", {}),
     "sums in int32 are stored as they are": ("int8", "int8", "int32", {"scale": 2}),
