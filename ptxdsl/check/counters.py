@@ -42,6 +42,8 @@ class Counters:
     def __init__(self, kernel: Kernel, learned: Learned, coarse: bool = False) -> None:
         self.period = 1
         self.coarse = coarse
+        self.kernel = kernel
+        self.restarting: set[int] | None = None  # see ``learned.py``
         self.threshold = 0 if coarse else 2
         self._values: dict[int, list[Expr]] = {}  # what variables are assigned
         self._past: list[tuple[list[int], int]] = []  # groups, and beyond which value nothing new comes to be
@@ -77,6 +79,7 @@ class Counters:
             for group in map(self._find, groups):
                 self.thresholds[group] = max(self.thresholds.get(group, 0), value)
         self.irregular.update(g for g, value in self.thresholds.items() if value > FARTHEST)
+        self.irregular.update(map(self._find, learned.followed))
 
     # ------------------------------------------------------------------------------------------------------ groups
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.check.learned import Rates, answers, settled_for_ever
+from ptxdsl.check.learned import Rates, answers, begin_again, settled_for_ever
 from ptxdsl.check.values import CHOICES, INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass
@@ -92,6 +92,8 @@ class Facts:
 
     def _compare(self, test: Test, nest: Nest, counters: Counters) -> int | list[Outcome] | None:
         value: Value = test.value
+        if isinstance(value, int):
+            return int(value < 0 if test.op == "lt" else value == 0)
         if not isinstance(value, Sum):
             return None
         if not value.simple:
@@ -177,7 +179,7 @@ class Facts:
         self, terms: Terms, cut: int, base: int, rates: Rates, nest: Nest, counters: Counters, flipped: bool
     ) -> int | list[Outcome]:
         """Whether the sum is below cut (flipped: whether it is not)."""
-        key = _key(terms, rates, nest)
+        key = _key(terms, rates, nest, counters)
         least, most = self.bounds(terms, key, cut, base, rates, counters)
         threshold = counters.threshold
         if most < cut:
@@ -191,7 +193,7 @@ class Facts:
     def _equal(
         self, terms: Terms, at: int, base: int, rates: Rates, nest: Nest, counters: Counters
     ) -> int | list[Outcome]:
-        key = _key(terms, rates, nest)
+        key = _key(terms, rates, nest, counters)
         least, most = self.bounds(terms, key, at + 1 if at >= 0 else at, base, rates, counters)
         threshold = counters.threshold
         if at < least or at > most:
@@ -272,7 +274,7 @@ def _minus(rates: Rates) -> tuple[tuple[int, int, int], ...]:
     return tuple((g, turns, -growth) for g, turns, growth in rates)
 
 
-def _key(terms: Terms, rates: Rates, nest: Nest) -> Key:
+def _key(terms: Terms, rates: Rates, nest: Nest, counters: Counters) -> Key:
     """Facts hold for one run of the loops around the outermost loop whose counter is in the test."""
     groups = {g for g, _, _ in rates}
     for atom, _ in terms:
@@ -283,6 +285,8 @@ def _key(terms: Terms, rates: Rates, nest: Nest) -> Key:
         if loop[0] in groups:
             return terms, tuple(around), loop[2]
         around.append(loop)
+    if groups and nest:
+        begin_again(groups, counters)
     return terms, (), 0
 
 

@@ -1,19 +1,24 @@
 """What a search finds out of counters on its way, and then begins again with.
 
 A state is taken for one some turns before, with the facts about counters moved back by as much (``normal.py``). That is
-right while a fact answers what is asked of the same counters. Two more cases are found when they are asked:
+right while a fact answers what is asked of the same counters. Other cases are found when they are asked:
 
 - *Counters of two groups are compared with one unknown value*, as ``i < n`` in one role and ``j < n`` in another that
   counts by 2. How far i is from j matters then: they are of one group.
 - *What is asked of an unknown value is asked without a counter*, as ``n == 7`` behind a loop to n, or the other way
   round: it was, and now a loop goes to n. Then turns are told apart as far as those constants. Beyond ``FARTHEST``, the
   answer is taken for unknown: that allows more than can be.
+- *A counter begins again*, as ``i`` of ``while i != k`` in a loop over tiles, and what was learned of k in the tile
+  before holds. Such counters are followed turn by turn; those of ranges (``counting.py``) are not of this kind.
 """
 
 from __future__ import annotations
 
+from ptxdsl.check.rates import moved
 from ptxdsl.check.values import INFINITE
 from ptxdsl.hints import TYPE_CHECKING
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Assign, Loop, walk
 
 if TYPE_CHECKING:
     from ptxdsl.check.counters import Counters
@@ -25,20 +30,31 @@ Rates = tuple[tuple[int, int, int], ...]  # group, turns, what a value grows by 
 
 
 class Learned:
-    """united: counters that are of one group. past: by counter, up to which value those of its group are told apart."""
+    """united: counters that are of one group. past: by counter, up to which value those of its group are told apart.
+
+    followed: counters that are never taken for what they were some turns before.
+    """
 
     def __init__(self) -> None:
         self.united: list[tuple[int, int]] = []
         self.past: dict[int, int] = {}
+        self.followed: set[int] = set()
 
 
 class BeginAgain(Exception):
     """The search does not hold without what is learned here."""
 
-    def __init__(self, *, united: tuple[int, int] | None = None, past: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        united: tuple[int, int] | None = None,
+        past: tuple[int, int] | None = None,
+        followed: frozenset[int] = frozenset(),
+    ) -> None:
         super().__init__()
         self.united = united
         self.past = past
+        self.followed = followed
 
     def add_to(self, learned: Learned) -> None:
         if self.united is not None:
@@ -46,6 +62,7 @@ class BeginAgain(Exception):
         if self.past is not None:
             group, value = self.past
             learned.past[group] = max(value, learned.past.get(group, 0))
+        learned.followed |= self.followed
 
 
 def answers(known: Rates, asked: Rates, cut: int, counters: Counters) -> bool:
@@ -86,3 +103,30 @@ def _apart(group: int, value: int, counters: Counters) -> bool:
     if value > (FARTHEST if counters.coarse else 4 * FARTHEST):
         return False
     raise BeginAgain(past=(group, value))
+
+
+def begin_again(groups: set[int], counters: Counters) -> None:
+    """Asks for the search to begin again where counters of these groups do so inside of loops."""
+    followed = groups & _restarting(counters) - counters.irregular
+    if followed:
+        raise BeginAgain(followed=frozenset(followed))
+
+
+def _restarting(counters: Counters) -> set[int]:
+    if counters.restarting is None:
+        counters.restarting = {
+            group
+            for loop in counters.kernel.nodes
+            if isinstance(loop, Loop) and not loop.once
+            for node in walk(loop.body)
+            if isinstance(node, Assign)
+            for target, value in zip(node.targets, node.values, strict=True)
+            if (group := counters.group(target)) is not None and _from_elsewhere(value, group, counters)
+        }
+    return counters.restarting
+
+
+def _from_elsewhere(value: Expr, group: int, counters: Counters) -> bool:
+    """Whether a value is no counter of the group, nor one with a constant."""
+    source = moved(value)
+    return source is None or counters.group(source[0]) != group

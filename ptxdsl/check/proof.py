@@ -35,6 +35,7 @@ from ptxdsl.check.agents import MAX_AGENTS, Diverges, TooManyAgents
 from ptxdsl.check.boxes import guesses
 from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
+from ptxdsl.check.counting import ranges_of
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.learned import BeginAgain
 from ptxdsl.check.ring_ends import explained
@@ -68,7 +69,7 @@ def prove(
     kernel: Kernel, threads: tuple[int, int, int], *, max_states: int = MAX_STATES, max_steps: int = MAX_STEPS
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
-    kernel = written_out(counted_up(kernel), block_of(threads))
+    kernel = written_out(counted_up(ranges_of(kernel)), block_of(threads))
     found = _searched(kernel, threads, max_states, max_steps)
     if found.verdict == FAULT:
         return replace(found, findings=tuple([explained(kernel, finding) for finding in found.findings]))

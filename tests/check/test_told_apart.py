@@ -1,4 +1,5 @@
-"""What is asked of a launch parameter beside a loop that runs to it: whether it is 7, or by a loop with another step.
+"""What is asked of a launch parameter beside a loop that runs to it: whether it is 7, or by a loop with another step;
+and ``while`` loops that count by a constant, which are ranges to the proof.
 
 Each faulty kernel hangs for the launch that is named with it: one role waits for a turn which the other does not make.
 """
@@ -6,7 +7,7 @@ Each faulty kernel hangs for the launch that is named with it: one role waits fo
 from __future__ import annotations
 
 import pytest
-from pipeline_kernels import COMMIT, READ, RELEASE, WAIT, WRITE, kernel
+from pipeline_kernels import ACQUIRE, COMMIT, READ, RELEASE, WAIT, WRITE, kernel
 from proofs import verdict
 
 HEAD = "var c = RolePipeline[2, False](bars, bars.unsafe_offset(2))"
@@ -24,7 +25,7 @@ def roles(producer: str, consumer: str) -> str:
 
 
 def fill(head: str, more: str = "") -> str:
-    return block(head, f"p.acquire()\n{WRITE}\n{COMMIT}\n{more}".rstrip())
+    return block(head, f"{ACQUIRE}\n{WRITE}\n{COMMIT}\n{more}".rstrip())
 
 
 def drain(head: str, more: str = "") -> str:
@@ -32,6 +33,11 @@ def drain(head: str, more: str = "") -> str:
 
 
 UP = "var i: Int32 = 0\n"
+K = "var k = Int32(grid_dim.x)\n"
+
+
+LEAVE = "if i == k:\n        break\n    "
+SKIP = "if j == 1 and k % 7 == 5:\n        i += 1\n        continue\n    "
 
 
 def one_more(condition: str) -> str:
@@ -46,8 +52,13 @@ FAULTY = {
     "one more for a large length": one_more("n == 100"),
     # n = 9: the producer's last turns need stages that the consumer gives back in its sixth
     "one by ones, one by twos": roles(
-        UP + fill("while True:", "i += 1").replace("p.acquire()", "if i >= n:\n        break\n    p.acquire()", 1),
+        UP + fill("while True:", "i += 1").replace(ACQUIRE, "if i >= n:\n        break\n    " + ACQUIRE),
         drain("for i in range(0, n, 2):"),
+    ),
+    # k = 5, two tiles: the consumer makes no turn in the second
+    "a loop in a loop": roles(
+        K + block("for j in range(n):", UP + fill("while i != k:", "i += 1")),
+        K + block("for j in range(n):", UP + drain("while i != k:", "i += 1").replace(WAIT, SKIP + WAIT)),
     ),
     "one by twos, one by threes": roles(fill("for i in range(0, n, 2):"), UP + drain("while i < n:", "i += 3")),
 }
@@ -64,5 +75,37 @@ def test_the_launch_is_the_one_that_was_asked_for() -> None:
     assert found == [("n = 7",), ("n = 100",)]
 
 
-def test_the_same_length_by_a_range_and_by_a_condition_is_the_same() -> None:
-    assert verdict(roles(fill("for i in range(n):"), UP + drain("while i < n:", "i += 1"))).verdict == "proved"
+ALIKE = {
+    "up": (UP + fill("while i < n:", "i += 1"), drain("for i in range(n):")),
+    "down by threes": ("var i = n\n" + fill("while i > 0:", "i -= 3"), drain("for i in range(n, 0, -3):")),
+    "down to the last": ("var i = n - 1\n" + fill("while i >= 0:", "i -= 1"), drain("for i in range(n - 1, -1, -1):")),
+    "the bound first": (UP + fill("while n > i:", "i += 2"), drain("for i in range(0, n, 2):")),
+    "with its bound": (UP + fill("while i + 3 <= n:", "i += 2"), drain("for i in range(0, n - 2, 2):")),
+    "left in the middle": (
+        K + UP + fill("while i < n:", "i += 1").replace(ACQUIRE, LEAVE + ACQUIRE),
+        K + drain("for i in range(n):").replace(WAIT, LEAVE + WAIT),
+    ),
+    "one in another": (
+        K + "var j: Int32 = 0\n" + block("while j < n:", fill("for i in range(k):") + "\nj += 1"),
+        K + block("for j in range(n):", UP + drain("while i < k:", "i += 1")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_same_turns_by_another_loop_are_the_same(name: str) -> None:
+    found = verdict(roles(*ALIKE[name]))
+    assert (found.verdict, found.diagnostics) == ("proved", ())
+
+
+NO_RANGES = {
+    "below an unsigned 0": "var u = UInt32(n)\n" + fill("while u > 0:", "u -= 3").replace("i * 32", "Int32(u) * 32"),
+    "not to its bound": UP + fill("while i < n:", "if i != 5:\n    i += 1"),
+    "by two steps": UP + fill("while i < n:", "if i == 5:\n    i += 2\n    continue\ni += 1"),
+}
+
+
+@pytest.mark.parametrize("name", NO_RANGES)
+def test_a_loop_that_makes_other_turns_is_no_range(name: str) -> None:
+    steps = drain("for i in range(0, n, 3):" if "unsigned" in name else "for i in range(n):")
+    assert verdict(roles(NO_RANGES[name], steps)).verdict != "proved"
