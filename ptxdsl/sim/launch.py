@@ -19,7 +19,7 @@ from ptxdsl.sim.machine.faults import DIVERGENT, INTERRUPTED, Note, Places, Simu
 from ptxdsl.sim.machine.machine import Machine
 from ptxdsl.sim.machine.memory import Memory
 from ptxdsl.sim.machine.schedule import Recording, Schedule, parse_schedule
-from ptxdsl.sim.machine.timeline import Event, Trace
+from ptxdsl.sim.machine.timeline import Event
 from ptxdsl.sim.machine.whereabouts import whereabouts
 from ptxdsl.sim.program.program import build
 from ptxdsl.sim.run_options import RunOptions
@@ -115,23 +115,8 @@ def simulate(
         bind(function, memory, arguments, names)
     except MemoryError as problem:
         raise launch_error(MEMORY_LIMIT, f"the simulation cannot begin: {problem}") from None
-    machine = Machine(
-        code,
-        memory,
-        shape.grid,
-        shape.block,
-        shape.cluster,
-        shared_bytes=shape.shared_bytes,
-        together=cooperative,
-        schedule=schedule,
-        limits=limits,
-        places=Places(module, function.name, line_map),
-        trace=Trace() if how.get("trace") else None,
-        record=how.get("record", False),
-        progress=how.get("progress"),
-        stdout=how.get("stdout"),
-        watch=how.get("watch"),
-    )
+    places = Places(module, function.name, line_map)
+    machine = Machine(code, memory, shape, places, schedule, limits, how, together=cooperative)
     report = run(machine)
     report.line_map = line_map or ()
     return report

@@ -30,9 +30,11 @@ from ptxdsl.sim.machine.schedule import Recorder, Schedule
 from ptxdsl.sim.machine.stall import Stall
 from ptxdsl.sim.machine.timeline import Trace
 from ptxdsl.sim.machine.turns import Turns
-from ptxdsl.sim.watch import AccessLog, How, Watch
+from ptxdsl.sim.watch import AccessLog, How
 
 if TYPE_CHECKING:
+    from ptxdsl.sim.arguments import Shape
+    from ptxdsl.sim.run_options import RunOptions
     from ptxdsl.sim.translate.warp_code import Site as CodeSite
     from ptxdsl.sim.translate.warp_code import WarpCode
 
@@ -71,34 +73,30 @@ class Machine:
         self,
         code: WarpCode,
         memory: Memory,
-        grid: Dim3,
-        block: Dim3,
-        cluster: Dim3 = (1, 1, 1),
+        shape: Shape,
+        places: Places,
+        schedule: Schedule,
+        limits: Limits,
+        seen_by: RunOptions,
         *,
-        shared_bytes: int = 0,
-        together: bool = False,
-        schedule: Schedule | None = None,
-        limits: Limits | None = None,
-        places: Places | None = None,
-        trace: Trace | None = None,
-        record: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        stdout: Callable[[str], None] | None = None,
-        watch: Watch | None = None,
+        together: bool,
     ) -> None:
+        """seen_by: of these options all but schedule and limits count. together: all clusters begin at once."""
+        grid, block, cluster = shape.grid, shape.block, shape.cluster
+        watch = seen_by.get("watch")
         program = code.program
         self.code = code
         self.program = program
         self.symbols = program.symbols
         self.memory = memory
         self.grid, self.block, self.cluster_shape = grid, block, cluster
-        self.together = together  # all clusters begin at once
-        self.schedule = schedule or Schedule()
-        self.limits = limits or Limits()
-        self.places = places or Places(program.module, program.kernel.name, None)
-        self.trace = trace
-        self.progress = progress
-        self.stdout = stdout
+        self.together = together
+        self.schedule = schedule
+        self.limits = limits
+        self.places = places
+        self.trace = Trace() if seen_by.get("trace") else None
+        self.progress = seen_by.get("progress")
+        self.stdout = seen_by.get("stdout")
         self.watch = watch
         self.log = AccessLog(memory) if watch is not None else None
         self.statistics = Statistics()
@@ -114,9 +112,9 @@ class Machine:
         self.cluster_size = cluster[0] * cluster[1] * cluster[2]
         self.cluster_count = self.cta_count // self.cluster_size
         self.next_cluster = 0
-        self.shared_end = self.symbols.dynamic_start + shared_bytes
+        self.shared_end = self.symbols.dynamic_start + shape.shared_bytes
         self.fuel = self.schedule.recorded.fuel if self.schedule.recorded else self.schedule.fuel
-        self.recorder = Recorder(self.fuel) if record else None
+        self.recorder = Recorder(self.fuel) if seen_by.get("record") else None
         self.picker = self.schedule.picker()
         self.pollers: dict[Warp, None] = {}  # those with a loop that waits for memory to change
         self.sites = [self._site(site) for site in code.sites]
@@ -132,7 +130,7 @@ class Machine:
         record_fields["thread_count"] = block
         record_fields["cluster_shape"] = cluster
         record_fields["cluster_count"] = tuple(g // c for g, c in zip(grid, cluster, strict=True))
-        record_fields["dynamic_shared"] = shared_bytes
+        record_fields["dynamic_shared"] = shape.shared_bytes
         record_fields["total_shared"] = self.shared_end
         self.turns = Turns(self)
         self.stall = Stall(self)
