@@ -93,65 +93,45 @@ class DeclarationBuilder(ExpressionBuilder):
         return c[1] or ()
 
     def parameter_list(self, c: Children) -> tuple[ast.Param, ...]:
-        items = [x for x in c if x is not None and x != ","]
-        params: list[ast.Param] = []
-        kind = "pos"
-        for item in items:
-            if isinstance(item, ast.Param):
-                if item.kind == "many":
-                    self._check_single(item, params)
-                    params.append(item)
-                    kind = "kw"
-                else:
-                    params.append(replace(item, kind="kw") if kind == "kw" else item)
-            elif item == "//":
-                if kind == "kw" or any(p.kind == "infer" for p in params):
-                    self._problem(
-                        "E0123", "'//' may appear once, before any '*'", self._at(item), help="leave it out here"
-                    )
-                params = [replace(p, kind="infer") for p in params]
-            elif item == "*":
-                if kind == "kw":
-                    self._problem(
-                        "E0123", "'*' may appear once in a parameter list", self._at(item), help="leave it out here"
-                    )
-                kind = "kw"
-        self._check_defaults(params, "parameter")
-        return tuple(params)
+        return tuple(self._listed(c, "parameter", "//", "infer"))
 
     def parameter(self, c: Children) -> ast.Param:
         name, _, type, _, default = c
         return ast.Param(self._span(name, default or type or name), str(name), type, default, "pos")
 
     def declared_arguments(self, c: Children) -> tuple[ast.ArgDecl, ...]:
-        items = [x for x in c if x is not None and x != ","]
-        args: list[ast.ArgDecl] = []
-        kind = "pos"
-        for item in items:
-            if isinstance(item, ast.ArgDecl):
-                if item.kind in _VARIADIC:
-                    self._check_single(item, args)
-                    args.append(item)
-                    kind = "kw"
-                else:
-                    args.append(replace(item, kind="kw") if kind == "kw" else item)
-            elif item == "/":
-                if kind == "kw" or not args or args[0].kind == "posonly":
-                    self._problem(
-                        "E0123",
-                        "'/' may appear once, after an argument and before any '*'",
-                        self._at(item),
-                        help="leave it out here",
-                    )
-                args = [replace(a, kind="posonly") for a in args]
-            elif item == "*":
-                if kind == "kw":
-                    self._problem(
-                        "E0123", "'*' may appear once in an argument list", self._at(item), help="leave it out here"
-                    )
-                kind = "kw"
-        self._check_defaults(args, "argument")
-        return tuple(args)
+        return tuple(self._listed(c, "argument", "/", "posonly"))
+
+    def _listed(self, c: Children, what: str, slash: str, before: str) -> list[Any]:
+        """Declarations with what the marks among them say: before the slash they are of the kind ``before``, behind a
+        '*' or what takes any number of values they are keywords. (A parameter list's '/' changes nothing.)"""
+        article = "an" if what[0] == "a" else "a"
+        found: list[Any] = []
+        keywords = False
+        for item in c:
+            if item is None or item == ",":
+                continue
+            if item == "*":
+                if keywords:
+                    self._misplaced(item, f"may appear once in {article} {what} list")
+                keywords = True
+            elif item == slash:
+                if keywords or not found or found[0].kind == before:
+                    self._misplaced(item, f"may appear once, after {article} {what} and before any '*'")
+                found = [replace(x, kind=before) for x in found]
+            elif isinstance(item, Token):
+                continue
+            elif item.kind in _VARIADIC:
+                self._check_single(item, found)
+                found.append(item)
+                keywords = True
+            else:
+                found.append(replace(item, kind="kw") if keywords else item)
+        self._check_defaults(found, what)
+        return found
+
+    def _misplaced(self, mark: Token, rule: str) -> None:
+        self._problem("E0123", f"'{mark}' {rule}", self._at(mark), help="leave it out here")
 
     def declared_argument(self, c: Children) -> ast.ArgDecl:
         convention, name, _, type, _, default = c

@@ -187,6 +187,7 @@ DECLARATIONS = [
     ("def f(a: T = 3, ^b: T): pass", "E0123", "argument 'b' without a default follows 'a'", "move it before 'a'"),
     ("def f[a: T = 3, ^b: T](): pass", "E0123", "parameter 'b' without a default", "give 'b' a default"),
     ("def f[a: T, //, b: T, ^//](): pass", "E0123", "'//' may appear once", "leave it out here"),
+    ("def f[^//, a: T](): pass", "E0123", "'//' may appear once, after a parameter", "leave it out here"),
     ("def f(a: T, *, b: T, ^*): pass", "E0123", "'*' may appear once", "leave it out here"),
     ("def f(^/, a: T): pass", "E0123", "'/' may appear once", "leave it out here"),
 ]  # fmt: skip
