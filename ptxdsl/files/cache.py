@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from binascii import crc32
 
 from ptxdsl.files.digest import sha256
 from ptxdsl.version import __version__
@@ -27,8 +28,9 @@ _SIZE_AFTER_EVICTION = SIZE_LIMIT // 4 * 3  # so much is left when old entries h
 _ABANDONED_AFTER = 3600
 _BLOCK = 4096  # bytes that an entry takes beside its own
 
-_MAGIC = b"ptxdsl-cache-1\n"
+_MAGIC = b"ptxdsl-cache-2\n"
 _KEY_BYTES = 32
+_CHECKSUM_BYTES = 4
 _SUFFIX = ".entry"
 
 
@@ -45,15 +47,19 @@ def key(*parts: str | bytes) -> bytes:
 
 def pack(entry_key: bytes, payload: bytes) -> bytes:
     """An entry: magic, key, checksum over key and payload, payload."""
-    checksum: bytes = sha256(entry_key + payload).digest()
-    return _MAGIC + entry_key + checksum + payload
+    return _head(entry_key, payload) + payload
 
 
 def unpack(entry_key: bytes, data: bytes) -> bytes | None:
     """The payload of an entry with this key; None where it is another's, or damaged."""
-    head = len(_MAGIC) + 2 * _KEY_BYTES
-    payload = data[head:]
-    return payload if len(data) >= head and data[:head] == pack(entry_key, payload)[:head] else None
+    size = len(_MAGIC) + _KEY_BYTES + _CHECKSUM_BYTES
+    payload = data[size:]
+    return payload if data[:size] == _head(entry_key, payload) else None
+
+
+def _head(entry_key: bytes, payload: bytes) -> bytes:
+    # Against damage alone, so CRC-32: whoever may write an entry could make any checksum fit.
+    return _MAGIC + entry_key + crc32(payload, crc32(entry_key)).to_bytes(_CHECKSUM_BYTES, "big")
 
 
 def directory() -> str | None:
