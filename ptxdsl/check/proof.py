@@ -38,7 +38,6 @@ from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.counting import ranges_of
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.learned import BeginAgain
-from ptxdsl.check.ring_ends import explained
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import never_filled
@@ -72,6 +71,8 @@ def prove(
     kernel = written_out(counted_up(ranges_of(kernel)), block_of(threads))
     found = _searched(kernel, threads, max_states, max_steps)
     if found.verdict == FAULT:
+        from ptxdsl.check.ring_ends import explained  # where there is a fault
+
         return replace(found, findings=tuple([explained(kernel, finding) for finding in found.findings]))
     unfilled = never_filled(kernel) if found.verdict == PROVED else None
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)

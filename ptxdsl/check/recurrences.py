@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ptxdsl.check.least import NONE, least
 from ptxdsl.check.rates import is_var, leaves, moved
 from ptxdsl.protocol.algebra import plain, substitute
 from ptxdsl.protocol.expressions import ARITHMETIC, Expr, compute, const, nodes, var
@@ -173,6 +172,8 @@ def _is_steady(variable: int, equation: Expr) -> bool:
 
 def _lows(loop: Loop, equations: Equations, facts: Facts) -> dict[int, int]:
     """The least values of variables, by induction over the turns."""
+    from ptxdsl.check.least import NONE, least  # for what does not go on by the same each turn
+
     begun = {v.value: value for v, value in facts.values.items()}
     if loop.range is not None:
         begun[loop.range.index] = loop.range.start

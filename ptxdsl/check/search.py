@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.check import deadlock, endings, lockstep
+from ptxdsl.check import endings
 from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.boxes import affine, box_sizes
 from ptxdsl.check.cluster import Apart, Blocks
@@ -27,7 +27,6 @@ from ptxdsl.check.symmetry import Symmetry
 from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import Fill
 from ptxdsl.check.values import Symbols
-from ptxdsl.check.witness import assignment, text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import array_number
@@ -130,6 +129,8 @@ class Search:
                 expressions = Expressions(common, mask, self.counters, self.symbols, known[cta])
                 differs = flatten(context, agent, expressions, program)
                 if blocks.count > 1:
+                    from ptxdsl.check import lockstep  # of clusters alone
+
                     lockstep.agree(agent.steps, common.differs)
                     others = []
                     for rank in range(1, ctas if differs else 1):
@@ -239,6 +240,8 @@ class Search:
 
     def found(self, finding: Finding) -> None:
         """Raises Fault with launch parameters for which it shows, where there are some."""
+        from ptxdsl.check.witness import assignment, text  # where there is a fault
+
         if self.coarse:
             raise Fault(finding)
         self.faults += 1
@@ -277,6 +280,8 @@ class Search:
         if any(place != END for place in places):
             if context.blocks.count > 1:
                 raise Apart
+            from ptxdsl.check import deadlock  # where there is one
+
             raise deadlock.stuck(context, state)
         endings.check(context, state)
         return None
