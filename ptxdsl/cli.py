@@ -55,7 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> NoReturn:
-    """``main`` as a process, which ends at once: freeing all trees and LLVM's tables first takes 20 ms."""
+    """``main`` as a process, which ends at once: freeing all trees and LLVM's tables first takes 20 ms, and to look
+    for garbage among them 4 ms."""
+    with rare_collections:
+        _process()
+
+
+def _process() -> NoReturn:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # not under nohup

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from ptxdsl import tir
 from ptxdsl.elaborate import types
@@ -65,6 +64,8 @@ class Conditions(Calls):
                 chosen, other = other, chosen
             value = self.evaluate(chosen, scope, expected)
             if isinstance(value, Literal) and isinstance(value.value, int) and _is_float(other):
+                from fractions import Fraction  # as in float_literals.py
+
                 return Literal(Fraction(value.value))  # `1 if c else 2.5` is a float; the other side is not evaluated
             return value
         wanted = expected if isinstance(expected, SimdType) else None

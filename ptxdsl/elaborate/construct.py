@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
@@ -145,7 +143,7 @@ class Construct(Statements):
             case Literal():
                 if t.dtype.kind == "bool":
                     return const(t, int(value.value != 0))
-                if isinstance(value.value, Fraction) and t.dtype.is_integer:
+                if value.is_float and t.dtype.is_integer:
                     value = Literal(int(value.value))
                 return self.literal(value, t, span)
             case Runtime(type=SimdType() as have) if have.width in (1, t.width):

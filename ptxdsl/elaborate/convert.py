@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
@@ -14,7 +12,6 @@ from ptxdsl.elaborate.entities import (
     FunctionValue,
     GenericType,
     Literal,
-    NegativeZero,
     Poison,
     Runtime,
     RValue,
@@ -27,8 +24,12 @@ from ptxdsl.elaborate.library import TRAITS
 from ptxdsl.elaborate.names import Names
 from ptxdsl.elaborate.types import DType, MetaType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const
+from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.source import Span
 from ptxdsl.tir.fold import round_float
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def accepts_types(wanted: Type) -> bool:
@@ -57,6 +58,10 @@ class Convert(Names):
         """A literal as a constant of a type; integers must fit, floats round to nearest."""
         number = value.value
         if to.dtype.kind == "float":
+            from fractions import Fraction  # as in float_literals.py
+
+            from ptxdsl.elaborate.float_literals import NegativeZero
+
             rounded = -0.0 if isinstance(number, NegativeZero) else round_float(Fraction(number), to.dtype.ty)
             if abs(rounded) == float("inf"):
                 help = f"{to.scalar} holds up to {LARGEST_FLOATS[to.dtype.name]:.6g}"
@@ -132,7 +137,9 @@ class Convert(Names):
             case MetaType(), FunctionValue() if accepts_types(to):
                 return value
             case MetaType(name="FloatLiteral"), Literal():
-                return value if isinstance(value.value, Fraction) else Literal(Fraction(value.value))
+                from fractions import Fraction  # as in float_literals.py
+
+                return value if value.is_float else Literal(Fraction(value.value))
             case MetaType(name="IntLiteral"), Runtime(comptime=True, type=SimdType() as t) if t.dtype.is_integer:
                 return Literal(self.comptime_int(value, span))
             case StructType(), _:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from ptxdsl import tir
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.types import ArrayType, TupleType, Type
@@ -13,14 +11,12 @@ from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from ptxdsl.elaborate.scope import Scope
 
 
 # --------------------------------------------------------------------------------------------------------- values
-
-
-class NegativeZero(Fraction):
-    """The float literal ``-0.0``: a zero in all arithmetic of literals, but its sign reaches the type it meets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +26,12 @@ class Literal:
     value: int | Fraction
 
     @property
+    def is_float(self) -> bool:
+        return not isinstance(self.value, int)
+
+    @property
     def type(self) -> Type:
-        return types.INT_LITERAL if isinstance(self.value, int) else types.FLOAT_LITERAL
+        return types.FLOAT_LITERAL if self.is_float else types.INT_LITERAL
 
 
 @dataclass(frozen=True, slots=True)

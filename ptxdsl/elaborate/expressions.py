@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from ptxdsl.diagnostics import CompileError, counted
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import contains_call
@@ -135,6 +133,8 @@ class Expressions(Subscripts):
             raise self.fail(
                 "E0303", "this float literal is out of range", node.span, help="Float64 holds up to 1.8e308"
             )
+        from fractions import Fraction  # as in float_literals.py
+
         return Literal(Fraction(text))
 
     def _tuple(self, node: ast.TupleExpr, scope: Scope, expected: Type | None) -> RValue:

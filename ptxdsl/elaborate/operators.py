@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from ptxdsl import tir
 from ptxdsl.effects import Kind
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import Comptime, Literal, NegativeZero, Poison, Runtime, RValue, StructValue, TraitType
+from ptxdsl.elaborate.entities import Comptime, Literal, Poison, Runtime, RValue, StructValue, TraitType
 from ptxdsl.elaborate.memory import Memory
 from ptxdsl.elaborate.types import PointerType, SimdType
 from ptxdsl.elaborate.values import const, key_of, type_value
+from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 # op → (signed integer, unsigned integer, float) operation
 ARITHMETIC = {
@@ -58,7 +61,11 @@ class Operators(Memory):
             case Literal():
                 if op == "~" and isinstance(value.value, int):
                     return Literal(~value.value)
-                if op == "-" and value.value == 0 and isinstance(value.value, Fraction):
+                if op == "-" and value.value == 0 and value.is_float:
+                    from fractions import Fraction  # as in float_literals.py
+
+                    from ptxdsl.elaborate.float_literals import NegativeZero
+
                     return Literal(Fraction() if isinstance(value.value, NegativeZero) else NegativeZero())
                 if op in "+-":
                     return Literal(-value.value if op == "-" else value.value)
@@ -147,7 +154,7 @@ class Operators(Memory):
         )
 
     def _adapt(self, op: str, literal: Literal, t: SimdType, span: Span) -> Runtime:
-        if isinstance(literal.value, Fraction) and t.dtype.kind != "float":
+        if literal.is_float and t.dtype.kind != "float":
             raise self.fail(
                 "E0302", f"`{op}` cannot mix {t} and a float literal", span, help="convert the integer: `Float32(…)`"
             )
@@ -324,6 +331,8 @@ _COMPARE: dict[str, Callable[[int | Fraction, int | Fraction], bool]] = {
 
 def _literal_operation(op: str, a: int | Fraction, b: int | Fraction) -> int | Fraction | None:
     """Exact arithmetic; None where the operator does not apply. Raises ZeroDivisionError, OverflowError."""
+    from fractions import Fraction  # as in float_literals.py
+
     result: int | Fraction | None = None
     if op == "+":
         result = a + b

@@ -6,7 +6,6 @@ import functools
 import math
 import re
 import struct
-from fractions import Fraction
 
 from ptxdsl.hints import Any
 from ptxdsl.tir import Ty
@@ -121,6 +120,8 @@ def encode(value: float, exponent_bits: int, mantissa_bits: int) -> int:
         return sign | infinity
     if value == 0:
         return sign
+    from fractions import Fraction  # where there is such a constant
+
     exponent = max(math.frexp(abs(value))[1] - 1, 1 - bias)
     units = round(Fraction(abs(value)) / Fraction(2) ** (exponent - mantissa_bits))
     # A carry out of the mantissa runs into the exponent, which is what rounding up means.
@@ -135,6 +136,8 @@ def encode_e4m3(value: float) -> int:
         return sign | 0x7F
     if math.isinf(value) or abs(value) > 448:
         return sign | 0x7E
+    from fractions import Fraction  # where there is such a constant
+
     exponent = max(math.frexp(abs(value))[1] - 1, -6) if value else -6
     units = round(Fraction(abs(value)) / Fraction(2) ** (exponent - 3))
     return sign | (((exponent + 6) << 3) + units)

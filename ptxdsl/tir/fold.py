@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 
-from ptxdsl.hints import Any
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.tir import Const, Ty, Value
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 # The precision (with the hidden bit), least exponent of a normal number, and largest finite value of each format.
 _FORMATS = {
@@ -33,6 +35,8 @@ def unsigned(value: int, bits: int) -> int:
 
 def round_float(value: float | Fraction, ty: Ty) -> float:
     """The nearest value of a float type, ties to even. Overflow gives infinity; fp8 saturates, infinity too."""
+    from fractions import Fraction  # where there are floats
+
     precision, least, largest = _FORMATS[ty.name]
     if isinstance(value, float):
         if ty.name == "f64" or math.isnan(value) or value == 0:
@@ -107,6 +111,8 @@ def _fmax(a: float, b: float) -> float:
 def _fma(a: float, b: float, c: float) -> float | Fraction:
     if not all(map(math.isfinite, (a, b, c))):
         return a * b + c
+    from fractions import Fraction  # where there are floats
+
     # A zero has a sign, which fractions have not; where the sum is exact, so is that of floats.
     return Fraction(a) * Fraction(b) + Fraction(c) or a * b + c
 
@@ -187,6 +193,8 @@ def _scalar(name: str, args: Sequence[Any], source: Ty, target: Ty) -> Any:
     if name in ("ext.s", "trunc"):
         return wrap(args[0], target.bits)
     if base == "itof":
+        from fractions import Fraction  # where there are floats
+
         return round_float(Fraction(unsigned(args[0], bits) if suffix == "u" else args[0]), target)
     if base == "ftoi":
         return wrap(_to_int(args[0], target.bits, suffix == "s"), target.bits)

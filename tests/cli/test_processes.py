@@ -105,6 +105,25 @@ def test_a_command_loads_what_it_needs_alone(good: str, command: str, loaded: li
     assert process("-c", code, good).stderr == f"{loaded}\n".encode()
 
 
+def test_fractions_are_for_float_literals_alone() -> None:
+    code = "import sys, ptxdsl.elaborate, ptxdsl.backend.emit_ptx; print('fractions' in sys.modules, file=sys.stderr)"
+    assert process("-c", code).stderr == b"False\n"
+
+
+def test_a_process_does_not_look_for_garbage_before_it_ends(good: str) -> None:
+    code = """
+import gc, sys
+def told(phase, info):
+    if "ptxdsl.backend.emit_ptx" in sys.modules:
+        print("collected when all was done", file=sys.stderr)
+gc.callbacks.append(told)
+from ptxdsl.cli import command
+command()
+"""
+    done = process("-c", code, "compile", good, "-o", os.devnull, "--no-cache")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
 def test_a_closed_standard_output_is_a_diagnostic(good: str, tmp_path: Path) -> None:
     command = f"'{sys.executable}' -m ptxdsl compile '{good}'"
