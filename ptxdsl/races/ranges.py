@@ -24,40 +24,59 @@ _MOST = 64  # records; more are quicker by arrays
 _MOST_KNOWN = 1 << 12
 _ADDRESSES = offset(ACCESS, "addresses") // 8
 _OFFSET = (1 << RANK_SHIFT) - 1
-_SIGN = 1 << 63
+
+Shared = dict[tuple[int, int, int], Piece[T]]  # shared memory by where it begins and ends and the word of the site
+
+
+@dataclass(slots=True, eq=False)
+class Part(Generic[T]):
+    """A range of a turn. how: its site's word. piece: None where nobody can write; region: None of shared memory."""
+
+    piece: Piece[T] | None
+    region: Region | None
+    start: int
+    end: int
+    how: int
+
+    def moved(self, by: int, known: Shared[T]) -> Part[T] | None:
+        """The same so many bytes further on, if that is known to be in one piece."""
+        start, end, region, piece = self.start + by, self.end + by, self.region, self.piece
+        if region is None:
+            piece = known.get((start, end, self.how))
+            return None if piece is None else Part(piece, None, start, end, self.how)
+        if start < region.start or end > region.end:
+            return None
+        if piece is not None:
+            piece = Piece(piece.cells, start - region.start, piece.size, piece.sites, piece.kind)
+        return Part(piece, region, start, end, self.how)
 
 
 @dataclass(slots=True, eq=False)
 class Shape(Generic[T]):
-    """A turn whose ranges of global memory come again elsewhere. words: of its records. of: of each word 0, or the
-    number of the range in global memory whose address it is; first: of each such number one of its words, and of 0 one
-    that is alike. parts: the pieces; in global memory with that number, the region, and where the piece, or what has
-    none as nobody can write there, begins and ends."""
+    """A turn whose ranges come again elsewhere. words: of its records. of: of each word 0, or the number of the range
+    whose address it is; first: of each such number one of its words, and of 0 one that is alike."""
 
     words: npt.NDArray[Any]
     of: npt.NDArray[Any]
     first: npt.NDArray[Any]
-    parts: list[tuple[Piece[T] | None, int, Region | None, int, int]]
+    parts: list[Part[T]]
 
-    def pieces(self, words: memoryview, count: int) -> list[Piece[T]] | None:
-        """Of records that are the same but for the addresses of such ranges."""
-        apart = np.frombuffer(words, np.uint64, count * _WORDS) - self.words
+    def pieces(self, words: memoryview, count: int, known: Shared[T]) -> list[Piece[T]] | None:
+        """Of records that are the same but for the addresses of ranges."""
+        apart = np.frombuffer(words, np.int64, count * _WORDS) - self.words
         by = apart[self.first]
-        if by[0] or not (apart == by[self.of]).all():
+        if not (apart == by[self.of]).all():
             return None
-        moves = by.tolist()
+        kept, *moves = by.tolist()
+        if kept:
+            return None
         pieces = []
-        for piece, number, region, start, end in self.parts:
-            if region is not None:
-                move = moves[number]
-                move = move - 2 * _SIGN if move >= _SIGN else move
-                if start + move < region.start or end + move > region.end:
-                    return None
-                if piece is not None:
-                    at = start + move - region.start
-                    pieces.append(Piece(piece.cells, at, piece.size, piece.sites, piece.kind))
-            elif piece is not None:
-                pieces.append(piece)
+        for part, move in zip(self.parts, moves, strict=True):
+            there = part.moved(move, known) if move else part
+            if there is None:
+                return None
+            if there.piece is not None:
+                pieces.append(there.piece)
         return pieces
 
 
@@ -67,7 +86,7 @@ class Ranges(Generic[T]):
     def __init__(self, spaces: Spaces[T], apart: list[bool]) -> None:
         self.spaces = spaces
         self.apart = apart
-        self._known: dict[Cta, dict[tuple[int, int, int], Piece[T]]] = {}  # of shared memory
+        self._known: dict[Cta, Shared[T]] = {}
         self._shared_alone: set[tuple[int, int]] = set()  # turns with no other memory, by the first site and how many
         self._turns: dict[Cta, dict[bytes, list[Piece[T]]]] = {}  # of such
         self._shapes: dict[Cta, dict[tuple[int, int, int], Shape[T]]] = {}  # of others, by the warp besides
@@ -83,7 +102,7 @@ class Ranges(Generic[T]):
         begins = words[1], count
         if begins not in self._shared_alone:
             shape = self._shapes.setdefault(cta, {}).get((words[0], *begins))
-            pieces = shape.pieces(words, count) if shape is not None else None
+            pieces = shape.pieces(words, count, self._known[cta]) if shape is not None else None
             return pieces if pieces is not None else self._pieces(cta, words, count)
         turns = self._turns.get(cta)
         if turns is None:
@@ -106,44 +125,46 @@ class Ranges(Generic[T]):
         known = self._known.get(cta)
         if known is None:
             known = self._known[cta] = {}
-        parts: list[tuple[Piece[T] | None, int, Region | None, int, int]] = []
-        first, of = [1], np.zeros(count * _WORDS, np.intp)
-        for one in ranges:
-            order, start, end, how = one
-            if order >> 16 & 0xFF == GLOBAL:
-                region = self.spaces.memory.region(start)
-                if region is None or end > region.end:
-                    return None
-                piece = None
-                if region.writable:
-                    cells = self.spaces.region(region)
-                    piece = Piece(cells, start - region.start, end - start, how & 0xFFFFFFFF, how >> 48)
-                parts.append((piece, len(first), region, start, end))
-                places = [_WORDS * at + _ADDRESSES for at, range in enumerate(records) if range is one]
-                for place in places:
-                    of[place : place + CHUNK] = len(first)
-                first.append(places[0])
-                continue
-            piece = known.get((start, end, how))
-            if piece is None:
-                piece = self._shared(cta, start, end, how)
-                if piece is None:
-                    return None
-                if len(known) >= _MOST_KNOWN:
-                    known.clear()
-                known[start, end, how] = piece
-            parts.append((piece, 0, None, start, end))
+        parts = [self._part(cta, known, *range) for range in ranges]
+        if not all(parts):
+            return None
         begins = words[1], count
-        if len(first) == 1:
+        if all(part.region is None for part in parts if part is not None):
             self._shared_alone.add(begins)
         else:
             self._shared_alone.discard(begins)
-            same = np.frombuffer(words, np.uint64, count * _WORDS).copy()
+            first, of = [1], np.zeros(count * _WORDS, np.intp)
+            for number, range in enumerate(ranges, 1):
+                places = [_WORDS * at + _ADDRESSES for at, its in enumerate(records) if its is range]
+                first.append(places[0])
+                for place in places:
+                    of[place : place + CHUNK] = number
+            same = np.frombuffer(words, np.int64, count * _WORDS).copy()
             shapes = self._shapes.setdefault(cta, {})
             if len(shapes) >= _MOST_KNOWN:
                 shapes.clear()
-            shapes[words[0], words[1], count] = Shape(same, of, np.array(first), parts)
-        return [part[0] for part in parts if part[0] is not None]
+            shapes[words[0], words[1], count] = Shape(same, of, np.array(first), [part for part in parts if part])
+        return [part.piece for part in parts if part is not None and part.piece is not None]
+
+    def _part(self, cta: Cta, known: Shared[T], order: int, start: int, end: int, how: int) -> Part[T] | None:
+        if order >> 16 & 0xFF == GLOBAL:
+            region = self.spaces.memory.region(start)
+            if region is None or end > region.end:
+                return None
+            piece = None
+            if region.writable:
+                cells = self.spaces.region(region)
+                piece = Piece(cells, start - region.start, end - start, how & 0xFFFFFFFF, how >> 48)
+            return Part(piece, region, start, end, how)
+        piece = known.get((start, end, how))
+        if piece is None:
+            piece = self._shared(cta, start, end, how)
+            if piece is None:
+                return None
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[start, end, how] = piece
+        return Part(piece, None, start, end, how)
 
     def _ranges(self, words: memoryview, count: int) -> tuple[list[list[int]], list[list[int]]] | None:
         """What to go by (loads first, as there), where they start and end, and the words of the site; and of each

@@ -188,7 +188,7 @@ class Repeats:
                 self._shift, self._turns = shift, 0
                 self._begun, self.order.trail = [], None
                 return
-        if len(earlier) == _TRIES:
+        if len(earlier) == _TRIES or len(earlier[-1].state.numbers) != len(last.state.numbers):  # or it grows
             self._give_up()
             self._look = 2 * len(self._events)
 

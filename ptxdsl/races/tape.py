@@ -18,6 +18,7 @@ from ptxdsl.record import dataclass
 
 Numbers = npt.NDArray[np.int64]
 
+_MOST = 1 << 18  # numbers
 _LEAST_OF_NONE = np.iinfo(np.int64).max
 
 
@@ -93,14 +94,16 @@ class Tape:
         return int(self.numbers(counter, np.array([number]))[0])
 
     def numbers(self, counters: Any, numbers: Any) -> Numbers:
-        """counters: of all numbers one, or an array."""
+        """counters: of all numbers one, or an array. Raises Unrepeatable where the state is too large to look at."""
+        self._at += numbers.size
         if self._given is None:
+            if self._at > _MOST:
+                raise Unrepeatable
             self._of.append(np.broadcast_to(counters, numbers.shape).reshape(-1))
             self._numbers.append(numbers.reshape(-1).astype(np.int64))
             self._same.append(numbers.shape)
             return np.asarray(numbers)
-        start, self._at = self._at, self._at + numbers.size
-        return self._given[start : self._at].reshape(numbers.shape)
+        return self._given[self._at - numbers.size : self._at].reshape(numbers.shape)
 
     def state(self) -> State:
         return State(self._same, np.concatenate(self._of), np.concatenate(self._numbers))
