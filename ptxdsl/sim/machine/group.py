@@ -260,7 +260,9 @@ class WarpGroup:
             name = register.name
             how, view = (self._address_slot(name) if kind == "address" else self._slot(name, type)) or (None, None)
             simple = how == _DIRECT or (how == _OTHER_WIDTH and (kind == "address" or type[0] != "s"))
-            if simple and view is not None and view.dtype.kind == "u":
+            if how == _PREDICATE and view is not None:
+                made = view.tobytes, view.itemsize, 1, 0  # -1 is true
+            elif simple and view is not None and view.dtype.kind == "u":
                 wanted = view.itemsize if kind == "address" else np.dtype(DTYPES[type]).itemsize
                 made = view.tobytes, view.itemsize, (1 << 8 * min(wanted, view.itemsize)) - 1, offset
         self.warp.storage.bits[id(operand), type] = made

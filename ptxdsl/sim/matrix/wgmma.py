@@ -181,6 +181,8 @@ class Warpgroup:
 
     def _common(self, group: Group, mine: Product, theirs: Product) -> Product:
         """The product that other warps have executed their parts of; a fault if it is not this one."""
+        if (mine.origin, mine.accumulate, mine.a, mine.b) == (theirs.origin, theirs.accumulate, theirs.a, theirs.b):
+            return theirs
         if mine.origin is not theirs.origin:
             raise group.fault(
                 "E1141",
@@ -197,13 +199,11 @@ class Warpgroup:
             )
             if here != there
         ]
-        if different:
-            raise group.fault(
-                "E1141",
-                f"the warps of warpgroup {self.index} disagree about {'; '.join(different)}",
-                "descriptors and scale-d are the same in all four warps of a warpgroup",
-            )
-        return theirs
+        raise group.fault(
+            "E1141",
+            f"the warps of warpgroup {self.index} disagree about {'; '.join(different)}",
+            "descriptors and scale-d are the same in all four warps of a warpgroup",
+        )
 
     def commit(self, rank: int) -> None:
         self.groups[rank].append(self.last[rank])
