@@ -68,18 +68,26 @@ class Counters:
         self._components(kernel)
         for a, b in learned.united:
             self.unite(a, b)
-        for _ in range(3):
-            self._rates.clear()
-            if not self._derive(kernel):
-                break
-        self._find_open(kernel)
-        self._survey(kernel)
+        self._united = True
+        while self._united:  # groups have the numbers that they end with
+            self._united = False
+            self._look_through(kernel)
         self.thresholds: dict[int, int] = {}
         for groups, value in (*self._past, *(([counter], value) for counter, value in learned.past.items())):
             for group in map(self._find, groups):
                 self.thresholds[group] = max(self.thresholds.get(group, 0), value)
         self.irregular.update(g for g, value in self.thresholds.items() if value > FARTHEST)
         self.irregular.update(map(self._find, learned.followed))
+
+    def _look_through(self, kernel: Kernel) -> None:
+        for found in (self.derived, self.irregular, self._values, self._past):
+            found.clear()
+        for _ in range(3):
+            self._rates.clear()
+            if not self._derive(kernel):
+                break
+        self._find_open(kernel)
+        self._survey(kernel)
 
     # ------------------------------------------------------------------------------------------------------ groups
 
@@ -100,6 +108,7 @@ class Counters:
         a, b = self._find(a), self._find(b)
         if a != b:
             self._parent[max(a, b)] = min(a, b)
+            self._united = True
 
     def _loops(self, kernel: Kernel) -> None:
         by_stop: dict[Expr, int] = {}

@@ -36,7 +36,7 @@ class Learned:
     """
 
     def __init__(self) -> None:
-        self.united: list[tuple[int, int]] = []
+        self.united: set[tuple[int, int]] = set()
         self.past: dict[int, int] = {}
         self.followed: set[int] = set()
 
@@ -57,12 +57,15 @@ class BeginAgain(Exception):
         self.followed = followed
 
     def add_to(self, learned: Learned) -> None:
+        before = len(learned.united), dict(learned.past), len(learned.followed)
         if self.united is not None:
-            learned.united.append(self.united)
+            learned.united.add(self.united)
         if self.past is not None:
             group, value = self.past
             learned.past[group] = max(value, learned.past.get(group, 0))
         learned.followed |= self.followed
+        if before == (len(learned.united), learned.past, len(learned.followed)):
+            raise RuntimeError("a proof begins again with nothing new")
 
 
 def answers(known: Rates, asked: Rates, cut: int, counters: Counters) -> bool:

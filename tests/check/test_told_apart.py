@@ -10,6 +10,12 @@ import pytest
 from pipeline_kernels import ACQUIRE, COMMIT, READ, RELEASE, WAIT, WRITE, kernel
 from proofs import verdict
 
+from ptxdsl import driver
+from ptxdsl.check.proof import prove
+from ptxdsl.options import Options
+from ptxdsl.protocol.from_tir import kernel_model
+from ptxdsl.source import Source
+
 HEAD = "var c = RolePipeline[2, False](bars, bars.unsafe_offset(2))"
 TURN = f"{WAIT}\n{READ}\n{RELEASE}"
 
@@ -109,3 +115,15 @@ NO_RANGES = {
 def test_a_loop_that_makes_other_turns_is_no_range(name: str) -> None:
     steps = drain("for i in range(0, n, 3):" if "unsigned" in name else "for i in range(n):")
     assert verdict(roles(NO_RANGES[name], steps)).verdict != "proved"
+
+
+def test_groups_that_are_compared_only_late_are_one_group() -> None:
+    """What is learned of such a group is found again: the search ends, here by its limit."""
+    skip = "if i < min(n, j):\n        i += 1\n        continue\n    "
+    turns = [
+        K + block("for j in range(k):", UP + role("while i < n:", "i += 1").replace(first, skip + first))
+        for role, first in ((fill, ACQUIRE), (drain, WAIT))
+    ]
+    module = driver.run(driver.Job(Source("kernel.pdsl", roles(*turns)), options=Options("sm_90a")), "tir")
+    found = prove(kernel_model(module.kernels[0]), (64, 1, 1), max_states=40)
+    assert (found.verdict, found.states) == ("not provable here", 41)
