@@ -33,9 +33,9 @@ _OPTIMISATION_LEVEL = 3
 # the passes have done before; the kernels that go this way are the same without it.
 _LEVEL_OF_ALONE = 2
 
-# What LLVM's pipeline for modules does before it simplifies functions, and its pipeline for functions does not. (There,
-# SimplifyCFG comes a second time; the kernels that go this way are the same without it.)
-_FIRST_PASSES = ("SimplifyCFG", "InstCombine")
+# The passes of functions that are optimised one by one. LLVM's own pipeline for functions has forty, InstCombine seven
+# times; of the kernels that go this way it makes no less machine code.
+_PASSES_OF_ALONE = ("InstCombine", "SimplifyCFG", "NewGVN")
 
 
 class Machine(Protocol):
@@ -90,8 +90,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "DisposeNewModulePassManger": (None, (_handle,)),  # spelled so
     "GetNamedFunction": (_handle, (_handle, _text)),
     "CreateNewFunctionPassManager": (_handle, ()),
-    "buildFunctionSimplificationPipeline": (_handle, (_handle, _int)),
-    **{f"function_Add{name}Pass": (None, (_handle,)) for name in _FIRST_PASSES},
+    **{f"function_Add{name}Pass": (None, (_handle,)) for name in _PASSES_OF_ALONE},
     "RunNewFunctionPassManager": (None, (_handle, _handle, _handle)),
     "DisposeNewFunctionPassManger": (None, (_handle,)),
     "TargetMachineEmitToMemory": (_handle, (_handle, _handle, _int, _out)),
@@ -196,16 +195,12 @@ class _DirectMachine:
         tuning = library.CreatePipelineTuningOptions()
         builder = library.CreatePassBuilder(self._machine, tuning)
         if functions:
-            first = library.CreateNewFunctionPassManager()
-            for name in _FIRST_PASSES:
-                getattr(library, f"function_Add{name}Pass")(first)
-            rest = library.buildFunctionSimplificationPipeline(builder, _OPTIMISATION_LEVEL)
+            passes = library.CreateNewFunctionPassManager()
+            for name in _PASSES_OF_ALONE:
+                getattr(library, f"function_Add{name}Pass")(passes)
             for name in functions:
-                function = library.GetNamedFunction(module, name.encode())
-                library.RunNewFunctionPassManager(first, function, builder)
-                library.RunNewFunctionPassManager(rest, function, builder)
-            library.DisposeNewFunctionPassManger(first)
-            library.DisposeNewFunctionPassManger(rest)
+                library.RunNewFunctionPassManager(passes, library.GetNamedFunction(module, name.encode()), builder)
+            library.DisposeNewFunctionPassManger(passes)
         else:
             passes = library.buildPerModuleDefaultPipeline(builder, _OPTIMISATION_LEVEL)
             library.RunNewModulePassManager(passes, module, builder)
@@ -257,13 +252,11 @@ class _BindingMachine:
         tuning = binding.create_pipeline_tuning_options(speed_level=_OPTIMISATION_LEVEL)
         builder = binding.create_pass_builder(self._machine, tuning)
         if functions:
-            first = binding.create_new_function_pass_manager()
-            for name in _FIRST_PASSES:
-                getattr(binding.ffi.lib, f"LLVMPY_function_Add{name}Pass")(first)
-            rest = builder.getFunctionPassManager()
+            passes = binding.create_new_function_pass_manager()
+            for name in _PASSES_OF_ALONE:
+                getattr(binding.ffi.lib, f"LLVMPY_function_Add{name}Pass")(passes)
             for name in functions:
-                for passes in (first, rest):
-                    passes.run(module.get_function(name), builder)
+                passes.run(module.get_function(name), builder)
         else:
             builder.getModulePassManager().run(module, builder)
         return str(self._machine.emit_assembly(module))

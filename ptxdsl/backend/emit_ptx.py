@@ -92,11 +92,12 @@ ON_CONSTANTS = frozenset({"div.s", "div.u", "floordiv.s", "mod.s", "floordiv.u",
 
 
 def optimised_alone(module: Module) -> list[str]:
-    """The kernels of a module, if LLVM makes as good code of them without its passes over whole modules.
+    """The kernels of a module, if LLVM makes as good code of them by a few passes over each.
 
-    These take a third of the time of all passes. Kernels call nothing, so there is nothing in them that goes from one
-    function to another; but LLVM works on loops there too, and has a division and its remainder share an instruction.
-    Loops over a pipeline stay as they are, and where they are unrolled by stage, their addresses need no care either.
+    All its passes take two thirds of their compilation. Kernels call nothing, so there is nothing in them that goes
+    from one function to another; but LLVM works on loops there too, keeps variables of the stack in registers, and has
+    a division and its remainder share an instruction. Loops over a pipeline stay as they are, what does not change in
+    them has been moved out (``rings/hoist.py``), and where they are unrolled by stage, their addresses need no care.
     """
     loops = 0
     for kernel in module.kernels:
@@ -105,7 +106,7 @@ def optimised_alone(module: Module) -> list[str]:
                 loops += 1
                 if not any(inner.name in PIPELINE_FEATURES for inner in walk(op.blocks[0])):
                     return []
-            elif op.name in ON_CONSTANTS and not isinstance(op.operands[1], Const):
+            elif op.name == "alloca" or (op.name in ON_CONSTANTS and not isinstance(op.operands[1], Const)):
                 return []
     return [kernel.name for kernel in module.kernels] if loops else []
 

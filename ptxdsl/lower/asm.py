@@ -140,100 +140,89 @@ def emit_asm(
     braces; where there are none of these, ``, {$2*}`` and ``, $2*`` are nothing. ``tied``: the operands from this
     number on share the registers of the results, which are as many.
     """
-    asm = _Assembly(b, operands, results)
-    text = _PLACE.sub(asm.place, template)
-    if tied is not None:
-        asm.tie(tied)
-    constraints = [f"={register.letter}" for _, register in asm.outputs] + [constraint for constraint, _ in asm.inputs]
-    types = [register.type for _, register in asm.outputs]
-    parts = asm_call(b, types, text, constraints, [typed for _, typed in asm.inputs], effects)
-    for index, result in enumerate(results):
-        own = [part for part, (owner, _) in zip(parts, asm.outputs, strict=True) if owner == index]
-        b.set(result, _from_registers(b, result.ty, own))
+    outputs = [(index, register) for index, result in enumerate(results) for register in registers(result.ty)]
+    inputs: list[tuple[str, str]] = []  # constraint, typed operand
+    numbers: dict[tuple[int, bool], list[int]] = {}  # (operand, taken as a bare root) -> positions
 
+    def take(constraint: str, text: str) -> int:
+        inputs.append((constraint, text))
+        return len(outputs) + len(inputs) - 1
 
-class _Assembly:
-    """One inline assembly whose template is being filled in. An operand becomes an input where it is first named.
-
-    outputs: by register, the result that it is a part of. inputs: the constraint and the typed operand of each.
-    """
-
-    def __init__(self, b: Builder, operands: Sequence[Value | AddressOperand], results: Sequence[Value]) -> None:
-        self.b = b
-        self.operands = operands
-        self.outputs = [(index, register) for index, result in enumerate(results) for register in registers(result.ty)]
-        self.inputs: list[tuple[str, str]] = []
-        self._numbers: dict[int, list[int]] = {}  # by operand, those of its registers or literal
-        self._roots: dict[int, int] = {}  # by operand, that of the register which its address starts from
-
-    def place(self, match: re.Match[str]) -> str:
-        """What a placeholder of the template stands for."""
-        if match["address"] is not None:
-            index = int(match["address"])
-            if self.operands[index].ty.is_pointer:
-                return self._address(index, int(match["offset"] or 0))
-            inner = _list(self._registers(index, None))  # an address held in an integer
-            return f"[{inner}+{match['offset']}]" if match["offset"] else f"[{inner}]"
-        if match["results"] is not None:
-            first = int(match["results"] or 0)
-            return ", ".join(f"${number}" for number, (index, _) in enumerate(self.outputs) if index >= first)
-        if match["rest"] is not None:
-            indices = range(int(match["rest"]), len(self.operands))
-            rest = ", ".join(f"${number}" for index in indices for number in self._registers(index, None))
-            rest = f"{{{rest}}}" if match["open"] else rest
-            return f"{match['comma'] or ''}{rest}" if indices else ""
-        if match["result"] is not None:
-            return _list([n for n, (index, _) in enumerate(self.outputs) if index == int(match["result"])])
-        if match["operand"] is not None:
-            return _list(self._registers(int(match["operand"]), _statement_before(match.string, match.start())))
-        return "$$"
-
-    def tie(self, first: int) -> None:
-        """The operands from a number on go into the registers of the results."""
-        values = [operand for operand in self.operands[first:] if isinstance(operand, Value)]
-        texts = [part for value in values for part in _to_registers(self.b, value)]
-        types = [register.type for value in values for register in registers(value.ty)]
-        if types != [register.type for _, register in self.outputs]:
-            raise AssertionError("tied operands and results differ in their registers")
-        pairs = zip(types, texts, strict=True)
-        self.inputs += [(str(number), f"{type} {text}") for number, (type, text) in enumerate(pairs)]
-
-    def _take(self, constraint: str, text: str) -> int:
-        self.inputs.append((constraint, text))
-        return len(self.outputs) + len(self.inputs) - 1
-
-    def _registers(self, index: int, statement: str | None) -> list[int]:
-        """The numbers of an operand. ``statement``: the text before it, where a literal may stand."""
-        if index not in self._numbers:
-            b, operand = self.b, self.operands[index]
+    def operand_numbers(index: int, statement: str | None) -> list[int]:
+        """``statement``: the text before the operand, where a literal may stand."""
+        key = (index, False)
+        if key not in numbers:
+            operand = operands[index]
             if isinstance(operand, AddressOperand):
                 raise AssertionError("a barrier's address is only used as an address")
             known = b.addresses.get(operand)
             if known and known.constant:
-                self._numbers[index] = [self._take("i", b.typed(operand))]
+                numbers[key] = [take("i", b.typed(operand))]
             elif isinstance(operand, Const) and statement is not None and _is_literal(operand, statement):
-                self._numbers[index] = [self._take("n", b.typed(operand))]
+                numbers[key] = [take("n", b.typed(operand))]
             else:
-                kinds, texts = registers(operand.ty), _to_registers(b, operand)
-                pairs = zip(kinds, texts, strict=True)
-                self._numbers[index] = [self._take(kind.letter, f"{kind.type} {text}") for kind, text in pairs]
-        return self._numbers[index]
+                kinds = registers(operand.ty)
+                texts = _to_registers(b, operand)
+                numbers[key] = [take(k.letter, f"{k.type} {t}") for k, t in zip(kinds, texts, strict=True)]
+        return numbers[key]
 
-    def _address(self, index: int, extra: int) -> str:
-        """``[…]`` of a pointer, ``extra`` bytes on."""
-        operand = self.operands[index]
-        address = operand.address if isinstance(operand, AddressOperand) else self.b.address(operand)
+    def address_text(index: int, extra: int) -> str:
+        operand = operands[index]
+        address = operand.address if isinstance(operand, AddressOperand) else b.address(operand)
+        key = (index, True)
         type = scalar_type(operand.ty)
+        letter = registers(operand.ty)[0].letter
         # In a loop the table's address stays in a register, its slot in the text: ptxas makes a symbol's address
         # anew at every use (three SASS instructions), and does not take it out of the loop.
         whole = address.offset + extra
-        if address.constant and not self.b.loop_depth and whole >= 0:  # LLVM prints buf-8, and ptxas wants buf+-8
-            moved = f"getelementptr (i8, {type} {address.root}, i32 {whole})" if whole else address.root
-            return f"[${self._take('i', f'{type} {moved}')}]"
-        if index not in self._roots:
-            self._roots[index] = self._take(registers(operand.ty)[0].letter, f"{type} {address.root}")
+        if address.constant and not b.loop_depth and whole >= 0:  # LLVM prints buf-8 there, and ptxas wants buf+-8
+            text = f"{type} " + (f"getelementptr (i8, {type} {address.root}, i32 {whole})" if whole else address.root)
+            return f"[${take('i', text)}]"
+        if key not in numbers:
+            numbers[key] = [take(letter, f"{type} {address.root}")]
         suffix = f"+{whole}" if whole else ""  # PTX writes a negative one as +-8
-        return f"[${self._roots[index]}{suffix}]"
+        return f"[${numbers[key][0]}{suffix}]"
+
+    def place(match: re.Match[str]) -> str:
+        if match["address"] is not None and operand_type(int(match["address"])).is_pointer:
+            return address_text(int(match["address"]), int(match["offset"] or 0))
+        if match["results"] is not None:
+            first = int(match["results"] or 0)
+            return ", ".join(f"${number}" for number, (index, _) in enumerate(outputs) if index >= first)
+        if match["rest"] is not None:
+            indices = range(int(match["rest"]), len(operands))
+            rest = ", ".join(f"${number}" for index in indices for number in operand_numbers(index, None))
+            rest = f"{{{rest}}}" if match["open"] else rest
+            return f"{match['comma'] or ''}{rest}" if indices else ""
+        if match["result"] is not None:
+            return _list([n for n, (index, _) in enumerate(outputs) if index == int(match["result"])])
+        if match["address"] is not None:  # an address held in an integer
+            inner = _list(operand_numbers(int(match["address"]), None))
+            return f"[{inner}+{match['offset']}]" if match["offset"] else f"[{inner}]"
+        if match["operand"] is not None:
+            return _list(operand_numbers(int(match["operand"]), _statement_before(template, match.start())))
+        return "$$"
+
+    def operand_type(index: int) -> Ty:
+        return operands[index].ty
+
+    text = _PLACE.sub(place, template)
+    if tied is not None:
+        values = [operand for operand in operands[tied:] if isinstance(operand, Value)]
+        texts = [part for value in values for part in _to_registers(b, value)]
+        types = [register.type for value in values for register in registers(value.ty)]
+        if types != [register.type for _, register in outputs]:
+            raise AssertionError("tied operands and results differ in their registers")
+        inputs += [
+            (str(number), f"{type} {text}") for number, (type, text) in enumerate(zip(types, texts, strict=True))
+        ]
+    constraints = [f"={register.letter}" for _, register in outputs] + [constraint for constraint, _ in inputs]
+    parts = asm_call(
+        b, [register.type for _, register in outputs], text, constraints, [typed for _, typed in inputs], effects
+    )
+    for index, result in enumerate(results):
+        own = [part for part, (owner, _) in zip(parts, outputs, strict=True) if owner == index]
+        b.set(result, _from_registers(b, result.ty, own))
 
 
 def _list(numbers: Sequence[int]) -> str:

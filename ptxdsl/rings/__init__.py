@@ -1,1 +1,2 @@
-"""TIR to TIR: ring loops unrolled to one copy for each stage, branches between roles made uniform."""
+"""TIR to TIR: ring loops unrolled to one copy for each stage, branches between roles made uniform, code
+moved out of loops."""

@@ -22,6 +22,7 @@ stages, and then what is left of the range; a large body keeps one copy for each
 from __future__ import annotations
 
 from ptxdsl.options import Options
+from ptxdsl.rings.hoist import hoist
 from ptxdsl.rings.plan import Plan, Planner, Ring, trip_count
 from ptxdsl.rings.role_branches import make_uniform
 from ptxdsl.tir import I1, Block, Const, Kernel, Module, Op, Value
@@ -32,7 +33,8 @@ from ptxdsl.tir.simplify import carried_inits, carried_params, simplify
 
 def unroll_rings(module: Module, options: Options) -> Module:
     """A new module with its ring loops unrolled and its role branches uniform (``role_branches.py``), where the options
-    and the kernel's signature allow it, and steps from a constant index folded; the old one is not changed."""
+    and the kernel's signature allow it, steps from a constant index folded, and code moved out of loops and branches
+    (``hoist.py``); the old one is not changed."""
     return Module([_unrolled(kernel, options.ring_unroll) for kernel in module.kernels])
 
 
@@ -44,6 +46,7 @@ def _unrolled(kernel: Kernel, allowed: bool) -> Kernel:
     if allowed:
         make_uniform(new)
     simplify(new)
+    hoist(new)
     return new
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from backend_kernels import PIPE, Build, i32
 
+from ptxdsl.backend.assemble import assemble, disassemble
 from ptxdsl.backend.emit_ptx import optimised_alone
 from ptxdsl.driver import Job, run
 from ptxdsl.imports import read_file
@@ -18,7 +20,8 @@ from ptxdsl.lower.module import lower
 from ptxdsl.options import Options
 from ptxdsl.tir import I32, Module, Op, Value, ptr
 
-KERNEL_A = Path(__file__).parents[2] / "samples" / "04_kernel_a.pdsl"
+SAMPLES = Path(__file__).parents[2] / "samples"
+INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s.*;", re.M)
 WAIT: dict[str, Any] = {**PIPE, "method": "wait", "producer": False, "side": "full", "subs": 1, "sub": 0}
 
 
@@ -44,7 +47,7 @@ def own_loop(k: Build, i: Value) -> None:
 
 def test_a_ring_of_constant_stages() -> None:
     assert optimised_alone(waiting().module()) == ["k"]
-    assert optimised_alone(run(Job(read_file(str(KERNEL_A))), "rings")) == ["kernel"]
+    assert optimised_alone(run(Job(read_file(str(SAMPLES / "04_kernel_a.pdsl"))), "rings")) == ["kernel"]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +56,10 @@ def test_a_ring_of_constant_stages() -> None:
         waiting(index=lambda i: i),
         waiting(more=own_loop),
         waiting(more=lambda k, i: k("mod.u", I32, i32(7), i)),
+        waiting(more=lambda k, i: k("alloca", ptr("generic"), bytes=16, align=4)),
         Build(),
     ],
-    ids=["a stage in a register", "a loop of its own", "a division", "no pipeline"],
+    ids=["a stage in a register", "a loop of its own", "a division", "a variable on the stack", "no pipeline"],
 )
 def test_others_take_the_long_way(build: Build) -> None:
     assert optimised_alone(build.module()) == []
@@ -71,8 +75,16 @@ def test_one_kernel_that_needs_it_takes_all_along() -> None:
     assert optimised_alone(Module([waiting().kernel(), other.kernel()])) == []
 
 
-def test_kernel_a_is_the_same_both_ways() -> None:
-    module = run(Job(read_file(str(KERNEL_A))), "rings")
-    ir = lower(module, Options())
-    alone, whole = (machine(TRIPLE, "sm_90a", "+ptx80", way) for way in (True, False))
-    assert alone.assembly(ir, ["kernel"]) == whole.assembly(ir)
+@pytest.mark.usefixtures("ptxas")
+@pytest.mark.parametrize("sample", ["04_kernel_a", "05_kernel_b", "06_score_ring"])
+def test_machine_code_is_as_long_both_ways(sample: str) -> None:
+    options = Options(arch="sm_100a" if sample == "05_kernel_b" else "sm_90a")
+    module = run(Job(read_file(str(SAMPLES / f"{sample}.pdsl")), options=options), "rings")
+    alone = optimised_alone(module)
+    assert alone
+    ir = lower(module, options)
+    short, long = (
+        disassemble(assemble(machine(TRIPLE, options.arch, "+ptx86", way).assembly(ir, functions), options, ()).cubin)
+        for way, functions in ((True, alone), (False, []))
+    )
+    assert len(INSTRUCTION.findall(short)) <= len(INSTRUCTION.findall(long)) + 8  # code is filled up to eight
