@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
-from ptxdsl.check.addresses import Part
+from ptxdsl.check.addresses import Part, parts_of
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.guards import Guard, guard
 from ptxdsl.check.slots import Access
@@ -36,15 +36,15 @@ class Accesses:
         atomic, when = op.kind is Kind.ATOMIC, self._guard()
         # What its own threads have written just before may be what is read.
         certain = self.certain and not self.writes
-        for place in op.reads if not atomic else ():
-            self.reads.setdefault((mask, atomic, certain, when), []).append(self._part(op, place, mask, certain))
-        for place in op.writes:
-            self.writes.setdefault((mask, atomic, True, when), []).append(self._part(op, place, mask))
+        if op.reads and not atomic:
+            self._add(op, op.reads, mask, certain, self.reads.setdefault((mask, atomic, certain, when), []))
+        if op.writes:
+            self._add(op, op.writes, mask, True, self.writes.setdefault((mask, atomic, True, when), []))
         places = (*op.reads, *op.writes) if not atomic else op.writes
         return frozenset(v for p in places for e in expressions_of_place(p) for v in e.variables)
 
-    def _part(self, op: Op, place: Place, mask: Mask, certain: bool = True) -> Part:
-        return Part(place, op.span, mask, self.expressions, self.spread, certain=certain)
+    def _add(self, op: Op, places: tuple[Place, ...], mask: Mask, certain: bool, parts: list[Part]) -> None:
+        parts_of(places, op.span, mask, self.expressions, spread=self.spread, certain=certain, to=parts)
 
     def _guard(self) -> Guard | None:
         """For whom the conditions hold that threads have come through."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import product
 
@@ -12,7 +12,7 @@ from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved
 from ptxdsl.check.ranks import names_rank
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum, Value
-from ptxdsl.protocol.expressions import CTA_SHIFT, Expr
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr
 from ptxdsl.protocol.model import Place
 from ptxdsl.source import Span
 
@@ -28,7 +28,7 @@ class Part:
     """One place of an access: from an agent's variables to bytes.
 
     spread: loop counters with the values that all count at once (none: any). boxes: bytes of places without a width.
-    certain: whether all who come to the site access it.
+    certain: whether all who come to the site access it. offsets: of places that lie by constants from the first one.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Part:
         boxes: Mapping[int, int] | None = None,
         certain: bool = True,
     ) -> None:
+        self.place = place
         self.span = span
         self.certain = certain and all(values for _, values in spread)
         self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
@@ -51,6 +52,7 @@ class Part:
         self.ranked = False  # whether it is in the block of a rank
         self.variables: frozenset[int] = frozenset()
         self.root = 0
+        self.offsets: tuple[int, ...] = (0,)
         if place.address is not None:
             self.function, self.lanes, self.variables = expressions.split(place.address, mask)
             self.root = expressions.root(place.address)
@@ -65,6 +67,23 @@ class Part:
         self.elsewhere: tuple[Part, ...] = ()  # the same of other blocks, as ``Step.elsewhere``
         self._base: dict[int, Intervals] = {}
         self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
+
+    def takes(self, place: Place, span: Span, expressions: Expressions, certain: bool) -> bool:
+        """Takes another place, written at the same line, whose address differs by a constant alone."""
+        own = self.place.address
+        if (
+            self.spread
+            or own is None
+            or place.address is None
+            or not isinstance(place.width, int)
+            or (place.width, span, certain) != (self.width, self.span, self.certain)
+        ):
+            return False
+        by = expressions.distance(own, place.address)
+        if by is None or (self.root ^ self.root + by) >> ARRAY_SHIFT:
+            return False
+        self.offsets += (by,)
+        return True
 
     def of(self, rank: int) -> Part:
         return self.elsewhere[rank - 1] if rank and self.elsewhere else self
@@ -123,7 +142,7 @@ class Part:
         """The shared part of the address, for all values of the spread; None where it is unknown."""
         if not self.spread:
             value = self.function(env)
-            return [value] if type(value) is int else None
+            return [value + by for by in self.offsets] if type(value) is int else None
         if any(v in self.variables and not values for v, values in self.spread):
             return None
         turning = [(v, values) for v, values in self.spread if v in self.variables]
@@ -137,3 +156,22 @@ class Part:
                 return None
             found.append(address)
         return found
+
+
+def parts_of(
+    places: Iterable[Place],
+    span: Span,
+    mask: Mask,
+    expressions: Expressions,
+    *,
+    spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
+    boxes: Mapping[int, int] | None = None,
+    certain: bool = True,
+    to: list[Part] | None = None,
+) -> list[Part]:
+    """The parts for places of threads of a mask, behind others of the same mask."""
+    parts = [] if to is None else to
+    for place in places:
+        if spread or not parts or not parts[-1].takes(place, span, expressions, certain):
+            parts.append(Part(place, span, mask, expressions, spread, boxes, certain))
+    return parts

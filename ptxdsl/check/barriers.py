@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.check import blame, brackets, phases
-from ptxdsl.check.addresses import Part
+from ptxdsl.check.addresses import parts_of
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import BARRIER_BYTES, Context
 from ptxdsl.check.expressions import Expressions, Function
@@ -250,7 +250,7 @@ class Commit(OnBarrier):
             count = mask.bit_count() if self.counts else 0
             arrival = context.use_bit(barrier, agent, self, later=True)
             everywhere = context.blocks.everywhere(arrival)
-            state.forget(everywhere)
+            state.forget(everywhere, seen=False)
             state.live |= everywhere
             phases.arrive(context, state, agent, barrier, self, count, brings=brings | arrival)
             brackets.arrived(context, state, agent, self.root, barrier)
@@ -274,11 +274,12 @@ class Copy(OnBarrier):
         self.bytes = self.value(size, 0)
         self.size = size.value if size is not None and size.op == "const" else None
         self.proxy = op.what.proxy == "async"
-        self.writes = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.writes]
-        self.reads = [Part(place, op.span, mask, expressions, (), context.boxes) for place in op.reads]
+        self.writes = parts_of(op.writes, op.span, mask, expressions, boxes=context.boxes)
+        self.reads = parts_of(op.reads, op.span, mask, expressions, boxes=context.boxes)
         parts = frozenset[int]().union(*(part.variables for part in (*self.writes, *self.reads)), self.variables)
         self.part_variables = tuple(sorted(parts))
         self.pair = is_pairs(op)
+        self.several = False
         self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
     def takes(self, op: Op, expressions: Expressions, context: Context) -> bool:
@@ -295,7 +296,8 @@ class Copy(OnBarrier):
             return False
         self.size += size.value
         self.bytes = expressions.function(const(self.size))
-        self.writes += [Part(place, op.span, self.acting, expressions, (), context.boxes) for place in op.writes]
+        self.several = True
+        parts_of(op.writes, op.span, self.acting, expressions, boxes=context.boxes, to=self.writes)
         self.part_variables = tuple(sorted({*self.part_variables, *(v for p in self.writes for v in p.variables)}))
         return True
 
@@ -358,9 +360,7 @@ class Copy(OnBarrier):
             made += touches_of(
                 self, self.writes, context, agent, env, writes=True, mask=self.acting, asynchronous=True, cta=cta
             )
-        if len(self.writes) > len(self.op.writes) and not all(
-            form.exact and _once(form) for t in made for form in (t, *t.elsewhere)
-        ):
+        if self.several and not all(form.exact and _once(form) for t in made for form in (t, *t.elsewhere)):
             raise Unproved(self.op.span, "copies may write the same bytes here")
         if not self.proxy:  # st.async is of the threads' own proxy
             for touch in made:

@@ -68,6 +68,7 @@ class Context:
         self.tracks_uses = False  # whether barriers are invalidated
         self.mixed: frozenset[int] = frozenset()  # arrays (by their tag) that have barriers and data
         self._under: dict[tuple[Any, int], list[Barrier]] = {}  # barriers by array and CTA
+        self._full: dict[tuple[Any, int, int], int] = {}  # ``full_of``
         self.boxes: dict[int, int] = {}  # bytes of tensor copies, by place
         self.related = 0  # how many pairs of touches conflict
         self.meetings = 0  # how often a step came to barriers that were new to it
@@ -204,12 +205,16 @@ class Context:
         """The numbers, as bits, of the barriers with which the stage is handed over that this one gives back."""
         assert barrier.place is not None
         pipeline, _, stage, *_ = barrier.place
-        bits = 0
-        for other in self.barriers:
-            place = other.place
-            if place is not None and place[0].full == pipeline.full and place[1:3] == ("producer_mbar", stage):
-                bits |= 1 << other.number
-        return bits
+        key = pipeline.full, stage, len(self.barriers)
+        found = self._full.get(key)
+        if found is None:
+            found = 0
+            for other in self.barriers:
+                place = other.place
+                if place is not None and place[0].full == pipeline.full and place[1:3] == ("producer_mbar", stage):
+                    found |= 1 << other.number
+            self._full[key] = found
+        return found
 
     def wait_bit(self, barrier: Barrier, agent: int) -> int:
         found = barrier.waits.get(agent)

@@ -272,6 +272,12 @@ class Expressions:
         """The constant part of an address: in which array it is, as far as the text tells."""
         return self._sum(expr)[0]
 
+    def distance(self, a: Expr, b: Expr) -> int | None:
+        """How far b is behind a; None where that may change."""
+        first, terms = self._sum(a)
+        second, others = self._sum(b)
+        return second - first if terms == others else None
+
     def slot(self, expr: Expr, turning: frozenset[int]) -> Function | None:
         """What an address is made of that may be the number of a stage: its variable part with the largest factor.
 

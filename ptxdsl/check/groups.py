@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ptxdsl.check import own_groups
-from ptxdsl.check.addresses import Part
+from ptxdsl.check.addresses import parts_of
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
@@ -76,7 +76,7 @@ class Start(Step):
         self.together = mechanism == WGMMA
         self.grouped = mechanism != WGMMA
         self.parts = [
-            ([Part(place, op.span, mask, expressions, (), boxes) for place in places], writes)
+            (parts_of(places, op.span, mask, expressions, boxes=boxes), writes)
             for places, writes in ((op.reads, False), (op.writes, True))
             if places
         ]
@@ -97,7 +97,7 @@ class Start(Step):
         if not alike or self.unknown or any(place.address is None for place in (*op.reads, *op.writes)):
             return False
         for parts, writes in self.parts:
-            parts += [Part(p, op.span, self.acting, expressions) for p in (op.writes if writes else op.reads)]
+            parts_of(op.writes if writes else op.reads, op.span, self.acting, expressions, to=parts)
         variables = frozenset[int]().union(*(part.variables for parts, _ in self.parts for part in parts))
         self.variables = tuple(sorted(variables))
         return True

@@ -130,8 +130,8 @@ def _compare(step: Step, other: Step) -> None:
         elif there[name] != value:
             raise Apart
     for a, b in zip(_parts(step), _parts(other), strict=True):
-        if (a.span, a.width, a.spread, a.width_function, a.variables) != (
-            b.span, b.width, b.spread, b.width_function, b.variables
+        if (a.span, a.width, a.spread, a.width_function, a.variables, a.offsets) != (
+            b.span, b.width, b.spread, b.width_function, b.variables, b.offsets
         ):  # fmt: skip
             raise Apart
 

@@ -183,7 +183,7 @@ def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: St
     """Notes that an agent has used a barrier, for who invalidates it, and for its CTA's end."""
     bit = context.use_bit(barrier, agent, step)
     everywhere = context.blocks.everywhere(bit)
-    state.forget(everywhere)
+    state.forget(everywhere, seen=False)
     state.known[agent.number] |= bit
     state.live |= everywhere
 

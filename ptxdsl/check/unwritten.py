@@ -15,6 +15,7 @@ hang on data then: what it would read there is nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import arrival_notes, fault
@@ -24,7 +25,7 @@ from ptxdsl.check.intervals import Intervals, intervals_of, moved, overlap
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
-from ptxdsl.check.threads import WARP, members, range_text
+from ptxdsl.check.threads import WARP, Mask, members, range_text
 from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import Expr, array_number
@@ -259,17 +260,20 @@ def _numbers(bits: int) -> list[int]:
 
 def _by_warps(touch: Touch) -> set[Intervals]:
     """The bytes that each warp reads, place by place."""
-    threads = members(touch.mask)
-    found: set[Intervals] = set()
-    for lanes, shift, width in touch.places:
-        if lanes is None:
-            found.add(((shift, shift + width),))
-            continue
-        of_warps: dict[int, list[int]] = {}
-        for thread, offset in zip(threads, lanes, strict=True):
-            of_warps.setdefault(thread // WARP, []).append(offset)
-        found.update(moved(intervals_of(tuple(offsets), width), shift) for offsets in of_warps.values())
-    return found
+    return {
+        moved(of_warp, shift)
+        for lanes, shift, width in touch.places
+        for of_warp in ([((0, width),)] if lanes is None else _warps_bytes(touch.mask, lanes, width))
+    }
+
+
+@lru_cache(256)
+def _warps_bytes(mask: Mask, lanes: tuple[int, ...], width: int) -> tuple[Intervals, ...]:
+    """The bytes that each warp of a mask touches."""
+    of_warps: dict[int, list[int]] = {}
+    for thread, offset in zip(members(mask), lanes, strict=True):
+        of_warps.setdefault(thread // WARP, []).append(offset)
+    return tuple([intervals_of(tuple(offsets), width) for offsets in of_warps.values()])
 
 
 def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str, span: Span | None) -> None:

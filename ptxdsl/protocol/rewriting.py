@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ptxdsl.protocol.algebra import substitute
 from ptxdsl.protocol.expressions import Expr
-from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq, walk
+from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq
 from ptxdsl.record import replace
 
 Rewrite = Callable[[Expr], Expr | None]
@@ -15,12 +15,24 @@ Rewrite = Callable[[Expr], Expr | None]
 def assigned(node: Node) -> set[int]:
     """The variables that a node assigns."""
     found: set[int] = set()
-    for inner in walk(node):
-        if isinstance(inner, Assign):
-            found.update(inner.targets)
-        elif isinstance(inner, Loop) and inner.range is not None:
-            found.add(inner.range.index)
+    _assigned(node, found)
     return found
+
+
+def _assigned(node: Node, found: set[int]) -> None:
+    if isinstance(node, Seq):
+        for inner in node.nodes:
+            if not isinstance(inner, Op):  # most are, and assign nothing
+                _assigned(inner, found)
+    elif isinstance(node, Assign):
+        found.update(node.targets)
+    elif isinstance(node, Branch):
+        _assigned(node.then, found)
+        _assigned(node.orelse, found)
+    elif isinstance(node, Loop):
+        if node.range is not None:
+            found.add(node.range.index)
+        _assigned(node.body, found)
 
 
 def with_inner(node: Node, of: Callable[[Node], Node]) -> Node:
