@@ -102,12 +102,21 @@ class OnBarrier(Step):
         self, context: Context, state: State, addressed: list[tuple[int, int, Mask]], env: list[object]
     ) -> None:
         """Raises Apart where the other blocks do not come to the same barriers, each as seen from its own place."""
+        if context.blocks.count == 1 or self._stays(env):
+            return
         place = context.blocks.place
         arrivals = sorted((cta, at, mask.bit_count()) for cta, at, mask in addressed)
         for rank in range(1, context.blocks.count):
             there = self.of(rank)._addressed(context, state, rank, env)
             if sorted((place(rank, cta), at, mask.bit_count()) for cta, at, mask in there) != arrivals:
                 raise Apart
+
+    def _stays(self, env: list[object]) -> bool:
+        """Whether each block comes to its own barriers, at addresses that are the same in all of them."""
+        if self.elsewhere or self.ranked or self.multicast is not None:
+            return False
+        shared = self.function(env)
+        return type(shared) is int and not shared + max(self.lanes or (0,)) >> CTA_SHIFT
 
     def _addressed(self, context: Context, state: State, own: int, env: list[object]) -> list[tuple[int, int, Mask]]:
         """The CTAs and addresses of barriers, with the threads that come to each."""

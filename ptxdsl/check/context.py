@@ -375,6 +375,9 @@ class Context:
         made.spans, made.pipe, made.grouped, made.certain, made.when = spans, pipe, grouped, certain, when
         made.together = together and len(warps(mask)) > 1
         made.elsewhere = tuple([replace(made, intervals=other, places=there) for other, there in elsewhere])
+        forms = made, *made.elsewhere
+        made.low = min([form.intervals[0][0] for form in forms])
+        made.high = max([form.intervals[-1][1] for form in forms])
         everywhere = self.blocks.everywhere(bit)
         self.accesses |= everywhere
         made.tensor = array is not None and bool(array.base & TENSOR)

@@ -73,10 +73,9 @@ class Counters:
             self._united = False
             self._look_through(kernel)
         self.thresholds: dict[int, int] = {}
-        for groups, value in (*self._past, *(([counter], value) for counter, value in learned.past.items())):
-            for group in map(self._find, groups):
-                self.thresholds[group] = max(self.thresholds.get(group, 0), value)
-        self.irregular.update(g for g, value in self.thresholds.items() if value > FARTHEST)
+        for counters, value in (*self._past, *(([counter], value) for counter, value in learned.past.items())):
+            for counter in counters:
+                self.tell_apart(counter, value)
         self.irregular.update(map(self._find, learned.followed))
 
     def _look_through(self, kernel: Kernel) -> None:
@@ -94,6 +93,13 @@ class Counters:
     def group(self, variable: int) -> int | None:
         """The group of a counter, None of any other variable."""
         return self._find(variable) if variable in self._parent else None
+
+    def tell_apart(self, counter: int, value: int) -> None:
+        """Makes values of a group's counters that are no greater than this one all different."""
+        group = self._find(counter)
+        self.thresholds[group] = max(self.thresholds.get(group, 0), value)
+        if value > FARTHEST:
+            self.irregular.add(group)
 
     def past(self, group: int) -> int:
         """The value of a group's counters beyond which they are alike, if they differ by a multiple of the period."""

@@ -104,9 +104,10 @@ class Touch:
     writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
     of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
     with, needers: of their agents. within, across: of such of the same agent, made by other threads of the same warp,
-    of another warp. stale, given, free: ``brackets.describe``. under:
-    the barriers of its array, as far as they are known. when: which of its threads do it (``guards.py``). elsewhere:
-    the same of the other blocks that the followed one stands for, by rank; none where they touch the same.
+    of another warp. stale, given, free: ``brackets.describe``. under: the barriers of its array, as far as they are
+    known. low, high: where the first of its bytes is in any block, and the end of the last. when: which of its threads
+    do it (``guards.py``). elsewhere: the same of the other blocks that the followed one stands for, by rank; none where
+    they touch the same.
     """
 
     bit: int
@@ -141,6 +142,8 @@ class Touch:
     free: tuple[int, ...] = ()
     elsewhere: tuple[Touch, ...] = ()
     under: list[Barrier] = field(default_factory=list)
+    low: int = 0
+    high: int = 0
     when: Guard | None = None
     known_form: Form | None = None
     spans: tuple[Span, ...] = ()

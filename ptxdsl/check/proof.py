@@ -123,10 +123,12 @@ def in_lockstep(
 
 def searched(search: Search) -> Proof:
     """What one search comes to; it begins again where it has learned something of barriers."""
+    prepared = False
     try:
         while True:
             try:
-                search.prepare()
+                if not prepared:
+                    search.prepare()
                 search.run()
                 break
             except Again as found:
@@ -134,9 +136,11 @@ def searched(search: Search) -> Proof:
                     raise Apart from None
                 (search.shared if found.shared else search.detailed).update(found.barriers)
                 search.doubtful = None
+                prepared = False
             except BeginAgain as found:
                 found.add_to(search.learned)
                 search.doubtful = None
+                prepared = search.coarse and search.tells_apart(found)
     except Unproved as reason:
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
     except TooManyAgents:

@@ -14,7 +14,7 @@ from ptxdsl.check.expressions import Common, Expressions
 from ptxdsl.check.facts import Outcome
 from ptxdsl.check.findings import Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
-from ptxdsl.check.learned import Learned
+from ptxdsl.check.learned import BeginAgain, Learned
 from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
@@ -145,6 +145,16 @@ class Search:
         self.relevance = Relevance(context)
         self.symmetry: Symmetry | None = None
         self.normal = Normal(self.counters, self.symbols, variables, programs, outermost)
+
+    def tells_apart(self, learned: BeginAgain) -> bool:
+        """Makes a coarse search ready to begin again with turns that are told apart further; False where that takes
+        other programs. What it has seen of barriers before may only let it prove less."""
+        if learned.past is None:
+            return False
+        self.counters.tell_apart(*learned.past)
+        self.seen.clear()
+        self.context.last.clear()
+        return True
 
     def first(self) -> State:
         state = State()
