@@ -12,6 +12,7 @@ from proofs import verdict
 
 from ptxdsl import driver
 from ptxdsl.check.proof import prove
+from ptxdsl.check.search import Search
 from ptxdsl.options import Options
 from ptxdsl.protocol.from_tir import kernel_model
 from ptxdsl.source import Source
@@ -127,3 +128,11 @@ def test_groups_that_are_compared_only_late_are_one_group() -> None:
     module = driver.run(driver.Job(Source("kernel.pdsl", roles(*turns)), options=Options("sm_90a")), "tir")
     found = prove(kernel_model(module.kernels[0]), (64, 1, 1), max_states=40)
     assert (found.verdict, found.states) == ("not provable here", 41)
+
+
+def test_programs_are_made_once_however_often_turns_are_told_apart_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(Search, "prepare", lambda search, prepare=Search.prepare: made.append(prepare(search)))
+    turns = "for i in range(n):"
+    found = verdict(roles(block("if n != 7:", fill(turns)), block("if n != 7:", drain(turns))))
+    assert (found.verdict, len(made)) == ("proved", 1)
