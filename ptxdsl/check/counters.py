@@ -73,9 +73,8 @@ class Counters:
             self._united = False
             self._look_through(kernel)
         self.thresholds: dict[int, int] = {}
-        for counters, value in (*self._past, *(([counter], value) for counter, value in learned.past.items())):
-            for counter in counters:
-                self.tell_apart(counter, value)
+        for counter, value in (*((c, v) for own, v in self._past for c in own), *learned.past.items()):
+            self.tell_apart(counter, value)
         self.irregular.update(map(self._find, learned.followed))
 
     def _look_through(self, kernel: Kernel) -> None:
@@ -98,8 +97,7 @@ class Counters:
         """Makes values of a group's counters that are no greater than this one all different."""
         group = self._find(counter)
         self.thresholds[group] = max(self.thresholds.get(group, 0), value)
-        if value > FARTHEST:
-            self.irregular.add(group)
+        self.irregular.update((group,) if value > FARTHEST else ())
 
     def past(self, group: int) -> int:
         """The value of a group's counters beyond which they are alike, if they differ by a multiple of the period."""
