@@ -80,6 +80,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that a misspelt name was probably meant to be, for a message's "did you mean"."""
+    import difflib  # for mistakes only
+
+    return next(iter(difflib.get_close_matches(name, list(dict.fromkeys(candidates)), n=1, cutoff=0.7)), None)
+
+
 def launch_error(code: str, message: str, span: Span | None = None, help: str | None = None) -> LaunchError:
     return LaunchError(Diagnostic(code, message, span, help=help))
 

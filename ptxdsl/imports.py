@@ -11,7 +11,7 @@ import functools
 from _thread import RLock  # as threading has it, without the module around it
 from collections import OrderedDict
 
-from ptxdsl.diagnostics import DiagnosticSink, error
+from ptxdsl.diagnostics import DiagnosticSink, error, nearest
 from ptxdsl.files import cache, resources
 from ptxdsl.files.digest import digest
 from ptxdsl.files.text_files import SIZE_LIMIT, LeavesFolderError, find_module, read_bytes
@@ -296,6 +296,4 @@ def _nearest(module: str, known: list[str]) -> str | None:
     for renamed in (f"max.{bare}", f"std.{bare}"):
         if renamed in known:
             return renamed
-    import difflib  # for mistakes only
-
-    return next(iter(difflib.get_close_matches(module, known, n=1)), None)
+    return nearest(module, known)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ptxdsl.diagnostics import error
+from ptxdsl.diagnostics import error, nearest
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 
@@ -194,11 +194,8 @@ def target(name: str) -> Target:
     """The target of a name. Raises E0702 with the nearest name, or the list."""
     if name in TARGETS:
         return TARGETS[name]
-    import difflib  # for mistakes only
-
-    near = difflib.get_close_matches(name, TARGETS, n=1, cutoff=0.7)
     family = [known for known in TARGETS if known.rstrip("af") == name.rstrip("abcdefghijklmnopqrstuvwxyz")]
-    near = family or near
+    near = family or [near for near in (nearest(name, TARGETS),) if near]
     known = ", ".join(TARGETS)
     help = f"did you mean {' or '.join(near)}?" if near else f"the targets are {known}"
     if re.fullmatch(r"sm_[2-7]\d[a-z]?", name):  # a GPU that exists

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from ptxdsl.api.constant_texts import constants as constant_texts
@@ -16,7 +15,7 @@ from ptxdsl.api.kernel import Kernel
 from ptxdsl.api.program import Program
 from ptxdsl.compiled import Compiled
 from ptxdsl.cuda.driver_interface import Driver
-from ptxdsl.diagnostics import launch_error
+from ptxdsl.diagnostics import launch_error, nearest
 from ptxdsl.options import Options, WaitForm, checked
 from ptxdsl.shown import shown
 from ptxdsl.source import Source
@@ -182,12 +181,12 @@ class Module:
             return self._kernel(name)
         defs = self._program.definitions()
         if name not in defs:
-            close = get_close_matches(name, defs, n=1)
+            close = nearest(name, defs)
             known = f"its kernels: {', '.join(self.kernels)}" if defs else "it has no def at all"
             raise launch_error(
                 "E0913",
                 f"'{self._program.source.name}' has no kernel '{name}'",
-                help=f"did you mean '{close[0]}'?" if close else known,
+                help=f"did you mean '{close}'?" if close else known,
             )
         return self._kernel(name)
 
@@ -195,8 +194,8 @@ class Module:
         if name.startswith("__"):
             raise AttributeError(name)
         if not self._program.seems_to_define(name) and name not in self._program.definitions():
-            close = get_close_matches(name, self._program.definitions(), n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            close = nearest(name, self._program.definitions())
+            hint = f"; did you mean '{close}'?" if close else ""
             raise AttributeError(f"'{self._program.source.name}' has no kernel '{name}'{hint}")
         return self._kernel(name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import CompileError, nearest
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import Control
 from ptxdsl.elaborate.entities import (
@@ -66,10 +66,8 @@ RENAMED = {
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
-    import difflib  # for mistakes only
-
-    found = difflib.get_close_matches(name, list(dict.fromkeys(c for c in candidates if not c.startswith("_"))), 1, 0.7)
-    return found[0] if found else None
+    """The nearest of the names that are not private."""
+    return nearest(name, (candidate for candidate in candidates if not candidate.startswith("_")))
 
 
 class Names(Control):

@@ -34,16 +34,16 @@ def read_bytes(path: str) -> bytes:
 
 def _instead_of(path: str) -> str | None:
     """What a file that is not there may have been: one beside it of nearly its name."""
-    from difflib import get_close_matches
+    from ptxdsl.diagnostics import nearest  # for mistakes only
 
     if os.path.islink(path):
         return f"it is a link to '{os.readlink(path)}', which is not there"
     folder, name = os.path.split(path)
     try:
-        close = get_close_matches(name, os.listdir(folder or "."), n=1, cutoff=0.75)
+        close = nearest(name, os.listdir(folder or "."))
     except OSError:
         return f"there is no folder '{folder}' either"
-    return f"did you mean '{os.path.join(folder, close[0])}'?" if close else None
+    return f"did you mean '{os.path.join(folder, close)}'?" if close else None
 
 
 def find_module(importing: str, module: str) -> str | None:

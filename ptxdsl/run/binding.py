@@ -7,7 +7,7 @@ from typing import Any
 
 from ptxdsl.cuda.arguments import type_text
 from ptxdsl.cuda.scalars import SCALARS
-from ptxdsl.diagnostics import CompileError, Diagnostic, error
+from ptxdsl.diagnostics import CompileError, Diagnostic, error, nearest
 from ptxdsl.record import dataclass, field
 from ptxdsl.run.formats import SHORT_NAMES, Array
 from ptxdsl.run.generate import generate
@@ -52,10 +52,8 @@ def bind(subject: Subject, specs: Mapping[str, Spec]) -> Bound:
             problems.extend(problem.diagnostics)
     known = [p.name for p in subject.signature.params]
     for name in left:
-        from difflib import get_close_matches  # for mistakes only
-
-        close = get_close_matches(name, known, n=1)
-        help = f"did you mean '{close[0]}'?" if close else f"its parameters: {', '.join(known) or 'none'}"
+        close = nearest(name, known)
+        help = f"did you mean '{close}'?" if close else f"its parameters: {', '.join(known) or 'none'}"
         what = f"--arg {name}: kernel '{subject.signature.name}' has no parameter '{name}'"
         problems += error("E1018", what, None, help=help).diagnostics
     if problems:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
 from ptxdsl.cuda.configuration import Shape, shape_of
 from ptxdsl.cuda.shape import block_of
-from ptxdsl.diagnostics import LaunchError, launch_error
+from ptxdsl.diagnostics import LaunchError, launch_error, nearest
 from ptxdsl.record import dataclass
 from ptxdsl.shown import shown
 
@@ -58,12 +57,10 @@ def candidate(kernel: Kernel, configuration: Configuration, launch: Mapping[str,
     parameters = _parameters(kernel)
     for name in configuration:
         if name not in parameters and name not in LAUNCH:
-            near = get_close_matches(str(name), [*parameters, *LAUNCH], n=1)
+            near = nearest(str(name), [*parameters, *LAUNCH])
             known = f"its parameters are {', '.join(parameters)}" if parameters else "it has no comptime parameters"
             message = f"'{name}' is neither a comptime parameter of kernel '{kernel.name}' nor a part of a launch"
-            raise _wrong(
-                message, f"did you mean '{near[0]}'?" if near else f"{known}; a launch has {', '.join(LAUNCH)}"
-            )
+            raise _wrong(message, f"did you mean '{near}'?" if near else f"{known}; a launch has {', '.join(LAUNCH)}")
     constants = {name: value for name, value in configuration.items() if name in parameters}
     asked = {name: value(configuration) if callable(value) else value for name, value in launch.items()}
     asked |= {name: value for name, value in configuration.items() if name not in parameters}
