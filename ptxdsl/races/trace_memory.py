@@ -41,11 +41,13 @@ class TraceMemory(TraceActors):
             return [(lanes, pieces)]
         records = log.take()
         assert records is not None
-        return [
-            (mask, some.copy() if orders else self.spaces.pieces(warp.cta, some))
-            for mask, part in segments(records)
-            for orders, some in (self.flags.split(part) if self.sites.orders else ((False, part),))
-        ]
+        steps: list[Step] = []
+        for mask, part in segments(records):
+            for orders, some in self.flags.split(part) if self.sites.orders else ((False, part),):
+                if orders:
+                    steps.append((mask, some.copy()))
+                steps.append((mask, self.spaces.pieces(warp.cta, some)))  # what orders others is an access as well
+        return steps
 
     def ran(self, warp: Warp, steps: list[Step]) -> None:
         for mask, what in steps:

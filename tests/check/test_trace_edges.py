@@ -37,6 +37,18 @@ EDGES = {
     "bar.sync before overwriting": (
         RACE, "ld.shared.u32 %r5, [%r2]; <<bar.sync 0;>> st.shared.u32 [%r1], %t;",
     ),
+    "bar.sync before an atomic that orders": (
+        RACE, "st.shared.u32 [%r1], %t; <<bar.sync 0;>> atom.acq_rel.cta.shared::cta.add.u32 %r5, [%r2], 1;",
+    ),
+    "bar.sync behind an atomic that orders": (
+        RACE, "atom.acq_rel.cta.shared::cta.add.u32 %r5, [%r1], 1; <<bar.sync 0;>> ld.shared.u32 %r5, [%r2];",
+    ),
+    "bar.sync before a store that releases": (
+        RACE, "ld.shared.u32 %r5, [%r2]; <<bar.sync 0;>> st.release.cta.shared::cta.u32 [%r1], %t;",
+    ),
+    "bar.sync behind a load that acquires": (
+        RACE, "ld.acquire.cta.shared::cta.u32 %r5, [%r2]; <<bar.sync 0;>> st.shared.u32 [%r1], %t;",
+    ),
     "bar.arrive and bar.sync": (
         RACE,
         "@!%p1 bra READ; st.shared.u32 [%r1], %t; bar.arrive 1, 64; bra END;"
