@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ptxdsl.check import blame, brackets, phases
 from ptxdsl.check.addresses import parts_of
 from ptxdsl.check.cluster import Apart
@@ -19,6 +21,8 @@ from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr, const
 from ptxdsl.protocol.model import Op
+
+_MASK = 0xFFFF  # the bits of a multicast's mask
 
 Targets = tuple[tuple[Barrier, Mask], ...]
 
@@ -129,8 +133,11 @@ class OnBarrier(Step):
                 addresses[shared + apart] = addresses.get(shared + apart, 0) | 1 << t
         ctas = [own]
         if self.multicast is not None:
-            mask = self.number_of(self.multicast(env), "the mask of the multicast")
+            mask = self.number_of(self.multicast(env), "the mask of the multicast") & _MASK
             ctas = [cta for cta in range(context.ctas) if mask >> cta & 1]
+            size = prod(context.kernel.cluster or (1,))
+            if mask >> size:
+                raise blame.no_block(state, self, mask.bit_length() - 1, size)
         found = []
         for address, threads in addresses.items():
             for cta in ctas:

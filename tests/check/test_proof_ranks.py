@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from corpus import CLEAN, read
 from pipeline_kernels import GIVES
 from proofs import lines, verdict
 
@@ -36,3 +37,11 @@ def test_memory_of_no_block(count: int, to: str) -> None:
     why = "memory of different blocks" if "thread_idx" in to else "the cluster has no block of rank"
     assert why in found.diagnostics[0].message
     assert found.diagnostics[0].span is not None and found.diagnostics[0].span.line == 10
+
+
+def test_a_multicast_to_a_block_that_the_cluster_has_not() -> None:
+    text = next(read(path).text for path in CLEAN if path.stem == "cluster_multicast")
+    assert "full, 0x3)" in text
+    found = verdict(text.replace("full, 0x3)", "full, 0x7)"))
+    assert (found.verdict, found.kinds) == ("fault", ("use before init is visible",))
+    assert "the block of rank 2, and the cluster has 2 blocks" in found.diagnostics[0].message
