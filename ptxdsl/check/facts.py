@@ -128,12 +128,14 @@ class Facts:
         """
         known = self.absolute.get(terms, ANY)
         low, high = known.low, known.high
-        if rates and known is not ANY:
-            low, high = settled_for_ever(low, high, rates, base, counters)
         if len(terms) == 1 and terms[0][1] == 1:
             low, high = max(low, terms[0][0].low), min(high, terms[0][0].high)
-        moving = self.moving.get(key)
-        if moving is not None and (moving.rates is rates or answers(moving.rates, rates, cut, counters)):
+        moving = self.moving.get(key, ANY)
+        if not moving.rates:
+            low, high = max(low, moving.low), min(high, moving.high)
+        if rates:
+            low, high = settled_for_ever(low, high, rates, base, counters)
+        if moving.rates and (moving.rates is rates or answers(moving.rates, rates, cut, counters)):
             low, high = max(low, moving.low), min(high, moving.high)
         return low, high
 

@@ -70,13 +70,15 @@ class BeginAgain(Exception):
 
 def answers(known: Rates, asked: Rates, cut: int, counters: Counters) -> bool:
     """Whether a fact that moves with some counters answers what others ask: whether a sum is at least ``cut``."""
-    if not known:
-        return True
     if asked:
-        ours, theirs = {group for group, _, _ in known}, {group for group, _, _ in asked}
-        if ours != theirs:
-            first, second, *_ = sorted(ours | theirs)
+        ours = {group: (turns, growth) for group, turns, growth in known}
+        theirs = {group: (turns, growth) for group, turns, growth in asked}
+        if ours.keys() != theirs.keys():
+            first, second, *_ = sorted(ours.keys() | theirs.keys())
             raise BeginAgain(united=(first, second))
+        unlike = {g for g, (turns, growth) in ours.items() if growth * theirs[g][0] != theirs[g][1] * turns}
+        if unlike - counters.irregular:
+            raise BeginAgain(followed=frozenset(unlike - counters.irregular))
         return True
     # counters that are moved back stay beyond ``past``, and so does what the fact says
     return all(
