@@ -18,7 +18,7 @@ from ptxdsl.files.text_files import SIZE_LIMIT, LeavesFolderError, find_module, 
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
-from ptxdsl.syntax import ast
+from ptxdsl.syntax import ast, stored
 
 if TYPE_CHECKING:
     from ptxdsl.files.compilations import Resolutions
@@ -175,10 +175,14 @@ def library_module(name: str) -> ast.Module:
 
 def _read_library_module(name: str) -> ast.Module:
     entry, key = library_entry(name)
-    module = _unpickled(cache.load(entry, key))
-    if module is None:
-        module, data = pickled_library_module(name)
-        cache.store(entry, key, data)
+    data = cache.load(entry, key)  # of the wheel, or a private file of this user
+    try:
+        if data is not None:
+            return stored.load(data)
+    except Exception:  # whatever a pickle of other times raises: it is made again
+        pass
+    module, data = pickled_library_module(name)
+    cache.store(entry, key, data)
     return module
 
 
@@ -188,24 +192,7 @@ def pickled_library_module(name: str) -> tuple[ast.Module, bytes]:
 
     provide_tables()
     module = parse(Source(f"stdlib/{name}.pdsl", resources.stdlib_text(name), library=True))
-    import pickle  # where a tree is made; to read one takes less
-
-    return module, pickle.dumps(module, protocol=5)
-
-
-def _unpickled(data: bytes | None) -> ast.Module | None:
-    """The data is from the wheel or a private file of this user (``cache.load`` saw to it)."""
-    if data is None:
-        return None
-    try:
-        try:
-            from _pickle import loads  # what pickle.py would take, without pickle.py: 1 ms
-        except ImportError:
-            from pickle import loads
-        module = loads(data)
-    except Exception:  # whatever a pickle of other times raises: it is made again
-        return None
-    return module if isinstance(module, ast.Module) else None
+    return module, stored.dump(module)
 
 
 class Loader:
