@@ -7,7 +7,10 @@ right while a fact answers what is asked of the same counters. Other cases are f
   counts by 2. How far i is from j matters then: they are of one group.
 - *What is asked of an unknown value is asked without a counter*, as ``n == 7`` behind a loop to n, or the other way
   round: it was, and now a loop goes to n. Then turns are told apart as far as those constants. Beyond ``FARTHEST``, the
-  answer is taken for unknown: that allows more than can be.
+  answer is taken for unknown: that allows more than can be. The same goes for what holds whatever the launch and is
+  asked with a counter, as ``m % 7 + i < 10``: of all turns it answers the first ones alone, or the others.
+- *What is asked grows by another amount than what is known*, as ``2 * i < n`` in a loop to n. Such counters are
+  followed turn by turn.
 - *A counter begins again*, as ``i`` of ``while i != k`` in a loop over tiles, and what was learned of k in the tile
   before holds. Such counters are followed turn by turn; those of ranges (``counting.py``) are not of this kind.
 """
@@ -88,8 +91,8 @@ def answers(known: Rates, asked: Rates, cut: int, counters: Counters) -> bool:
 
 
 def settled_for_ever(low: int, high: int, rates: Rates, base: int, counters: Counters) -> tuple[int, int]:
-    """Bounds that do not move, for a question that moves from ``base`` on: those that it will not pass, or in turns
-    that are told apart."""
+    """What is left of bounds that do not move, for a question that moves from ``base`` on: what it does not pass, or
+    passes in turns that are told apart."""
     for group, turns, growth in rates:
         for bound in (low, high):
             if abs(bound) < INFINITE and not _apart(group, (bound - base) * turns // growth + 1, counters):
