@@ -120,7 +120,7 @@ def parse_once(source: Source, sink: DiagnosticSink | None = None) -> ast.Module
 
 def tables_entry() -> tuple[str, bytes]:
     """The cache entry's name and key of the parse tables."""
-    return "tables", cache.key("tables", resources.syntax_digest())
+    return "tables", cache.key("tables", resources.syntax_version())
 
 
 @functools.cache
@@ -138,7 +138,7 @@ def provide_tables() -> None:
 
 def library_entry(name: str) -> tuple[str, bytes]:
     """The cache entry's name and key of a standard library module's tree."""
-    return f"stdlib-{name}", cache.key("stdlib", resources.syntax_digest(), name, resources.stdlib_text(name))
+    return f"stdlib-{name}", cache.key("stdlib", resources.syntax_version(), name, resources.stdlib_version(name))
 
 
 class _LibraryModule(ast.Module):

@@ -11,7 +11,7 @@ import os
 from functools import cache
 
 from ptxdsl.diagnostics import error
-from ptxdsl.files.digest import digest
+from ptxdsl.files.digest import fingerprint
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _GENERATED = os.path.join(_PACKAGE, "_generated")
@@ -47,18 +47,23 @@ def stdlib_names() -> tuple[str, ...]:
 
 def stdlib_text(name: str) -> str:
     """The text of the standard library's module ``name``, one of ``stdlib_names()``."""
-    return _text(os.path.join(folder("stdlib"), f"{name}.pdsl"))
+    return _text(_stdlib_path(name))
+
+
+def stdlib_version(name: str) -> str:
+    """What tells the text of the standard library's module ``name`` from its other versions."""
+    return fingerprint(_bytes(_stdlib_path(name)))
 
 
 @cache
-def syntax_digest() -> str:
-    """A digest of the grammar and of the code that makes trees by it (64 hexadecimal digits)."""
-    parts = [grammar_text().encode()]
+def syntax_version() -> str:
+    """What tells the grammar, and the code that makes trees by it, from their other versions."""
     syntax = os.path.join(_PACKAGE, "syntax")
     code = [os.path.join(syntax, name) for name in sorted(os.listdir(syntax)) if name.endswith(".py")]
+    parts = [fingerprint(grammar_text().encode())]
     for path in (os.path.join(_PACKAGE, "source.py"), *code):
-        parts += [os.path.basename(path).encode(), _bytes(path)]
-    return digest(b"".join(parts))
+        parts += [os.path.basename(path), fingerprint(_bytes(path))]
+    return " ".join(parts)
 
 
 def prebuilt(name: str) -> bytes | None:
@@ -67,6 +72,10 @@ def prebuilt(name: str) -> bytes | None:
         return _bytes(os.path.join(_GENERATED, name))
     except OSError:
         return None
+
+
+def _stdlib_path(name: str) -> str:
+    return os.path.join(folder("stdlib"), f"{name}.pdsl")
 
 
 def _bytes(path: str) -> bytes:

@@ -1,7 +1,7 @@
 """The parser's tables: made from the grammar by Lark, kept as plain data, used without Lark.
 
 Lark needs 0.3 s to make the tables, and 60 ms to be imported and to load its own saved form; these load in 1 ms. The
-bytes are a header line (format and grammar hash) and numbers and names as ``marshal`` writes them, which every Python
+bytes are a header line (format, and which grammar) and numbers and names as ``marshal`` writes them, which every Python
 reads and for which, other than for JSON, nothing has to be imported.
 """
 
@@ -11,7 +11,7 @@ import marshal
 import re
 from functools import cached_property, lru_cache
 
-from ptxdsl.files.digest import digest
+from ptxdsl.files.digest import fingerprint
 from ptxdsl.files.resources import grammar_text
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field_names
@@ -94,11 +94,11 @@ def compile_grammar(grammar: str, *, strict: bool = False) -> Lark:
 
 
 def _header(grammar: str) -> bytes:
-    return f"{_FORMAT} {digest(grammar.encode())}\n".encode()
+    return f"{_FORMAT} {fingerprint(grammar.encode())}\n".encode()
 
 
 def build_tables(grammar: str) -> bytes:
-    """The tables of a grammar as bytes, bound to the grammar's hash."""
+    """The tables of a grammar as bytes, bound to the grammar's version."""
     return _header(grammar) + marshal.dumps(_extract(compile_grammar(grammar)), _MARSHAL)
 
 
