@@ -124,7 +124,7 @@ def main() -> int:
     for size in SIZES:
         a, b = (torch.randn(size, size, device="cuda").bfloat16() for _ in range(2))
         out, other = (torch.full((size, size), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in range(2))
-        by_hand = launcher(cubin, _Product(a, b.T, other, None, None, None, None, None, CONFIG))
+        by_hand = launcher(cubin, _Product(a, b.T, other, config=CONFIG))
         calls = {"by hand": by_hand, "ptxdsl": prepare_gemm(a, b.T, out, config=CONFIG)}
         for call in calls.values():
             call()

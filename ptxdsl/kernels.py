@@ -50,7 +50,10 @@ def gemm(
     which takes no groups. stream: by default the current one of a's library. NumPy arrays are multiplied in the
     simulator. Raises LaunchError E0922 for what cannot be multiplied, and like a launch.
     """
-    product = _Product(a, b, out, scale, bias, activation, residual, groups, tf32, config)
+    product = _Product(
+        a, b, out, scale=scale, bias=bias, activation=activation, residual=residual, groups=groups, tf32=tf32,
+        config=config,
+    )  # fmt: skip
     launcher = product.kernel[product.grid, product.threads]
     target = None if host_memory(a) is None else "sim"
     launcher(*product.arguments, smem=product.smem, pdl=product.pdl, stream=stream, target=target)
@@ -64,7 +67,10 @@ def prepare_gemm(
     """Like ``gemm``, for arrays on a device: returns a function that launches the product each time it is called."""
     if host_memory(a) is not None:
         raise wrong("a prepared product is launched on a device, but a is in host memory", "call gemm")
-    product = _Product(a, b, out, scale, bias, activation, residual, groups, tf32, config)
+    product = _Product(
+        a, b, out, scale=scale, bias=bias, activation=activation, residual=residual, groups=groups, tf32=tf32,
+        config=config,
+    )  # fmt: skip
     arguments, grid, threads = product.arguments, product.grid, product.threads
     return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=product.pdl, stream=stream)
 
@@ -73,8 +79,8 @@ class _Product:
     """A launch of the kernel, worked out of the arguments."""
 
     def __init__(
-        self, a: Any, b: Any, out: Any, scale: float | None, bias: Any, activation: str | None, residual: Any,
-        groups: Any, tf32: bool, config: Config | BlackwellConfig | None,
+        self, a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
+        residual: Any = None, groups: Any = None, tf32: bool = False, config: Config | BlackwellConfig | None = None,
     ) -> None:  # fmt: skip
         left, right, result = Matrices("a", a, _OPERANDS), Matrices("b", b, _OPERANDS), Matrices("out", out, _RESULTS)
         _check_types(left, right, result, tf32)
