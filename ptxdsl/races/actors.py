@@ -8,7 +8,8 @@ some of them tell others by an arrival or asynchronous work says nothing of what
 Asynchronous work begins with what its thread knew when it was issued, and is known to others only by the ways in which
 it tells of its end. Units that do their work in order (wgmma of a warpgroup, tcgen05 and cp.async of a warp) are one
 actor each. Copies are one actor each while they are under way; later ones take the component of an earlier one that
-their thread knows to be over.
+their thread knows to be over. What copies write to global memory is known to be over in the order of issue alone, by
+waits for groups: these halves of a warp's copies share a component, too, but none knows of those before it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta, Warp
 
 _MOST_STRANDS = 16  # of a warp that have a component of their own
+_LOOKED_AT = 10  # components in use no more, for one that a thread knows to be so
 _MOST_IN_FLIGHT = 512  # copies of one kind in a CTA that nobody has waited for; more share components
 
 
@@ -56,9 +58,9 @@ class Passed:
 
 class Actor:
     """clock: what it knows; its own component is its ``time``. rows: those of the clock that count for its accesses to
-    shared and to global memory."""
+    shared and to global memory. in_order: what its component has done before it is over."""
 
-    __slots__ = ("clock", "component", "domain", "number", "rows", "time")
+    __slots__ = ("clock", "component", "domain", "in_order", "number", "rows", "time")
 
     def __init__(self, domain: Domain, component: int, clock: Clock, asynchronous: bool) -> None:
         self.domain = domain
@@ -67,6 +69,7 @@ class Actor:
         self.clock = clock
         self.time: int = clock.own.item(GENERIC, component)
         self.rows = (ASYNC_SHARED, ASYNC_GLOBAL) if asynchronous else (GENERIC, GENERIC)
+        self.in_order = True
 
     @property
     def asynchronous(self) -> bool:
@@ -245,11 +248,22 @@ class Work(Actor):
     __slots__ = ("cta", "end", "instruction", "issued", "issuer", "site", "unit", "writer")
 
     def __init__(
-        self, unit: Unit, component: int, end: int, clock: Clock, issuer: Strand, instruction: Instruction, site: int
+        self,
+        unit: Unit,
+        component: int,
+        end: int,
+        clock: Clock,
+        issuer: Strand,
+        instruction: Instruction,
+        site: int,
+        *,
+        in_order: bool = True,
     ) -> None:
         clock.fit(unit.domain.capacity)
-        clock.own[:, component] = end
+        if in_order:
+            clock.own[:, component] = end
         super().__init__(unit.domain, component, clock, unit.asynchronous)
+        self.in_order, self.time = in_order, end
         self.unit = unit
         self.cta = unit.cta
         self.issuer = issuer.number
@@ -263,7 +277,7 @@ class Work(Actor):
 @dataclass(slots=True, eq=False)
 class Unit:
     """What does asynchronous work of one kind in a CTA. free: components that are in use no more, with their last
-    times, oldest first. last: of a unit that does its work in order, its only component and the time of the last."""
+    times, oldest first. last: of a unit whose work is over in order, its only component and the time of the last."""
 
     domain: Domain
     cta: Cta
@@ -282,12 +296,12 @@ class Unit:
     def any_order(self, clock: Clock) -> tuple[int, int]:
         """A component whose earlier owners are known to a clock to be done, and its next time."""
         own = clock.own
-        for index, (component, last) in enumerate(self.free):
-            if component < own.shape[1] and own[GENERIC, component] >= last:
-                del self.free[index]
-                return component, last + 1
-            if index > 8:
-                break
+        width, item = own.shape[1], own.item
+        done = [(c, last) for c, last in self.free[:_LOOKED_AT] if c < width and item(GENERIC, c) >= last]
+        if done:  # the least: so that a ring comes round to the same ones soon
+            component, last = least = min(done)
+            self.free.remove(least)
+            return component, last + 1
         if self.made >= _MOST_IN_FLIGHT and self.free:
             component, last = self.free.pop(0)
             return component, last + 1

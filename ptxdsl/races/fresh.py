@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.races.accesses import LOAD, Piece
+from ptxdsl.races.actors import Actor
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.tape import Counters, Shift
 from ptxdsl.races.trace_actors import Access
@@ -21,6 +22,7 @@ from ptxdsl.races.trace_memory import of_places
 Array = npt.NDArray[Any]
 
 _MOST = (1 << 31) - 1
+_NOBODY = -1  # work that is not in order may be in the way of the same actor's
 
 
 class Fresh:
@@ -43,7 +45,7 @@ class Fresh:
             shift = cells.shift
             places = cells.index(piece.starts, piece.size)
             assert isinstance(places, slice | np.ndarray)
-            if number > _MOST or cells.shift != shift or not _alone(actor.number, cells, places, sites, piece.kind):
+            if number > _MOST or cells.shift != shift or not _alone(actor, cells, places, sites, piece.kind):
                 return False
             found.append((actor.number, piece, places, of_places(sites, places)))
         for note in found:
@@ -78,8 +80,9 @@ class Fresh:
                 times[marked] = shift.after(self._counters[which], self._times[which], turns + 1)
 
 
-def _alone(number: int, cells: Cells, places: slice | Array, sites: int | Array, kind: int) -> bool:
+def _alone(actor: Actor, cells: Cells, places: slice | Array, sites: int | Array, kind: int) -> bool:
     """Whether nobody else has written there, and if it is no read, has read."""
+    number = actor.number if actor.in_order else _NOBODY
     if kind != LOAD:
         rows = slice(len(cells.rows))
         strong = cells.strong_writes is not None or np.any(cells.strong[sites])

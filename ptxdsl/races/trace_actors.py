@@ -146,9 +146,10 @@ class TraceActors:
         self.races.remember(work)
         if isinstance(agent, Transfer):
             if agent.leaves and entity.unit == "tma":
-                writers = self.unit(cta, entity.unit, "tma writes")
-                second, first = writers.any_order(strand.clock)
-                work.writer = Work(writers, second, first, work.clock.copy(), strand, instruction, site)
+                writers = self.unit(cta, entity.unit, ("tma writes", strand.warp))
+                second, end = writers.in_order()
+                clock = work.clock.copy()
+                work.writer = Work(writers, second, end, clock, strand, instruction, site, in_order=False)
                 self.races.remember(work.writer)
                 self.group_of(strand.warp, BULK).add(work)
             elif entity.unit == "cp.async":
@@ -174,7 +175,6 @@ class TraceActors:
                     work.unit.free.append((work.component, work.end))
                 if work.writer is not None:
                     work = work.writer
-                    work.unit.free.append((work.component, work.end))
         else:
             del self.works[number]
         self.work = work

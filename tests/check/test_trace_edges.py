@@ -27,6 +27,7 @@ LOAD = (
     "@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%d0], 256, [bar];\n"
 )
 STORE = "cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 256; cp.async.bulk.commit_group;\n"
+HALF, OTHER_HALF = STORE.replace("256", "128"), STORE.replace("256", "128").replace("[%d0]", "[%d0+128]")
 
 READ, OVER, RACE = "slot read before full", "slot overwritten before release", "data race"
 FENCE, DRAIN, EARLY = "missing proxy fence", "undrained wgmma, bulk or cp.async read", "use before init is visible"
@@ -136,6 +137,13 @@ EDGES = {
     "a bulk store has written": (
         RACE,
         f"@!%p0 bra READY; {STORE} cp.async.bulk.wait_group<<|.read>> 0; READY: bar.sync 0; ld.global.u32 %r5, [%d1];",
+    ),
+    "a bulk store has written what the next one writes": (
+        RACE, f"@!%p0 bra END; {STORE} cp.async.bulk.wait_group<<|.read>> 0; {STORE} cp.async.bulk.wait_group 0; END:",
+    ),
+    "bulk stores have written in their order": (
+        RACE,
+        f"@!%p0 bra END; {HALF} {OTHER_HALF} cp.async.bulk.wait_group <<1|2>>; {HALF} cp.async.bulk.wait_group 0; END:",
     ),
     "a bulk store before the exit": (EXIT, f"@!%p0 bra END; {STORE} <<cp.async.bulk.wait_group.read 0;>> END:"),
     "the groups that are waited for": (

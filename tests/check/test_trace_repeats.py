@@ -34,26 +34,49 @@ def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrig
             var stage = Int32(c.state.index())
             {turn}
 """
-RIGHT = """\
+
+
+def ring(turn: str, last: str = "pass") -> str:
+    return RING.format(turn=turn.strip(), last=last)
+
+
+GIVEN_BACK = """\
             res[unsafe_offset=i * 32 + lane] = buf[unsafe_offset=stage * 32 + lane]
             c.release()
 """
 # In turn k the stage is read after it has been given back.
-LATE = """\
+LATE = ring("""\
             if i != k:
                 res[unsafe_offset=i * 32 + lane] = buf[unsafe_offset=stage * 32 + lane]
             c.release()
             if i == k:
                 res[unsafe_offset=i * 32 + lane] = buf[unsafe_offset=stage * 32 + lane]
-"""
+""")
 # From turn k on what is written is what the producer reads 40 turns later.
-AHEAD = """\
+AHEAD = ring("""\
             var to = res if i < k else src.unsafe_offset(1280)
             to[unsafe_offset=i * 32 + lane] = buf[unsafe_offset=stage * 32 + lane]
             c.release()
-"""
+""")
 # At its end the producer writes what the consumer has written in turn k.
-AGAIN = "res[unsafe_offset=k * 32 + lane] = 1"
+AGAIN = ring(GIVEN_BACK, "res[unsafe_offset=k * 32 + lane] = 1")
+RIGHT = ring(GIVEN_BACK)
+# Bulk copies that are waited for until they have read. In turn k one goes where the one before went.
+STORED = """\
+@kernel(threads=32)
+def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrigin], n: Int32, k: Int32):
+    var buf = unsafe_stack_allocation[32, Float32, address_space=.SHARED, alignment=128]()
+    for i in range(n):
+        buf[unsafe_offset=Int32(lane_id())] = src[unsafe_offset=i * 32 + Int32(lane_id())]
+        fence_proxy_async[AddressSpace.SHARED]()
+        barrier()
+        if thread_idx.x == 0:
+            var to = i if i != k else i - 1
+            cp_async_bulk_global_shared_cta(res.unsafe_offset(to * 32), buf, 128)
+            cp_async_bulk_commit_group()
+            cp_async_bulk_wait_group[0]()
+        barrier()
+"""
 
 
 def known(order):
@@ -73,7 +96,7 @@ def known(order):
 def run(monkeypatch):
     """Runs a kernel: what is found, what was known when its CTA exited, and how many events were passed over."""
 
-    def run(turn, n, k, last="pass", passing=True, schedule=None):
+    def run(text, n, k, passing=True, schedule=None):
         seen, passed = [], []
         exited, go_on = TraceEnds.exited, Repeats._go_on
 
@@ -91,8 +114,8 @@ def run(monkeypatch):
             if not passing:
                 patch.setattr(Repeats, "_look_for_turn", lambda self: None)
             src, res = np.arange(32 * (n + 80), dtype=np.float32), np.zeros(32 * (n + 80), np.float32)
-            kernel = ptxdsl.loads(RING.format(turn=turn.strip(), last=last)).kernel
-            found, report = check_trace(kernel, [src, res, n, k], grid=1, block=64, schedule=schedule)
+            kernel = ptxdsl.loads(text).kernel
+            found, report = check_trace(kernel, [src, res, n, k], grid=1, schedule=schedule)
         assert report.finished
         return found, seen, sum(passed)
 
@@ -105,14 +128,10 @@ def same(one, other):
     return np.array_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("turn", "last"),
-    [(RIGHT, "pass"), (LATE, "pass"), (AHEAD, "pass"), (RIGHT, AGAIN)],
-    ids=["right", "late", "ahead", "again"],
-)
-def test_what_is_known_and_found_is_as_if_nothing_had_been_passed_over(run, turn, last):
-    found, seen, passed = run(turn, 170, 130, last)
-    all_found, all_seen, none = run(turn, 170, 130, last, passing=False)
+@pytest.mark.parametrize("text", [RIGHT, LATE, AHEAD, STORED, AGAIN], ids=["right", "late", "ahead", "stored", "again"])
+def test_what_is_known_and_found_is_as_if_nothing_had_been_passed_over(run, text):
+    found, seen, passed = run(text, 170, 130)
+    all_found, all_seen, none = run(text, 170, 130, passing=False)
     assert passed > 1000 and none == 0
     told = [[(r.kind, r.diagnostic.message, r.place, r.stage, r.trip) for r in f.races] for f in (found, all_found)]
     assert told[0] == told[1]
@@ -127,8 +146,13 @@ def test_a_fault_after_many_turns_is_found_with_its_turn(run):
 
 
 def test_turns_that_were_passed_over_may_be_raced_with(run):
-    assert [race.kind for race in run(RIGHT, 170, 169, AGAIN)[0].races] == ["data race"]
-    assert not run(RIGHT, 170, 160, AGAIN)[0].races  # the producer has waited for that turn
+    assert [race.kind for race in run(AGAIN, 170, 169)[0].races] == ["data race"]
+    assert not run(AGAIN, 170, 160)[0].races  # the producer has waited for that turn
+
+
+def test_stores_that_may_not_have_written_are_raced_with(run):
+    assert [race.kind for race in run(STORED, 170, 130)[0].races] == ["data race"]
+    assert not run(STORED, 170, 1000)[0].races
 
 
 def test_other_schedules_repeat_nothing_and_find_the_same(run):
