@@ -29,13 +29,14 @@ _OPTIONS = ("--nvptx-short-ptr", "--dse-memoryssa-walklimit=30")
 
 _OPTIMISATION_LEVEL = 3
 
-# Of the back end behind functions that are optimised one by one. The highest looks for common values a second time, as
-# the passes have done before; the kernels that go this way are the same without it.
+# Of the back end behind functions that are optimised one by one. The highest looks for common values in a way that
+# takes longer; the kernels that go this way are the same without it.
 _LEVEL_OF_ALONE = 2
 
 # The passes of functions that are optimised one by one. LLVM's own pipeline for functions has forty, InstCombine seven
-# times; of the kernels that go this way it makes no less machine code.
-_PASSES_OF_ALONE = ("InstCombine", "SimplifyCFG", "NewGVN")
+# times; of the kernels that go this way it makes no less machine code. (NewGVN adds nothing either, and LLVM has it off
+# by default, for what it miscompiles.)
+_PASSES_OF_ALONE = ("InstCombine", "SimplifyCFG")
 
 
 class Machine(Protocol):
