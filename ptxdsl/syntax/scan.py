@@ -47,16 +47,24 @@ def scan(tables: ParseTables, source: Source, problems: list[Diagnostic]) -> lis
     """All tokens of a source, without the layout's. What is no token becomes an ERROR token and a diagnostic."""
     text = source.text
     _find_hidden(source, problems)
-    match, keywords, ignored = tables.pattern.match, tables.keywords, tables.ignored
+    match, keywords, signs, ignored = tables.pattern.match, tables.keywords, tables.signs, tables.ignored
+    lengths = sorted({len(sign) for sign in signs}, reverse=True)
     tokens: list[Token] = []
     start, size = 0, len(text)
     while start < size:
         found = match(text, start)
         if found is None:
-            end, problem = _explain(source, start)
-            if problem is not None:
-                problems.append(problem)
-            tokens.append(Token(ERROR, text[start:end], start, end))
+            for length in lengths:
+                word = text[start : start + length]
+                if word in signs:
+                    end = start + len(word)  # the text may end before
+                    tokens.append(Token(signs[word], word, start, end))
+                    break
+            else:
+                end, problem = _explain(source, start)
+                if problem is not None:
+                    problems.append(problem)
+                tokens.append(Token(ERROR, text[start:end], start, end))
         else:
             end = found.end()
             kind = found.lastgroup

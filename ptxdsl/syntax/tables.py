@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-_FORMAT = "ptxdsl-tables-4"
+_FORMAT = "ptxdsl-tables-5"
 _MARSHAL = 2  # the version of its format: the last without references, so that equal tables are equal bytes
 
 
@@ -45,7 +45,9 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class ParseTables:
-    """``keywords``: the names that are terminals of their own.
+    """``keywords``: the names that are terminals of their own. ``signs``: the other terminals that are fixed texts: the
+    longest counts where ``pattern`` matches nothing. (They are not in it, since compiling it takes a process longer
+    than parsing a small kernel.)
 
     ``states``: for each state pairs of a symbol and an action, one after another, as text: a parse visits few states,
     and reads those. An action of 0 or more shifts, or goes, to that state; -1 - n reduces by rule n.
@@ -54,6 +56,7 @@ class ParseTables:
     pattern_text: str
     ignored: str
     keywords: dict[str, str]
+    signs: dict[str, str]
     symbols: list[str]
     rules: list[RuleRow]
     states: list[str]
@@ -113,10 +116,11 @@ def load_tables(data: bytes, grammar: str) -> ParseTables | None:
 
 
 def _extract(lark: Lark) -> dict[str, Any]:
+    from lark.lexer import PatternStr
     from lark.parsers.lalr_analysis import Shift
 
     lexer = lark.parser.lexer.lexer
-    (pattern,) = lexer.scanner._mres
+    patterns = [t for t in lexer.scanner.terminals if not isinstance(t.pattern, PatternStr)]  # in order of priority
     (ignored,) = lexer.ignore_types
     table = lark.parser.parser._parse_table
     symbols: dict[str, int] = {}
@@ -130,9 +134,10 @@ def _extract(lark: Lark) -> dict[str, Any]:
             flat.append(state_numbers[argument] if action is Shift else -1 - rules.setdefault(argument, len(rules)))
         states.append(" ".join(map(str, flat)))
     return {
-        "pattern_text": pattern.pattern,
+        "pattern_text": "|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in patterns),
         "ignored": str(ignored),
         "keywords": {t.pattern.value: str(t.name) for t in lexer.callback["NAME"].scanner.terminals},
+        "signs": {t.pattern.value: str(t.name) for t in lexer.scanner.terminals if t not in patterns},
         "symbols": list(symbols),
         "rules": [[getattr(row, name) for name in field_names(RuleRow)] for row in map(_rule_row, rules)],
         "states": states,

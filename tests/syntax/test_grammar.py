@@ -49,6 +49,23 @@ def test_every_rule_has_its_builder_method():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("path", KERNEL_FILES, ids=lambda path: path.name)
+def test_tokens_are_those_of_lark(path):
+    text = path.read_text(encoding="utf-8")
+    tokens = [(t.type, str(t)) for t in scan(tables.current_tables(), Source("a", text), [])]
+    assert tokens == [(t.type, str(t)) for t in lark_parser().lex(text)]
+
+
+def test_every_sign_is_a_token():
+    known = tables.current_tables().signs
+    tokens = scan(tables.current_tables(), Source("a", " ".join(known)), [])
+    assert [(str(t), t.type) for t in tokens] == list(known.items())
+    # the longest counts, and longer tokens that begin with a sign come before it
+    tokens = scan(tables.current_tables(), Source("a", "a**b->.5...//=x<<=y<<z<=:=1."), [])
+    assert " ".join(tokens) == "a ** b -> .5 ... //= x <<= y << z <= := 1."
+    assert [t.end for t in scan(tables.current_tables(), Source("a", "a +"), [])] == [1, 3]
+
+
 def test_saved_tables():
     data = tables.build_tables(grammar_text())
     loaded = tables.load_tables(data, grammar_text())
