@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptxdsl.check.findings import Unproved
 from ptxdsl.check.learned import Rates, answers, begin_again, settled_for_ever
 from ptxdsl.check.values import CHOICES, INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
 from ptxdsl.hints import TYPE_CHECKING, Any
@@ -137,6 +138,8 @@ class Facts:
             low, high = settled_for_ever(low, high, rates, base, counters)
         if moving.rates and (moving.rates is rates or answers(moving.rates, rates, cut, counters)):
             low, high = max(low, moving.low), min(high, moving.high)
+        elif moving.rates and any(atom.moving for atom, _ in terms):  # each answer would take the other's place
+            raise Unproved(counters.kernel.span, "what is asked of a loop's values is too far from their turns")
         return low, high
 
     def at_least(

@@ -136,3 +136,10 @@ def test_programs_are_made_once_however_often_turns_are_told_apart_further(monke
     turns = "for i in range(n):"
     found = verdict(roles(block("if n != 7:", fill(turns)), block("if n != 7:", drain(turns))))
     assert (found.verdict, len(made)) == ("proved", 1)
+
+
+def test_a_turn_whose_value_is_compared_with_more_than_is_told_apart_is_not_proved() -> None:
+    """m = 5000: (m + 2501) // 3 is 2500, no longer what the producer asks for, while the consumer waits."""
+    filled = block("if (m + i) // 3 < 1000 or (m + i) // 3 >= i:", f"{ACQUIRE}\n{WRITE}\n{COMMIT}")
+    skips = "var m = Int32(grid_dim.x)\n" + block("for i in range(n):", filled)
+    assert verdict(roles(skips, drain("for i in range(n):"))).verdict == "not provable here"
