@@ -220,7 +220,29 @@ def agents(shape: Shape) -> list[Mask]:
         found = [part for mask in found for part in _by_warps(mask, block.all)]
         if len(found) > MAX_AGENTS:
             raise TooManyAgents
+    if any(isinstance(n, Op) and n.kind is Kind.BAR_WAIT for n in kernel.nodes):
+        found = _of_same_warps(found, block.all)
+        if len(found) > MAX_AGENTS:
+            raise TooManyAgents
     return sorted(found, key=lambda mask: mask & -mask)
+
+
+def _of_same_warps(masks: list[Mask], block: Mask) -> list[Mask]:
+    """Agents of which two that have lanes in one warp have lanes in the same warps: where lanes of all of these meet,
+    each of the two knows what the other has waited for."""
+    found: list[Mask] = []
+    pending = list(masks)
+    while pending:
+        mask = pending.pop()
+        warps_of_it = whole_warps(mask, block)
+        for other in (*pending, *found):
+            warps_of_other = whole_warps(other, block)
+            if warps_of_it & warps_of_other and warps_of_it & ~warps_of_other:
+                pending += [mask & warps_of_other, mask & ~warps_of_other]
+                break
+        else:
+            found.append(mask)
+    return found
 
 
 def _by_warps(mask: Mask, block: Mask) -> list[Mask]:

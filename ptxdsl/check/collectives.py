@@ -209,9 +209,11 @@ class WarpSync(Step):
             come, waiting = state.meetings.get(meeting.number, (0, ()))
             # What the agent's threads all know; of their own doings each warp knows its part alone.
             alone = whole_warps(agent.mask, context.every) == whole_warps(needed, context.every)
-            known = state.known[me] & ~(0 if alone else state.fresh[me])
+            apart = 0 if alone else state.fresh[me]
+            apart |= context.hidden(state, agent, own) if self.orders else 0
+            apart &= ~context.waits_by_warps  # who goes on has met lanes of all the agent's warps (agents.py)
             # That they have come says of waits that these are over, whatever it says of memory.
-            known &= ~(context.hidden(state, agent, own) if self.orders else context.accesses)
+            known = state.known[me] & ~(apart if self.orders else apart | context.accesses)
             state.known[meeting.holder] |= known
             state.proxied[meeting.holder] |= state.proxied[me] & known
             waiting = (*waiting, (me, self.number))
@@ -220,7 +222,7 @@ class WarpSync(Step):
                 state.meetings[meeting.number] = come, waiting
                 continue
             state.meetings.pop(meeting.number, None)
-            _parted(state, meeting, waiting)
+            _parted(context, state, meeting, waiting)
         return WAIT if ("warps", me) in state.meetings else self.number + 1
 
     def _others(self, context: Context, agent: Agent, lanes: Mask) -> bool:
@@ -240,11 +242,14 @@ class WarpSync(Step):
         return not lanes
 
 
-def _parted(state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
+def _parted(context: Context, state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
     """The lanes of a warp have all come: agents that wait for no other group go on."""
     known, seen = state.known[meeting.holder], state.proxied[meeting.holder]
     state.known[meeting.holder] = state.proxied[meeting.holder] = 0
     for number, place in waiting:
+        if waits := known & ~state.known[number] & context.waits_by_warps:  # here too, of each warp's others
+            state.fresh[number] |= waits
+            state.met[number] |= waits
         state.known[number] |= known
         state.proxied[number] |= seen
         left = state.meetings.pop(("warps", number)) - 1

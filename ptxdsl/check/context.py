@@ -51,6 +51,7 @@ class Context:
         self.tensor = 0  # of those of tensor memory
         self.accesses = 0  # of all
         self.masks: dict[int, Mask] = {}  # the threads that made an event
+        self.waits_by_warps = 0  # waits of agents of several warps: each warp knows of its own
         self.touches: dict[int, Touch] = {}
         self._classes: dict[int, Touch] = {}  # ``touches``, by the events of other blocks as well
         self._barriers: dict[tuple[int, int], Barrier] = {}

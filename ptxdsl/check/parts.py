@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class Agent:
-    """Threads that take the same way (``agents.py``), in one CTA of a cluster. uses: its arrivals elsewhere."""
+    """Threads that take the same way (``agents.py``), in one CTA of a cluster. several: warps. uses: its arrivals
+    elsewhere."""
 
     number: int
     mask: Mask
     cta: int
     count: int
+    several: bool
     steps: list[Step] = field(default_factory=list)
     variables: list[int] = field(default_factory=list)
     alone: bool = True  # there is no other CTA to be told from
@@ -42,7 +44,8 @@ class Barrier:
     waited for the last completed phase; the next one is of those that have arrived in the current one. initialised:
     where, in the state that is looked at. arrivals: sites that were seen to arrive since then, by agent, with how many
     arrivals they made; of_lives: the same after each initialisation. carries: what is passed on to who waits. told:
-    agents of whom ``relevance.py`` has looked what they know. own: of a barrier of another block that the block which
+    agents of whom ``relevance.py`` has looked what they know. by_some: whether arrivals of some warps of an agent alone
+    have been seen to complete a phase. own: of a barrier of another block that the block which
     is followed stands for, the followed block's own one at the same address.
     """
 
@@ -64,6 +67,7 @@ class Barrier:
     told: int = -1
     shared: bool = False
     relied: int | None = None
+    by_some: bool = False
     detailed: bool = False
     each: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     announced: dict[tuple[int, Span], None] = field(default_factory=dict)  # agents with their lines

@@ -17,6 +17,7 @@ from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
+from ptxdsl.check.threads import whole_warps
 from ptxdsl.check.values import add
 from ptxdsl.hints import Any
 
@@ -32,11 +33,18 @@ def need_initialised(
     if not phase.expected:
         raise blame.uninitialised(context, state, agent, barrier, step)
     known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
-    if not known & barrier.init:
+    if not known & barrier.init or _by_another_warp(context, state, agent, barrier, step):
         raise blame.early_use(context, state, agent, barrier, step)
     if remote and not state.proxied[agent.number] & barrier.init:
         raise blame.unfenced_init(context, state, agent, barrier, step)
     return phase
+
+
+def _by_another_warp(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> bool:
+    """Whether some of those who use a barrier have not met the warp of their own agent that has initialised it."""
+    if not state.fresh[agent.number] & barrier.init:
+        return False
+    return bool(step.mask & ~whole_warps(context.masks[barrier.init], agent.mask))
 
 
 def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int) -> None:
@@ -151,8 +159,11 @@ def arrive(
         return
     if outstanding == 0:
         _complete(context, state, barrier)
-        if alone:  # its arrivals have made the phase up: it knows of it
-            state.known[agent.number] |= seen.last | seen.before
+        if alone:  # its arrivals have made the phase up: those of its warps that have arrived know of it
+            if whole_warps(step.mask, agent.mask) == agent.mask:
+                state.known[agent.number] |= seen.last | seen.before
+            else:
+                barrier.by_some = True
     elif outstanding < 0 if isinstance(outstanding, int) else complete != 0:
         raise blame.wrong_bytes(context, state, agent, barrier, step, outstanding)
 
@@ -201,6 +212,7 @@ def _complete(context: Context, state: State, barrier: Barrier) -> None:
     everywhere = context.blocks.everywhere
     waits = everywhere(waits)
     state.live &= ~waits
+    state.fresh = [fresh & ~waits for fresh in state.fresh]
     completed, by = everywhere(last), before.bit_length() - last.bit_length()
     drop = ~(waits | completed | completed << by)
     state.known = [(k & drop) | (k & completed) << by for k in state.known]
@@ -238,6 +250,10 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     if not state.known[number] & barrier.before and not _implied(barrier, state.known[number], 2):
         if len(barrier.arrivals) > 1 and not barrier.detailed:
             raise Again(barrier, shared=False)
+        if barrier.by_some:
+            raise Unproved(
+                step.span or context.kernel.span, "all warps of a role wait for a phase that some of them complete"
+            )
         raise blame.looks_early(context, state, agent, barrier, step)
     holder = barrier.holder
     gained = state.known[holder]
@@ -253,4 +269,9 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     state.known = [k & keep for k in state.known]
     state.known[number] |= bit
     state.live |= everywhere
+    if agent.several:  # each of its warps knows of its own wait alone
+        context.masks[bit] = agent.mask
+        context.waits_by_warps |= bit
+        state.fresh[number] |= bit
+        state.met[number] |= bit
     return step.number + 1

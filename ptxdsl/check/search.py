@@ -24,7 +24,7 @@ from ptxdsl.check.ranks import any_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.symmetry import Symmetry
-from ptxdsl.check.threads import block_of
+from ptxdsl.check.threads import block_of, warps
 from ptxdsl.check.unwritten import Fill
 from ptxdsl.check.values import Symbols
 from ptxdsl.effects import Kind
@@ -123,7 +123,7 @@ class Search:
             common.blocks = [Expressions(common, block.all, self.counters, self.symbols, own) for own in known]
         for cta in range(ctas // blocks.count):
             for mask in masks:
-                agent = Agent(len(context.agents), mask, cta, mask.bit_count(), alone=ctas == 1)
+                agent = Agent(len(context.agents), mask, cta, mask.bit_count(), len(warps(mask)) > 1, alone=ctas == 1)
                 context.agents.append(agent)
                 context.holders += 1
                 expressions = Expressions(common, mask, self.counters, self.symbols, known[cta])
@@ -134,7 +134,7 @@ class Search:
                     lockstep.agree(agent.steps, common.differs)
                     others = []
                     for rank in range(1, ctas if differs else 1):
-                        other = Agent(agent.number, mask, rank, agent.count)
+                        other = Agent(agent.number, mask, rank, agent.count, agent.several)
                         own = Expressions(common, mask, self.counters, self.symbols, known[rank], expressions)
                         flatten(context, other, own, program)
                         others.append(other.steps)
