@@ -72,6 +72,19 @@ def uninitialised(context: Context, state: State, agent: Agent, barrier: Barrier
     )  # fmt: skip
 
 
+def beyond_array(context: Context, state: State, barrier: Barrier, step: Step) -> Exception | None:
+    """Of a barrier that is not wholly in the array that it is counted from: what lies there is overwritten."""
+    array = context.array(barrier.address)
+    if array is None or array.bytes is None or barrier.address + 8 <= array.base + array.bytes:
+        return None
+    return fault(
+        state, classes.STALE_STAGE,
+        f"{_verb(step)} makes a barrier where there is none: {context.barrier_text(barrier)} lies beyond the array "
+        f"`{array.name}` of {array.bytes} bytes", step.span,
+        help="a table of barriers has 8 bytes for each; a pipeline of S stages needs 2 * S of them",
+    )  # fmt: skip
+
+
 def no_block(state: State, step: Step, rank: int, ctas: int) -> Exception:
     return fault(
         state, classes.EARLY_USE,

@@ -50,6 +50,8 @@ def _by_another_warp(context: Context, state: State, agent: Agent, barrier: Barr
 def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int) -> None:
     if state.phases[barrier.number].expected:
         raise blame.initialised_again(context, state, agent, barrier, step)
+    if problem := blame.beyond_array(context, state, barrier, step):
+        raise problem
     assert step.span is not None
     lives = state.lives.get(barrier.number, ())
     if lives[-1:] != ((step.span, count),):  # another life: those who arrive may be others
