@@ -28,9 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until the tests are collected, which are kept
     driver.VERIFIES = True
-    # A shell has what it starts in the background ignore Ctrl-C, which is inherited; tests send it.
+    # A shell has what it starts in the background ignore Ctrl-C, nohup the end of the terminal, and that is inherited.
+    # Tests send these signals.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.name == "posix" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # Set before the workers start, so that they share one cache and the user's is left alone.
     cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
     if cache is not None and "PTXDSL_CACHE_DIR" not in os.environ:

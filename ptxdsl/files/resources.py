@@ -58,9 +58,9 @@ def stdlib_version(name: str) -> str:
 @cache
 def syntax_version() -> str:
     """What tells the grammar, and the code that makes trees by it, from their other versions."""
+    parts = [fingerprint(grammar_text().encode())]
     syntax = os.path.join(_PACKAGE, "syntax")
     code = [os.path.join(syntax, name) for name in sorted(os.listdir(syntax)) if name.endswith(".py")]
-    parts = [fingerprint(grammar_text().encode())]
     for path in (os.path.join(_PACKAGE, "source.py"), *code):
         parts += [os.path.basename(path), fingerprint(_bytes(path))]
     return " ".join(parts)

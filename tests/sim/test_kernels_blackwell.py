@@ -69,7 +69,11 @@ WRONG = {
     "out lies over a": (A, B, A),
     "out lies over b": (A, B, B[:8]),
     "out must be stored by rows": (A, B, OUT.T),
-    "a is of float64, not of bfloat16, float16, float8_e4m3fn, float8_e5m2": (A.astype(float), B, OUT),
+    "a is of float64, not of bfloat16, float16, float32, float8_e4m3fn, float8_e5m2, int8, uint8": (
+        A.astype(float),
+        B,
+        OUT,
+    ),
     "matrices of (8, 8) and (4, 8) have no product of (8, 8)": (A, B[:4], OUT),
 }
 

@@ -67,7 +67,7 @@ RULES = {
     "nan": ({"fill": "nan"}, "cannot be filled with NaN"),
     "contiguous": ({"array": np.zeros((48, 128), np.uint16)[:, ::2]}, "must be contiguous"),
     "shared memory": ({"array": np.zeros((256, 256, 256), np.uint8), "box": (8, 256, 256)}, "shared memory"),
-    "names": ({"swizzle": "256B"}, "none of 'none', '32B', '64B', '128B'"),
+    "names": ({"swizzle": "256B"}, "is not one of 'none', '32B', '64B', '128B'"),
     "dtype": ({"array": np.zeros((4, 8), np.complex64)}, "no element type"),
 }  # fmt: skip
 
