@@ -297,20 +297,11 @@ def trace_times(trips: int) -> Iterator[tuple[str, float]]:
 
 
 def added_to_a_compilation() -> tuple[float, str]:
-    """By which the check makes a compilation to PTX longer, of the sample where that is most."""
+    """What a compilation spends on the check, of the sample where that is most."""
     most = (0.0, "")
     for path in PIPELINES:
-        text = path.read_text(encoding="utf-8")
-        arch = arch_of(text)
-
-        def compile_it(check: str, text: str = text, arch: str = arch) -> float:
-            options = Options(arch, check=check)
-            return timed(lambda: driver.compile_source(Source("sample.pdsl", text), options=options))
-
-        compile_it("warn")
-        runs = 9 if path.stat().st_size < 6000 else 3
-        added = best(lambda run=compile_it: run("warn"), runs) - best(lambda run=compile_it: run("off"), runs)
-        most = max(most, (added, path.stem))
+        module = _sample(path)
+        most = max(most, (best(lambda module=module: timed(lambda: verdicts(module, quick=True))), path.stem))
     return most
 
 
