@@ -203,7 +203,7 @@ def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tupl
         for number, *_ in state.waited[agent.number].values():
             site = context.barriers[number].waiters.get(agent.number)
             if site is not None:
-                notes.append((site.span, f"{agent.name} waits here before it arrives"))
+                notes.append((site.span, f"{agent.does('waits')} here before arriving"))
     return notes[:3]
 
 
@@ -270,7 +270,7 @@ def runs_ahead(context: Context, state: State, barrier: Barrier, late: int) -> E
     return fault(
         state,
         kind,
-        f"{name} may complete two phases before {context.agents[waiter].name} has seen the first",
+        f"{name} may complete two phases before {context.agents[waiter].does('has')} seen the first",
         span,
         (site.span, "this wait may then be for the wrong phase"),
         *where_initialised(barrier),
@@ -306,7 +306,7 @@ def waits_again(context: Context, state: State, agent: Agent, barrier: Barrier, 
     return fault(
         state,
         classes.WRONG_PARITY,
-        f"{_verb(step)} is let through by the phase of {context.barrier_text(barrier)} for which {agent.name} has "
+        f"{_verb(step)} is let through by the phase of {context.barrier_text(barrier)} for which {agent.does('has')} "
         "waited before, though it has released the stage since",
         step.span,
         *arrival_notes(barrier),

@@ -127,8 +127,8 @@ def _cycle(edges: dict[int, list[int]], waiting: dict[int, Agent]) -> list[int]:
 def _waits_here(context: Context, state: State, agent: Agent) -> str:
     step = agent.steps[state.places[agent.number]]
     if isinstance(step, Wait):
-        return f"{agent.name} waits here for {context.barrier_text(_barrier(context, state, agent))}"
-    return f"{agent.name} waits here"
+        return f"{agent.does('waits')} here for {context.barrier_text(_barrier(context, state, agent))}"
+    return f"{agent.does('waits')} here"
 
 
 def _for_full(context: Context, state: State, agent: Agent) -> bool:
@@ -170,13 +170,13 @@ def _missing(context: Context, state: State, agent: Agent, barrier: Barrier) -> 
             continue
         for site, targets in _sites(context, state, other):
             if any(_related(context, context.barriers[n], barrier) for n in targets):
-                notes.append((site.span, f"{other.name} arrives here"))
+                notes.append((site.span, f"{other.does('arrives')} here"))
         place = state.places[other.number]
         if place != END and other.steps[place].span is not None and isinstance(other.steps[place], Wait):
             notes.append((other.steps[place].span, _waits_here(context, state, other)))
     who = "nobody arrives at it" if not barrier.arrivals else "an arrival is missing"
     return fault(
-        state, classes.MISSING_ARRIVE, f"deadlock: {agent.name} waits for {name} forever: {who}", step.span,
+        state, classes.MISSING_ARRIVE, f"deadlock: {agent.does('waits')} for {name} forever: {who}", step.span,
         *notes, *where_initialised(barrier),
         help="arrive (commit, release) once a stage on every path, and let both roles make the same number of turns",
     )  # fmt: skip
@@ -198,7 +198,7 @@ def _count(context: Context, state: State, agent: Agent, barrier: Barrier, share
     return fault(
         state, classes.WRONG_COUNT,
         f"{name} is initialised for {phase.expected} arrivals per phase but receives {share}", span,
-        *arrival_notes(barrier), (here, f"{agent.name} waits here forever"),
+        *arrival_notes(barrier), (here, f"{agent.does('waits')} here forever"),
         help=f"count every thread that arrives: init({share})",
     )  # fmt: skip
 
@@ -216,7 +216,7 @@ def _bytes(context: Context, state: State, agent: Agent, barrier: Barrier) -> Ex
     return fault(
         state, classes.BYTE_MISMATCH,
         f"{name}{'' if agent.alone else f' of CTA {barrier.cta}'} {missing}", span, *notes,
-        (here, f"{agent.name} waits here forever"), *where_initialised(barrier),
+        (here, f"{agent.does('waits')} here forever"), *where_initialised(barrier),
         help="announce (expect_bytes) exactly the bytes of all copies that complete on the barrier in one phase",
     )  # fmt: skip
 
@@ -228,18 +228,18 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
     step = agent.steps[state.places[agent.number]]
     gone = [a for a in context.agents if a.number not in waiting]
     notes: list[Note] = [
-        (other.steps[state.places[other.number]].span, f"{other.name} waits here") for other in agents[1:]
+        (other.steps[state.places[other.number]].span, f"{other.does('waits')} here") for other in agents[1:]
     ]
     if isinstance(step, Meet):
         for other in context.agents:
             for site in other.steps:
                 if isinstance(site, Meet) and other.cta == agent.cta and len(notes) < 10:
-                    notes.append((site.span, f"{other.name} comes to `{site.op.method or site.op.name}` here"))
+                    notes.append((site.span, f"{other.does('comes')} to `{site.op.method or site.op.name}` here"))
     what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
     if isinstance(step, (Meet, WarpSync)):
         what = f"`{step.op.method or step.op.name}`"
-    missing = f"; {gone[0].name} has ended without coming to it" if gone else ": not all of its threads come to it"
+    missing = f"; {gone[0].does('has')} ended without coming to it" if gone else ": not all of its threads come to it"
     return fault(
-        state, classes.DIVERGENT, f"deadlock: {agent.name} waits at {what}{missing}", step.span, *notes,
+        state, classes.DIVERGENT, f"deadlock: {agent.does('waits')} at {what}{missing}", step.span, *notes,
         help="every thread that a barrier counts must come to it: keep it out of branches that some do not take",
     )  # fmt: skip

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ptxdsl.check.program import Step
 
 
+_OF_MANY = {"arrives": "arrive", "comes": "come", "has": "have", "waits": "wait"}
+
+
 @dataclass(eq=False, slots=True)
 class Agent:
     """Threads that take the same way (``agents.py``), in one CTA of a cluster. several: warps. uses: its arrivals
@@ -33,6 +36,10 @@ class Agent:
     @property
     def name(self) -> str:
         return range_text(self.mask) if self.alone else f"{range_text(self.mask)} of CTA {self.cta}"
+
+    def does(self, verb: str) -> str:
+        """``warp 0 waits``, ``warps 1 to 4 wait``: for messages."""
+        return f"{self.name} {verb if self.name.startswith(('warp ', 'thread ')) else _OF_MANY[verb]}"
 
 
 @dataclass(eq=False, slots=True)
