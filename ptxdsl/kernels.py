@@ -35,7 +35,7 @@ def gemm(
     residual: Any = None, groups: Any = None, tf32: bool = False, config: Config | BlackwellConfig | None = None,
     stream: Any = None,
 ) -> None:  # fmt: skip
-    """out = activation(scale * (a @ b) + bias) + residual, summed in float32, or in int32 for integers.
+    """out = activation(scale * (a @ b) + bias) + residual, summed in float32, or in int32 for integers (modulo 2**32).
 
     a: (m, k) or (batch, m, k). b: (k, n) or (batch, k, n). Both of bfloat16, or of float16, or of float32 (with
     tf32=True: the tensor cores see 10 of its 23 bits of mantissa), or of 8-bit floats, or of int8 and uint8. One of the
@@ -87,7 +87,7 @@ class _Product:
         _check_matrices(left, right, result, groups is not None)
         m, k, n = left.rows, left.cols, right.cols
         names, fields = _epilogue(scale, bias, activation, residual, result)
-        if result.dtype == "int32" and fields:
+        if result.dtype == "int32" and names != "Identity":
             raise wrong(
                 "sums in int32 are stored as they are", "give an out of a float type with scale, bias and the like"
             )
@@ -245,6 +245,8 @@ def _groups(groups: Any, left: Matrices, result: Matrices) -> tuple[str, tuple[A
             f"groups of {found.dtype} of the shape {found.shape} for a matrix of {left.shape}",
             f"give an int32 for each {GROUP_ROWS} rows: {wanted}",
         )
+    if not found.contiguous:
+        raise wrong("groups is not contiguous", "copy it")
     check_apart("groups", found, result)
     return "MatrixOfRows", (groups, GROUP_ROWS)
 

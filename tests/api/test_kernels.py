@@ -98,7 +98,6 @@ TYPES = {
     "tf32 is True or False, not 1": ("float32", "float32", "float32", {"tf32": 1}),
     "operands of float32 must be contiguous along k": ("float32", "rows", "float32", {"tf32": True}),
     "out is of int32, and sums of float16 are of float32": ("float16", "float16", "int32", {}),
-    "sums in int32 are stored as they are": ("int8", "int8", "int32", {"scale": 2}),
     "there is no product of int8 and int8 in int32 on Blackwell": (
         "int8",
         "int8",
@@ -116,6 +115,19 @@ def test_types_that_are_not_multiplied(said):
     with pytest.raises(LaunchError, match=said) as caught:
         gemm(ZEROS[left], b, np.zeros((8, 8), result), **given)
     assert caught.value.diagnostics[0].code == "E0922"
+
+
+@pytest.mark.parametrize("given", [{"activation": "relu"}, {"bias": np.ones(8, np.float32)}, {"scale": 2}], ids=str)
+def test_sums_in_int32_have_no_epilogue(given):
+    with pytest.raises(LaunchError, match="sums in int32 are stored as they are") as caught:
+        gemm(ZEROS["int8"], ZEROS["int8"].T, np.zeros((8, 8), np.int32), **given)
+    assert caught.value.diagnostics[0].code == "E0922"
+
+
+def test_groups_lie_one_behind_the_other(half):
+    numbers = np.array([2, 9, 0, 9], np.int32)[::2]
+    with pytest.raises(LaunchError, match="groups is not contiguous"):
+        gemm(half(256, 64), half(3, 64, 64), np.zeros((256, 64), np.float16), groups=numbers)
 
 
 def test_batches(half):
