@@ -11,9 +11,10 @@ SCALED = GEMM.replace(
 )
 
 
-@pytest.mark.parametrize("ctas", [1, 2])
-def test_the_products_are_proved(ctas):
+@pytest.mark.parametrize(("ctas", "clc"), [(1, False), (2, False), (2, True)])
+def test_the_products_are_proved(ctas, clc):
     text = SCALED.replace("CTAS: Int = 1, BN: Int = 128", f"CTAS: Int = {ctas}, BN: Int = 128", 1)
+    text = text.replace("ORDER: Int = 16, CLC: Bool = False", f"ORDER: Int = 16, CLC: Bool = {clc}")
     found = verdict(text, arch="sm_100a", kernel="gemm_scaled")
     assert (found.verdict, found.diagnostics) == ("proved", ())
 
