@@ -84,8 +84,11 @@ MEMORY: dict[str, Row] = {
         "clusterlaunchcontrol",
     ),
     "query_first_cta_row": asm(
-        "{.reg .b128 q; mov.b128 q, {$0, $1}; clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 "
-        "{$r0, $r1, $r2, _}, q;}",
+        # Of a refusal there are no coordinates to ask for (PTX ISA, clusterlaunchcontrol.query_cancel).
+        "{.reg .b128 q; .reg .pred p; .reg .b32 x, y, z; mov.b128 q, {$0, $1}; "
+        "mov.b32 x, 0; mov.b32 y, 0; mov.b32 z, 0; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q; "
+        "@p clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {x, y, z, _}, q; "
+        "mov.b32 $r0, x; mov.b32 $r1, y; mov.b32 $r2, z;}",
         PURE,
         "clusterlaunchcontrol",
     ),
