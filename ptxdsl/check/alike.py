@@ -73,7 +73,7 @@ class Answers:
     events: int
 
 
-class Apart:
+class Untouched:
     """What steps come to that have no part in a ring: barriers, those of them that are waited for, and events."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Trial:
         self.variables = variables
         self.region = region
         self._known: dict[tuple[Step, bool], Answers | None] = {}
-        self._apart: dict[int, Apart] = {}  # of agents that have no part in a ring
+        self._apart: dict[int, Untouched] = {}  # of agents that have no part in a ring
 
     def steps(self, agent: Agent) -> Iterator[Step]:
         for place in self.region[agent.number]:
@@ -132,16 +132,16 @@ class Trial:
             return False
         return True
 
-    def _without(self, agent: Agent) -> Apart:
+    def _without(self, agent: Agent) -> Untouched:
         """What an agent comes to that has no part in a ring."""
         found = self._apart.get(agent.number)
         if found is None:
             found = self._apart[agent.number] = self._tried(Ring(), agent, set())
         return found
 
-    def _tried(self, ring: Ring, agent: Agent, own: set[int]) -> Apart:
+    def _tried(self, ring: Ring, agent: Agent, own: set[int]) -> Untouched:
         """Finds what turning a ring renames for an agent with these variables of it; what it must leave as it is."""
-        apart = Apart()
+        apart = Untouched()
         for step in self.steps(agent):
             answers = self._try(ring, agent, step, own)
             if answers is not None:
