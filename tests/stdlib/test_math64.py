@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from test_math import IMPORTS, ODD, PAIRS
+from test_math import IMPORTS, INVERSES, ODD, PAIRS
 
 import ptxdsl
 
@@ -82,13 +82,7 @@ FUNCTIONS = {
     "log1p": (np.log1p, (-1, 3), 1),
     "sinh": (np.sinh, (-720, 720), 2),
     "cosh": (np.cosh, (-720, 720), 1.5),
-    "asinh": (np.arcsinh, (-20, 20), 2),
-    "acosh": (np.arccosh, (1, 20), 2),
-    "atanh": (np.arctanh, (-1, 1), 2),
-    "atan": (np.arctan, (-10, 10), 1.5),
-    "asin": (np.arcsin, (-1, 1), 1.5),
-    "acos": (np.arccos, (-1, 1), 1.5),
-    "cbrt": (np.cbrt, (-30, 30), 1),
+    **INVERSES,
 }
 
 
