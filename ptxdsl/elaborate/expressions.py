@@ -26,9 +26,9 @@ from ptxdsl.elaborate.entities import (
     Variadic,
 )
 from ptxdsl.elaborate.matching import Given
-from ptxdsl.elaborate.names import RENAMED_METHODS, closest, renamed
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.subscripts import Subscripts
+from ptxdsl.elaborate.suggestions import RENAMED_METHODS, closest, elsewhere, forgotten_module, meant, renamed
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
 from ptxdsl.elaborate.types import DTYPES, SPACES, ArrayType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, type_value
@@ -220,10 +220,9 @@ class Expressions(Subscripts):
         except CompileError:
             if isinstance(node.value, ast.Name) and scope.lookup(node.value.id) is None:
                 written = f"{node.value.id}.{node.name}"
-                if renamed(written) is not None:
-                    raise self.fail(
-                        "E0201", f"`{written}` is not a name here", node.span, help=renamed(written)
-                    ) from None
+                help = renamed(written) or forgotten_module(node.value.id)
+                if help is not None:
+                    raise self.fail("E0201", f"`{written}` is not a name here", node.span, help=help) from None
             raise
         if isinstance(place, TemporaryPlace):
             value = place.value
@@ -233,10 +232,9 @@ class Expressions(Subscripts):
                 return TemporaryPlace(self._static_member(value, node))
             if isinstance(value, Comptime) and value.type == types.MODULE:
                 if value.value.names.get(node.name) is None:
-                    near = closest(node.name, value.value.names)
                     raise self.fail(
                         "E0204", f"the module has no `{node.name}`", node.name_span,
-                        help=f"did you mean `{near}`?" if near else None,
+                        help=elsewhere(node.name) or meant(node.name, value.value.names),
                     )  # fmt: skip
                 return self._name(ast.Name(node.name_span, node.name), value.value)
         t = place.type

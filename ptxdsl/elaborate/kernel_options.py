@@ -8,8 +8,8 @@ from ptxdsl import tir
 from ptxdsl.elaborate.builtins import STATIC_SHARED
 from ptxdsl.elaborate.convert import items_of
 from ptxdsl.elaborate.entities import FunctionDecl
-from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.suggestions import meant
 from ptxdsl.elaborate.variadic import Variadics
 from ptxdsl.signature import KernelSignature, Param
 from ptxdsl.syntax import ast
@@ -50,10 +50,9 @@ class KernelOptions(Variadics):
                         "E0225", "the options of `@kernel` are given by name", argument.span,
                         help=f"the options are {', '.join(KERNEL_OPTIONS)}",
                     )  # fmt: skip
-                near = closest(argument.name, KERNEL_OPTIONS)
                 raise self.fail(
                     "E0225", f"`@kernel` has no option `{argument.name}`", argument.span,
-                    help=f"did you mean `{near}`?" if near else f"the options are {', '.join(KERNEL_OPTIONS)}",
+                    help=meant(argument.name, KERNEL_OPTIONS) or f"the options are {', '.join(KERNEL_OPTIONS)}",
                 )  # fmt: skip
             if argument.name in result:
                 raise self.fail(

@@ -24,9 +24,9 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.frames import FunctionFrame
 from ptxdsl.elaborate.kernel_options import KernelOptions
 from ptxdsl.elaborate.matching import VARIADIC
-from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.suggestions import closest, meant
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import key_of
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam, leaves
@@ -67,12 +67,11 @@ class Kernels(KernelOptions):
                 return found
             if found:
                 raise error("E0213", f"`{name}` has several overloads", found[1].node.name_span, help="rename one")
-            near = closest(name, (d.name for d in functions))
             raise error(
                 "E0214",
                 f"there is no kernel `{name}`",
                 _whole(module),
-                help=f"did you mean `{near}`?" if near else _functions_here(functions),
+                help=meant(name, (d.name for d in functions)) or _functions_here(functions),
             )
         marked = [d for d in functions if d.decorator("kernel")]
         if marked:

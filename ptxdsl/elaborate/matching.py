@@ -18,10 +18,11 @@ from ptxdsl.elaborate.entities import (
     TemporaryPlace,
     VariablePlace,
 )
-from ptxdsl.elaborate.names import closest, methods_name
+from ptxdsl.elaborate.names import methods_name
 from ptxdsl.elaborate.operators import Operators
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.suggestions import meant
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.record import dataclass, field
 from ptxdsl.source import Span
@@ -224,10 +225,9 @@ class Matching(Operators):
                         "E0323", f"argument `{given.name}` of {what} is given by position only", given.name_span, here,
                         help=f"leave `{given.name}=` out",
                     )  # fmt: skip
-                near = closest(given.name, (a.name for a in declared))
                 raise self.fail(
                     "E0323", f"{what} has no argument `{given.name}`", given.name_span, here,
-                    help=f"did you mean `{near}`?" if near else None,
+                    help=meant(given.name, (a.name for a in declared)),
                 )  # fmt: skip
             if found.name in matched:
                 raise self.fail(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ptxdsl.diagnostics import CompileError, nearest
+from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.control import Control
 from ptxdsl.elaborate.entities import (
@@ -29,45 +27,12 @@ from ptxdsl.elaborate.entities import (
     Variable,
 )
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.suggestions import RENAMED, elsewhere, importable_name, meant, renamed
 from ptxdsl.elaborate.values import type_value, uninitialised, with_comptime
 from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
-
-# Methods that Mojo has renamed.
-RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offset(i)"}
-# Spelled so until Mojo 1.0, gone in 1.2; and Python's, CUDA's and Triton's names for what Mojo names otherwise.
-RENAMED = {
-    "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
-    "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
-    "LegacyPointer": "Pointer", "Some": "[T: Trait](x: T)",
-    "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
-    "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
-    "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer", "List": "Array[T, n]",
-    "printf": "print(…)", "maximum": "max", "minimum": "min", "cdiv": "ceildiv(a, b)",
-    "tl.load": "p[i]", "tl.store": "p[i] = x", "tl.program_id": "block_idx.x", "tl.num_programs": "grid_dim.x",
-    "tl.arange": "thread_idx.x", "tl.where": "a if condition else b", "tl.cdiv": "ceildiv(a, b)",
-    "tl.atomic_add": "fetch_add(p, value)", "tl.constexpr": "comptime NAME = value",
-    **{f"tl.{name}": name for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "abs", "range")},
-    "tl.maximum": "max", "tl.minimum": "min", "tl.static_range": "comptime for i in range(n)",
-    "atomicAdd": "fetch_add(p, value)", "atomicMax": "fetch_max(p, value)", "atomicCAS": "compare_exchange(…)",
-    "__shfl_xor_sync": "shuffle_xor(value, offset)", "__shfl_down_sync": "shuffle_down(value, offset)",
-    "__syncwarp": "syncwarp()", "__popc": "pop_count(x)", "__clz": "count_leading_zeros(x)", "fmaxf": "max",
-    "fminf": "min", "expf": "exp", "sqrtf": "sqrt", "rsqrtf": "rsqrt", "__expf": "exp_approx", "warpSize": "WARP_SIZE",
-    "laneid": "lane_id()", "half": "Float16", "atomic_add": "fetch_add(p, value)", "static_assert": "comptime assert",
-    "__shared__": "unsafe_stack_allocation[n, T, address_space=.SHARED]()",
-    "shared": "unsafe_stack_allocation[n, T, address_space=.SHARED]()",
-    **{f"f{bits}": f"Float{bits}" for bits in (16, 32, 64)}, "bf16": "BFloat16", "double": "Float64",
-    **{f"{kind[0].lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
-    **{f"{kind.lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
-}  # fmt: skip
-
-
-def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The nearest of the names that are not private."""
-    return nearest(name, (candidate for candidate in candidates if not candidate.startswith("_")))
 
 
 class Names(Control):
@@ -225,10 +190,9 @@ class Names(Control):
             if entity is None and "." in node.module:  # a Mojo module: more names than we have
                 return HostOnly(item.name, node.module, item.span)
         if entity is None:
-            near = closest(item.name, source_scope.names)
             raise self.fail(
                 "E0204", f"module `{node.module}` has no `{item.name}`", item.span,
-                help=renamed(item.name) or (f"did you mean `{near}`?" if near else None),
+                help=renamed(item.name) or elsewhere(item.name) or meant(item.name, source_scope.names),
             )  # fmt: skip
         return self.imported(entity) if isinstance(entity, ImportedName) else entity
 
@@ -245,7 +209,8 @@ class Names(Control):
             what = "is not in the subset" if entity.module in MOJO_MODULES else "is for host code"
             raise self.fail(
                 "E0207", f"`{entity.name}` of `{entity.module}` {what}", node.span,
-                (entity.span, "imported here"), help=renamed(entity.name) or "a kernel cannot use it",
+                (entity.span, "imported here"),
+                help=renamed(entity.name) or elsewhere(entity.name) or "a kernel cannot use it",
             )  # fmt: skip
         return entity
 
@@ -265,8 +230,7 @@ class Names(Control):
                 return f"write `self.{name}`"
             if name in owner.value.decl.aliases:
                 return f"write `Self.{name}`"
-        near = closest(name, scope.visible())
-        return f"did you mean `{near}`?" if near else None
+        return importable_name(name, scope.visible())
 
     def entity_value(self, entity: Entity, node: ast.Expr) -> RValue:
         """The value that a name stands for."""
@@ -338,11 +302,6 @@ class Names(Control):
 
     def struct_value(self, decl: StructDecl, span: Span) -> RValue:
         raise NotImplementedError
-
-
-def renamed(name: str) -> str | None:
-    """What to write instead of a name of Mojo's that is not here."""
-    return f"write `{RENAMED[name]}`" if name in RENAMED else None
 
 
 def methods_name(name: str) -> str:

@@ -21,8 +21,8 @@ from ptxdsl.elaborate.entities import (
     TraitType,
     TupleValue,
 )
-from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.suggestions import meant
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, is_comptime, type_value
 from ptxdsl.record import dataclass, field
@@ -91,10 +91,9 @@ class Parameters(Convert):
             else:
                 found = next((p for p in binding.params if p.name == argument.name and p.kind != "infer"), None)
                 if found is None:
-                    near = closest(argument.name, (p.name for p in binding.params))
                     raise self.fail(
                         "E0307", f"{binding.what} has no parameter `{argument.name}`", argument.span,
-                        help=f"did you mean `{near}`?" if near else _named(binding),
+                        help=meant(argument.name, (p.name for p in binding.params)) or _named(binding),
                     )  # fmt: skip
                 param = found
             if is_hole(argument):

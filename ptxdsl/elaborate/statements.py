@@ -26,10 +26,10 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.frames import ReturnSignal
 from ptxdsl.elaborate.loops import Loops
 from ptxdsl.elaborate.matching import Given
-from ptxdsl.elaborate.names import closest
 from ptxdsl.elaborate.operators import METHODS
 from ptxdsl.elaborate.read_only import not_assignable
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.suggestions import meant
 from ptxdsl.elaborate.types import SimdType, TupleType, Type
 from ptxdsl.elaborate.values import is_comptime, with_comptime
 from ptxdsl.record import dataclass
@@ -266,10 +266,10 @@ class Statements(Loops):
     def _target(self, node: ast.Expr, scope: Scope) -> Place | ItemPlace | None:
         """What an assignment writes; None where an earlier error made it meaningless."""
         if isinstance(node, ast.Name) and scope.lookup(node.id) is None:
-            near = closest(node.id, (n for n in scope.visible() if isinstance(scope.lookup(n), Variable | PlaceAlias)))
+            variables = (n for n in scope.visible() if isinstance(scope.lookup(n), Variable | PlaceAlias))
             raise self.fail(
                 "E0212", f"`{node.id}` is not declared", node.span,
-                help=f"did you mean `{near}`?" if near else f"declare it: `var {node.id} = …`",
+                help=meant(node.id, variables) or f"declare it: `var {node.id} = …`",
             )  # fmt: skip
         if isinstance(node, ast.Subscript):
             base = self.designate(node.value, scope)
