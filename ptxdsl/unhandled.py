@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.diagnostics import CompileError, Diagnostic
 
 # Characters of an internal error's own words: some print whole data structures.
 _SAID_LIMIT = 200
@@ -16,6 +16,11 @@ _HELP = {
     errno.EFBIG: "files may not be so large here (ulimit -f)",
     errno.EMFILE: "the process has too many files open (ulimit -n)",
 }
+
+
+def diagnostics_of(problem: Exception) -> tuple[Diagnostic, ...]:
+    """What an exception says to the user: its own diagnostics, or the one that tells whose fault it is."""
+    return problem.diagnostics if isinstance(problem, CompileError) else (diagnostic_of(problem),)
 
 
 def diagnostic_of(problem: Exception) -> Diagnostic:

@@ -26,6 +26,7 @@ class Arguments:
 
     command: str
     file: str
+    files: list[str]  # of ``check``
     output: str | None
     emit: str
     kernel: str | None
@@ -320,8 +321,8 @@ def _parsers() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     build.add_argument("file", metavar="FILE", help=".pdsl or .mojo; - reads standard input")
     run = command("run", "Run a kernel, on the GPU or in the simulator, and examine what it did.", _RUN.items())
     run.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
-    check = command("check", "Check a file, and prove the barrier protocols of its kernels.", _CHECK.items())
-    check.add_argument("file", metavar="FILE", help=".pdsl, .mojo or .ptx; - reads standard input")
+    check = command("check", "Check files, and prove the barrier protocols of their kernels.", _CHECK.items())
+    check.add_argument("files", metavar="FILE", nargs="+", help=".pdsl, .mojo or .ptx; - reads standard input")
     command("explain", "Explain a diagnostic's code.").add_argument("code", metavar="CODE", help="as printed: E0301")
     command("targets", "List the targets and the features they have.")
     command("version", "Print the versions of ptxdsl and of the tools that it uses.")

@@ -7,31 +7,22 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.source import Span
 
-# The version of the form of ``--json``'s output.
-JSON_SCHEMA = 1
-JSON_SCHEMA_OF_CHECK = 2  # with verdicts
-JSON_SCHEMA_OF_RUN = 2  # with how it ended, and races
+# The version of the form of ``--json``'s output, of all commands.
+JSON_SCHEMA = 3
 
 
-def report(
-    diagnostics: Sequence[Diagnostic],
-    as_json: bool,
-    verdicts: Sequence[Mapping[str, Any]] | None = None,
-    run: Mapping[str, Any] | None = None,
-) -> bool:
-    """Prints diagnostics to standard error; whether there is an error among them."""
+def report(diagnostics: Sequence[Diagnostic], as_json: bool, **more: Mapping[str, Any] | Sequence[Any]) -> bool:
+    """Prints diagnostics to standard error; whether there is an error among them.
+
+    more: what a command adds to the JSON: ``verdicts`` and ``files`` of ``check``, ``run`` of ``run``.
+    """
     if as_json:
         import json
 
-        document: dict[str, Any] = {"schema": JSON_SCHEMA, "diagnostics": [_as_json(d) for d in diagnostics]}
-        if verdicts is not None:
-            document |= {"schema": JSON_SCHEMA_OF_CHECK, "verdicts": verdicts}
-        if run is not None:
-            document |= {"schema": JSON_SCHEMA_OF_RUN, "run": run}
-        _tell(json.dumps(document))
+        _tell(json.dumps({"schema": JSON_SCHEMA, "diagnostics": [_as_json(d) for d in diagnostics], **more}))
     elif diagnostics and sys.stderr is not None:
         color = _wants_color(sys.stderr)
         _tell("\n\n".join(d.render(color) for d in diagnostics))
@@ -56,6 +47,8 @@ def silence(stream: IO[str]) -> None:
 
 def show_traceback(defect: BaseException | None) -> None:
     """Where in the compiler an internal error came from, for those who asked for it."""
+    if isinstance(defect, CompileError):  # no defect, unless one is behind it
+        defect = defect.__cause__
     if defect is not None and os.environ.get("PTXDSL_DEBUG") == "1":
         import traceback
 

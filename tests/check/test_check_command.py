@@ -55,6 +55,78 @@ def test_a_kernel_without_values_of_its_parameters(check):
     assert check(text, "-D", "N=3")[1].endswith(": proved\n")
 
 
+@pytest.fixture
+def check_all(tmp_path, capsys, monkeypatch):
+    """Runs the command on several texts: its exit code, what it says on both streams."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(texts, *options):
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+        capsys.readouterr()
+        code = main(["check", *texts, *options])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+UNKNOWN = "@kernel\ndef k():\n    var x = nothing\n"
+FILES = {"clean.pdsl": CLEAN, "faulty.pdsl": FAULTY, "none.pdsl": "comptime N = 1\n", "wrong.pdsl": UNKNOWN}
+
+
+def test_several_files_and_their_counts(check_all):
+    code, out, err = check_all(FILES)
+    assert code == 1
+    assert out.splitlines() == [
+        "clean.pdsl: kernel 'kernel': proved",
+        "faulty.pdsl: kernel 'kernel': fault",
+        "clean.pdsl: 1 proved",
+        "faulty.pdsl: 1 fault, 1 error",
+        "none.pdsl: nothing to prove, no errors",
+        "wrong.pdsl: 1 error",
+        "4 files: 1 proved, 1 fault, 2 errors; 2 with errors",
+    ]
+    assert f"error[{CODE}]" in err and "error[E0201]" in err
+    code, out, err = check_all({"clean.pdsl": CLEAN, "other.pdsl": CLEAN})
+    assert (code, err) == (0, "") and out.endswith("\n2 files: 2 proved; none with errors\n")
+
+
+def test_a_file_that_cannot_be_read_keeps_none_from_being_checked(check_all, capsys):
+    check_all({"clean.pdsl": CLEAN})
+    assert main(["check", "missing.pdsl", "clean.pdsl"]) == 1
+    out, err = capsys.readouterr()
+    assert "error[E1001]" in err and "clean.pdsl: kernel 'kernel': proved\n" in out
+    assert "\nmissing.pdsl: 1 error\nclean.pdsl: 1 proved\n" in out
+
+
+def test_several_files_in_one_document(check_all):
+    code, out, err = check_all(FILES, "--json", "--sarif", "-")
+    document = json.loads(err)
+    assert code == 1
+    assert [(v["file"], v["verdict"]) for v in document["verdicts"]] == [
+        ("clean.pdsl", "proved"), ("faulty.pdsl", "fault"),
+    ]  # fmt: skip
+    assert [(d["file"], d["code"]) for d in document["diagnostics"]] == [("faulty.pdsl", CODE), ("wrong.pdsl", "E0201")]
+    assert document["files"][1:3] == [
+        {"file": "faulty.pdsl", "proved": 0, "faults": 1, "not_provable": 0, "errors": 1, "warnings": 0},
+        {"file": "none.pdsl", "proved": 0, "faults": 0, "not_provable": 0, "errors": 0, "warnings": 0},
+    ]
+    places = [result["locations"][0]["physicalLocation"] for result in json.loads(out)["runs"][0]["results"]]
+    assert [place["artifactLocation"]["uri"] for place in places] == ["faulty.pdsl", "wrong.pdsl"]
+
+
+def test_what_is_in_a_file_that_several_import_is_told_once(check_all):
+    using, shared = "from shared import f\n@kernel\ndef k():\n    f()\n", "def f():\n    nothing()\n"
+    _, out, err = check_all({"one.pdsl": using, "two.pdsl": using, "shared.pdsl": shared})
+    assert err.count("error[E0201]") == 1
+    assert out.splitlines()[-1] == "3 files: 3 errors; 3 with errors"
+
+
+def test_witnesses_are_of_one_file(check_all):
+    code, _, err = check_all(FILES, "--witness", "found")
+    assert code == 1 and err.startswith("error[E1030]: --witness is for one file")
+
+
 def test_ptx(check, tmp_path):
     assert check(ptx_of(tmp_path, CLEAN), name="kernel.ptx") == (0, "kernel 'kernel': proved\n", "")
     code, out, err = check(ptx_of(tmp_path, FAULTY), name="kernel.ptx")
@@ -116,13 +188,13 @@ def test_a_finding_is_allowed_without_a_reason_or_for_another(check):
 
 def test_json(check):
     document = json.loads(check(FAULTY, "--json")[2])
-    assert document["schema"] == 2
+    assert document["schema"] == 3
     (found,) = document["diagnostics"]
     assert (found["code"], found["severity"], found["start"]) == (CODE, "error", {"line": 7, "column": 13})
     assert document["verdicts"] == [
         {
-            "kernel": "kernel", "verdict": "fault", "kinds": ["wrong arrival count"], "block": [64, 1, 1],
-            "cluster": None, "assumed": False, "assumptions": [], "witnesses": [],
+            "file": "kernel.pdsl", "kernel": "kernel", "verdict": "fault", "kinds": ["wrong arrival count"],
+            "block": [64, 1, 1], "cluster": None, "assumed": False, "assumptions": [], "witnesses": [],
         }
     ]  # fmt: skip
 

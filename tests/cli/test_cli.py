@@ -325,13 +325,13 @@ def test_json(run) -> None:
     result = run("compile", "-", "--json", stdin=BAD.encode())
     assert (result.code, result.out) == (1, "")
     document = json.loads(result.err)
-    assert document["schema"] == 1
+    assert document["schema"] == 3
     (found,) = document["diagnostics"]
     assert list(found) == ["code", "severity", "message", "file", "start", "end", "notes", "help"]
     assert (found["severity"], found["file"]) == ("error", "<stdin>")
     assert (found["start"], found["end"]) == ({"line": 3, "column": 13}, {"line": 3, "column": 20})
     fine = run("compile", "-", "--json", stdin=GOOD.encode())
-    assert json.loads(fine.err) == {"schema": 1, "diagnostics": []} and ".entry" in fine.out
+    assert json.loads(fine.err) == {"schema": 3, "diagnostics": []} and ".entry" in fine.out
 
 
 def test_json_without_a_place(run) -> None:
@@ -386,7 +386,7 @@ def test_what_the_system_refuses_is_no_defect_of_the_compiler(
     def refuse(*_: object) -> None:
         raise problem
 
-    for place in ((driver, "parse_once"), (cli, "_input")):  # within a compilation, and outside
+    for place in ((driver, "parse_once"), (cli, "read_input")):  # within a compilation, and outside
         with monkeypatch.context() as patch:
             patch.setattr(*place, refuse)
             assert run("compile", good).err.startswith(said)
