@@ -43,7 +43,7 @@ def seen(name: str, array: Any) -> ArrayView:
             not memory.flags.writeable, None, "numpy", host=True, strides=memory.strides,
         )  # fmt: skip
     if found is None:
-        raise wrong(f"{name} is not an array but of type {type(array).__name__}")
+        raise wrong(f"{name} is not an array but of type {type(array).__name__}", "give one of NumPy, PyTorch or CuPy")
     return found
 
 
@@ -70,15 +70,18 @@ class Matrices:
         self.transposed = column or strides[-1] != self.itemsize
         inner, outer = (strides[-2], strides[-1]) if self.transposed else (strides[-1], strides[-2])
         if inner != self.itemsize:
-            raise wrong(f"{name} has strides of {strides[-2:]} bytes: rows or columns must be contiguous")
+            raise wrong(f"{name} has strides of {strides[-2:]} bytes: rows or columns must be contiguous", "copy it")
         lines, length = (self.cols, self.rows) if self.transposed else (self.rows, self.cols)
         self._line = length * inner  # bytes
         if lines == 1:  # whatever the stride says, there is no second one
             outer = -(-self._line // STRIDE) * STRIDE
         whole = strides[0] if self.batch > 1 else lines * outer
-        for what, step in (("columns" if self.transposed else "rows", outer), ("matrices", whole)):
+        kind = "columns" if self.transposed else "rows"
+        for what, step in ((kind, outer), ("matrices", whole)):
             if step < 0 or step % STRIDE:
-                help = f"{step} is {'negative' if step < 0 else f'no multiple of {STRIDE}'}: copy it, or pad its lines"
+                help = f"{step} is {'negative' if step < 0 else f'no multiple of {STRIDE}'}: copy it"
+                if self._line % STRIDE:
+                    help = f"pad its {kind} of {length} elements to a multiple of {STRIDE // inner}"
                 raise wrong(f"{name} has {what} {step} bytes apart", help)
         if found.address % STRIDE:
             raise wrong(f"{name} begins at address {found.address:#x}, no multiple of {STRIDE}", _PART)
@@ -87,6 +90,7 @@ class Matrices:
         self.first: int = found.address
         self.end = self.first + (self.batch - 1) * whole + (lines - 1) * outer + self._line
         self.readonly: bool = found.readonly
+        self.host: bool = found.host
 
     def map(self, lines: int, across: int | None = None) -> TensorMap:
         """Boxes of so many lines of 128 bytes (or of ``across`` elements of 32 to 128 bytes)."""
@@ -96,6 +100,14 @@ class Matrices:
             self.array, (1, lines, across), swizzle=f"{across * self.itemsize}B", l2_promotion="128B",
             data_type=_MAP_TYPES[self.dtype], shape=(self.batch, outer, inner), strides=self._strides,
         )  # fmt: skip
+
+    def contiguous_otherwise(self) -> str:
+        """The expression that copies it so that the other of rows and columns is contiguous."""
+        copied = "contiguous()" if hasattr(self.array, "contiguous") else "copy()"  # PyTorch's word
+        if self.transposed:
+            return f"{self.name}.{copied}"
+        exchanged = "T" if len(self.shape) == 2 else "swapaxes(1, 2)"
+        return f"{self.name}.{exchanged}.{copied}.{exchanged}"
 
     def lies_over(self, other: Matrices) -> bool:
         """Whether they have bytes in common; columns of one matrix beside one another have none."""
@@ -121,8 +133,16 @@ class Matrices:
         return False
 
 
+def check_beside(name: str, host: bool, left: Matrices) -> None:
+    """That an argument, in the host's memory or a device's, is where the left operand is."""
+    if host != left.host:
+        here, there = ("in host memory", "on a device") if host else ("on a device", "in host memory")
+        raise wrong(f"{name} is {here}, {left.name} {there}", "copy one of them to the other's memory")
+
+
 def check_apart(name: str, given: ArrayView, result: Matrices) -> None:
-    """That an array that is read while the result is written has no byte in common with it."""
+    """That an array that is read while the result is written lies beside it, and has no byte in common with it."""
+    check_beside(name, given.host, result)
     if given.address < result.end and result.first < given.address + given.nbytes:
         raise wrong(f"out lies over {name}", "it is written while that is read")
 

@@ -19,8 +19,8 @@ from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.scalars import encode_float, is_real
 from ptxdsl.gemm_configs import CONFIGS, GROUP_ROWS, ROW, Config, Kind, choose, fault
-from ptxdsl.gemm_operands import STRIDE, Matrices, check_addend, check_apart, seen, wrong
-from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of
+from ptxdsl.gemm_operands import STRIDE, Matrices, check_addend, check_apart, check_beside, seen, wrong
+from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of, multiplies_bytes
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
 from ptxdsl.shown import shown
 
@@ -100,8 +100,10 @@ class _Product:
         if isinstance(config, BlackwellConfig):
             if groups is not None:
                 raise wrong("products on Blackwell have no groups", "multiply each group's rows by its matrix")
-            if left.dtype != right.dtype or result.dtype == "int32":
-                raise wrong(f"there is no product of {left.dtype} and {right.dtype} in {result.dtype} on Blackwell")
+            if left.dtype != right.dtype:
+                raise wrong(f"on Blackwell a and b are of one type, not of {left.dtype} and {right.dtype}")
+            if left.dtype in _INTEGERS8 and not left.host and not multiplies_bytes(_device(a)):
+                raise wrong(f"the tensor cores of {_device(a)} multiply no {left.dtype}", "convert a and b to float16")
             made = launch_of(left, right, result, names, fields, config, count)
             self.kernel, self.grid, self.threads, self.smem = made.kernel, made.grid, made.threads, made.smem
             self.arguments: tuple[Any, ...] = made.arguments
@@ -148,7 +150,7 @@ def _check_types(left: Matrices, right: Matrices, result: Matrices, tf32: Any) -
         raise wrong(f"tf32 is True or False, not {shown(tf32)}")
     alike = next((types for types in (_FLOATS8, _INTEGERS8) if left.dtype in types), (left.dtype,))
     if right.dtype not in alike:
-        raise wrong(f"a is of {left.dtype}, b of {right.dtype}")
+        raise wrong(f"a is of {left.dtype}, b of {right.dtype}", "convert one of them")
     if (left.dtype == "float32") != tf32:
         if tf32:
             raise wrong(f"tf32 is for matrices of float32, and a is of {left.dtype}")
@@ -161,11 +163,14 @@ def _check_types(left: Matrices, right: Matrices, result: Matrices, tf32: Any) -
 
 def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: bool) -> None:
     """Raises LaunchError E0922 for matrices that have no product, or one that cannot be stored."""
+    check_beside(right.name, right.host, left)
+    check_beside(result.name, result.host, left)
     if right.rows != left.cols or (result.rows, result.cols) != (left.rows, right.cols):
         shapes = " and ".join(str(matrices.shape) for matrices in (left, right))
         raise wrong(f"matrices of {shapes} have no product of {result.shape}")
     if left.batch != result.batch or (not grouped and left.batch != right.batch):
-        raise wrong(f"batches of {left.batch}, {right.batch} and {result.batch} matrices")
+        help = "where one multiplies all, give a view of as many: numpy.broadcast_to(…), PyTorch's expand(…)"
+        raise wrong(f"batches of {left.batch}, {right.batch} and {result.batch} matrices", help)
     if result.transposed:
         raise wrong("out must be stored by rows", "give its transpose, of b and a exchanged and transposed")
     if result.readonly:
@@ -175,11 +180,14 @@ def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: 
         raise wrong(f"out has rows of {result.cols * result.itemsize} bytes, no multiple of {STRIDE}", help)
     if result.lies_over_itself():
         raise wrong("out has elements that share memory", "give an array of its own for each")
-    for operand in (left, right):
+    for operand, other_major in ((left, left.transposed), (right, not right.transposed)):
         if operand.lies_over(result):
             raise wrong(f"out lies over {operand.name}", "a product is written while its operands are read")
-    if left.itemsize != 2 and (left.transposed or not right.transposed):
-        raise wrong(f"operands of {left.dtype} must be contiguous along k")
+        if other_major and operand.itemsize != 2:
+            must = (
+                f"{operand.name}, of {operand.dtype}, is not contiguous along k, and only types of 16 bits need not be"
+            )
+            raise wrong(must, f"give {operand.contiguous_otherwise()}")
 
 
 @cache
@@ -209,7 +217,9 @@ def _epilogue(
         steps.append((_ACTIVATIONS[activation], ()))
     if residual is not None:
         matrix = seen("residual", residual)
-        if result.batch != 1 or matrix.shape not in ((result.rows, result.cols), result.shape):
+        if result.batch != 1:
+            raise wrong(f"a batch of {result.batch} products has no residual", "add it to out afterwards")
+        if matrix.shape not in ((result.rows, result.cols), result.shape):
             raise wrong(f"a residual of the shape {matrix.shape} for a result of {result.shape}")
         check_addend("residual", matrix, result)
         if not result.is_all_of(matrix):
@@ -239,8 +249,10 @@ def _groups(groups: Any, left: Matrices, result: Matrices) -> tuple[str, tuple[A
     if groups is None:
         return "SameMatrix", ()
     found = seen("groups", groups)
+    if left.batch != 1:
+        raise wrong(f"with groups of rows, a is one matrix, not {left.batch}", "put its matrices below one another")
     wanted = -(-left.rows // GROUP_ROWS)
-    if found.shape != (wanted,) or left.batch != 1 or found.dtype != "int32":
+    if found.shape != (wanted,) or found.dtype != "int32":
         raise wrong(
             f"groups of {found.dtype} of the shape {found.shape} for a matrix of {left.shape}",
             f"give an int32 for each {GROUP_ROWS} rows: {wanted}",

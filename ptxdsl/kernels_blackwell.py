@@ -11,6 +11,8 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
+from ptxdsl.api.program import device_arch
+from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.gemm_configs import MOST_ORDER, ROW, SHARED
 from ptxdsl.gemm_operands import Matrices, wrong
 from ptxdsl.record import dataclass
@@ -79,6 +81,13 @@ def choose(m: int, n: int, batches: int, multiprocessors: int) -> BlackwellConfi
 def has_tensor_memory(capability: tuple[int, int]) -> bool:
     """Whether a device of this compute capability runs the kernel: those of data centres, and Thor."""
     return capability[0] in (10, 11)
+
+
+def multiplies_bytes(device: Device) -> bool:
+    """Whether its tensor cores multiply 8-bit integers: those of sm_103 do not."""
+    from ptxdsl.targets import FEATURES
+
+    return device_arch(device) in FEATURES["tcgen05.bytes"].targets
 
 
 @dataclass(frozen=True)

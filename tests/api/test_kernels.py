@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.cuda.driver import current_driver
+from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.diagnostics import LaunchError
 from ptxdsl.gemm_operands import Matrices
 from ptxdsl.kernels import Config, _multiprocessors, choose, gemm, prepare_gemm
@@ -90,17 +91,16 @@ def test_sums_of_integers_are_scaled_in_float32():
     np.testing.assert_array_equal(out, 16 * -15 / 4 + 1)
 
 
-ZEROS = {kind: np.zeros((8, 16), kind) for kind in ("float16", "float32", "int8", "int32")}
+ZEROS = {kind: np.zeros((8, 16), kind) for kind in ("float16", "float32", "int8", "uint8", "int32")}
 TYPES = {
     "a is of int8, b of float16": ("int8", "float16", "int32", {}),
     "tensor cores see 10 bits": ("float32", "float32", "float32", {}),
     "tf32 is for matrices of float32, and a is of float16": ("float16", "float16", "float16", {"tf32": True}),
     "tf32 is True or False, not 1": ("float32", "float32", "float32", {"tf32": 1}),
-    "operands of float32 must be contiguous along k": ("float32", "rows", "float32", {"tf32": True}),
     "out is of int32, and sums of float16 are of float32": ("float16", "float16", "int32", {}),
-    "there is no product of int8 and int8 in int32 on Blackwell": (
+    "on Blackwell a and b are of one type, not of int8 and uint8": (
         "int8",
-        "int8",
+        "uint8",
         "int32",
         {"config": BlackwellConfig()},
     ),
@@ -111,10 +111,47 @@ TYPES = {
 @pytest.mark.parametrize("said", TYPES)
 def test_types_that_are_not_multiplied(said):
     left, right, result, given = TYPES[said]
-    b = np.zeros((16, 8), np.float32) if right == "rows" else ZEROS[right].T
     with pytest.raises(LaunchError, match=said) as caught:
-        gemm(ZEROS[left], b, np.zeros((8, 8), result), **given)
+        gemm(ZEROS[left], ZEROS[right].T, np.zeros((8, 8), result), **given)
     assert caught.value.diagnostics[0].code == "E0922"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape", "remedy"),
+    [
+        ("a", "int8", (16, 16), "a.copy()"),
+        ("b", "int8", (16, 16), "b.T.copy().T"),
+        ("b", "float32", (2, 16, 16), "b.swapaxes(1, 2).copy().swapaxes(1, 2)"),
+    ],
+)
+def test_operands_of_other_than_16_bits_are_copied_as_the_message_says(name, dtype, shape, remedy):
+    a, b = np.random.default_rng(8).integers(-4, 4, (2, *shape)).astype(dtype)
+    arrays = {"a": a.T, "b": b.T.copy().T} if name == "a" else {"a": a, "b": b}
+    given, out = {"tf32": dtype == "float32", "config": SMALL}, np.full(shape, np.nan, np.float32)
+    with pytest.raises(LaunchError, match=f"{name}, of {dtype}, is not contiguous along k") as caught:
+        gemm(**arrays, out=out, **given)
+    assert caught.value.diagnostics[0].help == f"give {remedy}"
+    copied = {**arrays, name: eval(remedy, dict(arrays))}
+    gemm(**copied, out=out, **given)
+    np.testing.assert_array_equal(out, copied["a"].astype(int) @ copied["b"].astype(int))
+
+
+@pytest.mark.parametrize("name", ["a", "b", "out", "bias", "residual", "groups"])
+def test_all_arrays_are_on_one_side(name, array):
+    given = {name: np.zeros(shape, kind) for name, shape, kind in (
+        ("a", (8, 16), np.float16), ("b", (16, 8), np.float16), ("out", (8, 8), np.float32), ("bias", 8, np.float32),
+        ("residual", (8, 8), np.float32), ("groups", 1, np.int32),
+    )}  # fmt: skip
+    given[name] = array(0x4000, given[name].dtype.str, given[name].shape)
+    moved = "b is in host memory, a on a device" if name == "a" else f"{name} is on a device, (a|out) in host memory"
+    with pytest.raises(LaunchError, match=moved):
+        gemm(**given)
+
+
+def test_some_tensor_cores_multiply_no_bytes(monkeypatch, array):
+    monkeypatch.setattr("ptxdsl.kernels._device", lambda array: Device(0, "card", (10, 3)))
+    with pytest.raises(LaunchError, match=r"the tensor cores of .*10\.3\) multiply no int8"):
+        gemm(array(0x4000, "|i1", (16, 16)), array(0x5000, "|i1", (16, 16), (1, 16)), array(0x6000, "<f4", (16, 16)))
 
 
 @pytest.mark.parametrize("given", [{"activation": "relu"}, {"bias": np.ones(8, np.float32)}, {"scale": 2}], ids=str)

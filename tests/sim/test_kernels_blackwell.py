@@ -24,6 +24,16 @@ def test_a_product(config):
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_sums_of_integers_are_exact(dtype):
+    """Of unsigned bytes they are beyond what float32 has room for."""
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(0, 256, (16, 1152)).astype(dtype) for _ in "ab")
+    out = np.zeros((16, 16), np.int32)
+    gemm(a, b.T, out, config=SMALL)
+    np.testing.assert_array_equal(out, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
 def test_no_groups():
     a, b, out = np.ones((256, 64), np.float16), np.ones((2, 64, 64), np.float16), np.zeros((256, 64), np.float16)
     with pytest.raises(LaunchError, match="no groups"):

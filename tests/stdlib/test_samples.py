@@ -60,7 +60,21 @@ WRONG = [
     ),
     ("08_gemm_hopper", "gemm", {"CLUSTER": "3"}, "1 and 3 blocks do not load a multiple of 8 rows each"),
     ("08_gemm_hopper", "gemm", {"SIDEWAYS": "True", "CLUSTER": "3"}, "3 and 1 blocks do not load a multiple of 8 rows"),
+    ("08_gemm_hopper", "gemm", {"C": "DType.int32"}, "the sums of products of DType.bfloat16 are DType.float32"),
+    (
+        "08_gemm_hopper",
+        "gemm",
+        {"C": "DType.int32", "T": "DType.int8", "E": "Relu"},
+        "the sums of DType.int8 are stored in DType.int32 as they are, without an epilogue",
+    ),
     ("09_gemm_ampere", "gemm", {"STAGES": "1"}, "a wait leaves 0 or more groups under way, not -1"),
+    ("10_gemm_blackwell", "gemm", {"C": "DType.int32"}, "the sums of products of DType.bfloat16 are DType.float32"),
+    (
+        "10_gemm_blackwell",
+        "gemm",
+        {"C": "DType.int32", "T": "DType.uint8", "E": "Scale"},
+        "the sums of DType.uint8 are stored in DType.int32 as they are, without an epilogue",
+    ),
     ("10_gemm_blackwell", "gemm_scaled", {"BLOCK": "0"}, "a factor is for 16 or 32 elements, not for 0"),
 ]
 
