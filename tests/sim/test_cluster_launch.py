@@ -53,3 +53,14 @@ def test_asking_after_a_refusal():
     (said,) = report.diagnostics
     assert said.code == "E1152"
     assert "after an earlier one whose refusal was seen" in said.message
+
+
+@pytest.mark.parametrize(("grid", "ctas"), [(1, 1), (3, 1), (2, 2)])
+def test_a_launch_of_another_number_of_blocks_is_stopped(grid, ctas):
+    """Its other tiles would stay as they are, or blocks would have tiles that there are not."""
+    report = (
+        KERNELS["mark_by_roles"]
+        .specialize(CTAS=ctas)
+        .simulate(np.zeros((ctas, 3, 4), np.int32), 2, grid=grid, block=128, cluster=ctas, arch="sm_100a")
+    )
+    assert "the launch has a cluster for each tile" in report.diagnostics[0].message
