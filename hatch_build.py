@@ -11,7 +11,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class GeneratedData(BuildHookInterface):
+class GeneratedData(BuildHookInterface[Any]):
     """Adds ``ptxdsl/_generated/*`` to a wheel; an editable install makes the same data in the user's cache."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

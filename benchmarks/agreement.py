@@ -16,6 +16,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ def kernels(stems: list[str], mutants_of: int) -> Iterator[tuple[str, Named]]:
 
 def _files(paths: Iterable[Path], confirmed: Callable[[Path], Iterator[Confirmation]]) -> Named:
     for path in sorted(paths):
-        yield path.stem, lambda path=path: confirmed(path)
+        yield path.stem, partial(confirmed, path)
 
 
 def _mutants(step: int) -> Named:

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from mutant_runs import Outcome, chosen, judge  # noqa: E402
 from mutants import mutants  # noqa: E402
 from proofs import arch_of  # noqa: E402
 
-from ptxdsl import driver  # noqa: E402
+from ptxdsl import driver, tir  # noqa: E402
 from ptxdsl.check import proved  # noqa: E402
 from ptxdsl.check.classes import CODES  # noqa: E402
 from ptxdsl.check.proof import prove  # noqa: E402
@@ -232,13 +233,18 @@ def products() -> Iterator[tuple[str, Any]]:
         yield f"10 {kernel}, {ctas} CTA, {columns} columns, {stages} stages", tir
 
 
+def proof_seconds(module: tir.Module, quick: bool = False) -> float:
+    return timed(lambda: verdicts(module, quick=quick))
+
+
 def show_products() -> bool:
     """Whether all are proved."""
     rows, right = [], True
     for name, module in products():
         kernel = kernel_model(module.kernels[0])
+        assert kernel.threads is not None
         found = prove(kernel, kernel.threads)
-        seconds = best(lambda module=module: timed(lambda: verdicts(module)), 3)
+        seconds = best(partial(proof_seconds, module), 3)
         rows.append([name, found.verdict, str(found.states), str(found.steps), f"{1000 * seconds:.0f} ms"])
         right = right and found.verdict == PROVED
     print_table(["matrix product", "verdict", "states", "steps", "processor time"], rows)
@@ -251,7 +257,7 @@ def constant_trips(trips: int) -> float:
     module = _tir(text, "sm_90a", {})
     (verdict,) = verdicts(module)
     assert verdict.verdict == PROVED
-    return best(lambda: timed(lambda: verdicts(module)))
+    return best(partial(proof_seconds, module))
 
 
 @dataclass(frozen=True)
@@ -293,15 +299,14 @@ def trace_times(trips: int) -> Iterator[tuple[str, float]]:
         kernels = [kernel for kernel in traced() if kernel.multiplies == products]
         slowest = max(kernels, key=lambda kernel: kernel.seconds(trips // 20))
         name = f"{slowest.entry.name}, the slowest{' with products' if products else ''} of {len(kernels)}"
-        yield name, best(lambda kernel=slowest: kernel.seconds(trips), 3)
+        yield name, best(partial(slowest.seconds, trips), 3)
 
 
 def added_to_a_compilation() -> tuple[float, str]:
     """What a compilation spends on the check, of the sample where that is most."""
     most = (0.0, "")
     for path in PIPELINES:
-        module = _sample(path)
-        most = max(most, (best(lambda module=module: timed(lambda: verdicts(module, quick=True))), path.stem))
+        most = max(most, (best(partial(proof_seconds, _sample(path), quick=True)), path.stem))
     return most
 
 

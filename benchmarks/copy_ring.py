@@ -74,7 +74,7 @@ def main() -> int:
 
     launches = {}
     for wait in ("try", "probe"):
-        kernel = ptxdsl.load(SAMPLE, wait=wait)["copy_ring"]  # type: ignore[arg-type]
+        kernel = ptxdsl.load(SAMPLE, wait=wait)["copy_ring"]
         for stages, tile, lag, run, room in CONFIGURATIONS:
             blocks = -(-size // (run * tile))
             ready = kernel.specialize(STAGES=stages, TILE=tile, LAG=lag, RUN=run, ROOM=room)[blocks, 64]

@@ -138,7 +138,8 @@ def main(mode: str, path: str) -> None:
         text = file.read()
     if mode in ("ptx", "sass"):
         print((ptx_count if mode == "ptx" else sass_count)(text))
-    for loop in {"ptxloops": ptx_loops, "sassloops": sass_loops}.get(mode, lambda _: [])(text):
+    loops = {"ptxloops": ptx_loops, "sassloops": sass_loops}.get(mode)
+    for loop in () if loops is None else loops(text):
         print(f"{loop.role}: {loop.length} instructions, {loop.arrives} arrives")
 
 

@@ -25,6 +25,7 @@ from count import loop_of  # noqa: E402
 from gemm_blackwell_launches import SAMPLE, SCALED, gemm, scaled  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
+from ptxdsl.artifact import Compiled  # noqa: E402
 from ptxdsl.backend.assemble import assemble, disassemble  # noqa: E402
 from ptxdsl.driver import compile_source  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
@@ -75,6 +76,7 @@ def code_of(case: Case, arch: str) -> tuple[str, bool]:
     compiled = compile_source(
         read_source(SAMPLE, SAMPLE.name), kernel=case.kernel, constants=constants, options=options
     )
+    assert isinstance(compiled, Compiled)
     assembled = assemble(compiled.ptx, options, compiled.line_map)
     (resources,) = assembled.resources.values()
     notes = [said.code for said in assembled.log if said.code != "W0805"]

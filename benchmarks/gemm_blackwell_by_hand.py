@@ -55,7 +55,9 @@ def loop(form: str, ctas: int, stages: int, kept: int, firsts: bool, copies: boo
     """
     kind, block, words = FORMS[form]
     group = f"cta_group::{ctas}"
-    before, body, places = [], [], []
+    before: list[str] = []
+    body: list[str] = []
+    places: list[tuple[int, int, int, int]] = []
     for stage in range(stages):
         if copies:
             places += [(FACTORS_A, stage, i, (stage * words + i) * 32) for i in range(words)]

@@ -88,6 +88,7 @@ def code() -> tuple[bytes, list[list[str]]]:
     """The cubin by hand; registers, spills and the length of the loop, of both."""
     from test_gemm_code import main_loop
 
+    from ptxdsl.artifact import Compiled
     from ptxdsl.backend.assemble import assemble, disassemble
     from ptxdsl.driver import compile_source
     from ptxdsl.options import Options
@@ -101,6 +102,7 @@ def code() -> tuple[bytes, list[list[str]]]:
     sample = HERE.parent / "samples" / "08_gemm_hopper.pdsl"
     constants = {"CLUSTER": "2", "STAGES": "3", "C_STAGES": "4", "ORDER": "8"}
     compiled = compile_source(read_source(sample, sample.name), constants=constants, options=options)
+    assert isinstance(compiled, Compiled)
     assembled = assemble(compiled.ptx, options, compiled.line_map)
     (used,) = assembled.resources.values()
     loop = main_loop(disassemble(assembled.cubin))

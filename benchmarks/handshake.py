@@ -44,7 +44,7 @@ def measure(wait: str, unroll: bool, stages: int, trips: int, runs: int) -> floa
         producer, consumer = result.tolist()
         if min(producer, consumer) < n:
             raise RuntimeError(f"S={stages}: {producer} and {consumer} cycles for {n} iterations cannot be")
-        found.append(producer / n)
+        found.append(float(producer) / n)
     return statistics.median(found[1:])
 
 

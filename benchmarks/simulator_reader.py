@@ -23,6 +23,7 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 
 from machine import machine_line, print_table  # noqa: E402
 
+from ptxdsl.artifact import Compiled  # noqa: E402
 from ptxdsl.driver import compile_source  # noqa: E402
 from ptxdsl.options import Options  # noqa: E402
 from ptxdsl.ptx.reader import read  # noqa: E402
@@ -52,7 +53,7 @@ def texts() -> dict[str, list[str]]:
         source = Source(path.name, path.read_text(encoding="utf-8"))
         targets = re.search(r"^# targets: (.*)$", source.text, re.MULTILINE)
         compiled = compile_source(source, options=Options(arch=targets[1].split(", ")[-1] if targets else "sm_90a"))
-        assert not isinstance(compiled, str)
+        assert isinstance(compiled, Compiled)
         ours.append(compiled.ptx)
     found = {"samples": ours}
     if shutil.which("nvcc") is not None:

@@ -24,6 +24,8 @@ from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_
 from ptxdsl.kernels_blackwell import choose as choose_blackwell
 from ptxdsl.shown import shown
 
+__all__ = ["BlackwellConfig", "Config", "gemm", "prepare_gemm"]
+
 _FLOATS8, _INTEGERS8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _OPERANDS = ("bfloat16", "float16", "float32", *_FLOATS8, *_INTEGERS8)
 _RESULTS = ("bfloat16", "float16", "float32", "int32")

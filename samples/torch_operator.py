@@ -4,6 +4,8 @@ run: python samples/torch_operator.py
 It runs on the GPU if there is one, otherwise in the simulator. PyTorch 2.4 or later.
 """
 
+from typing import Any
+
 import torch
 
 import ptxdsl
@@ -29,7 +31,7 @@ def squared_relu_backward(
 """)
 
 
-def blocks(n):
+def blocks(n: int) -> int:
     return -(-n // THREADS)
 
 
@@ -43,11 +45,11 @@ squared_relu_backward = ptxdsl.torch.custom_op(
 )
 
 
-def keep(ctx, inputs, output):  # PyTorch gives these by name
+def keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:  # PyTorch gives these by name
     ctx.save_for_backward(inputs[0])
 
 
-def backward(ctx, dy):
+def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor, None]:
     (x,) = ctx.saved_tensors
     dx = torch.empty_like(x)
     squared_relu_backward(x, dy.contiguous(), dx, x.numel())
@@ -57,7 +59,7 @@ def backward(ctx, dy):
 squared_relu.register_autograd(backward, setup_context=keep)
 
 
-def loss(x):
+def loss(x: torch.Tensor) -> Any:
     return squared_relu(x.contiguous(), x.numel()).sin().sum()
 
 

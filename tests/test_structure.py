@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -140,6 +141,14 @@ def test_what_does_not_void_cached_compilations_has_no_part_in_them() -> None:
 def test_files_are_short() -> None:
     lengths = {str(p.relative_to(ROOT)): p.read_text("utf-8").count("\n") for p in modules().values()}
     assert {path: n for path, n in lengths.items() if n > MOST_LINES} == {}
+
+
+def test_types_are_checked_of_all_but_the_tests() -> None:
+    """A benchmark that needs a GPU runs nowhere else, so its types are what tells that the product has changed."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    shipped = tools["hatch"]["build"]["targets"]["sdist"]["include"]
+    code = {name[1:] for name in shipped if name.endswith(".py") or any((ROOT / name[1:]).rglob("*.py"))}
+    assert code - {"tests"} == set(tools["mypy"]["files"])
 
 
 def test_the_product_does_not_name_its_tests() -> None:

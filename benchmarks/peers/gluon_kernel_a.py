@@ -69,7 +69,7 @@ def kernel_a(src, res, n):
 def compile_once() -> str:
     source = GluonASTSource(kernel_a, {"src": "*fp32", "res": "*fp32", "n": "i32"})
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
-    return made.asm["ptx"]
+    return str(made.asm["ptx"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tcgen05_gemm import scale_blocks
@@ -46,7 +47,9 @@ def launch(kernel, c, constants, m, n, k, batches, maps, epilogue=(), grid=None,
     return raw.astype(float) if c == "f32" else numbers.decode(raw, c).astype(float)
 
 
-def gemm(type, m, n, k, *, c="f32", batches=1, epilogue=(), **constants):
+def gemm(
+    type: str, m: int, n: int, k: int, *, c: str = "f32", batches: int = 1, epilogue: Any = (), **constants: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """C of the kernel ``gemm`` and of NumPy, without the epilogue: (batches, m, n), float64."""
     rng = np.random.default_rng([m, n, k])
     bn, ctas = constants.setdefault("BN", 128), constants.get("CTAS", 1)
@@ -73,7 +76,7 @@ SCALED = {
 }
 
 
-def scaled(name, m, n, k, **constants):
+def scaled(name: str, m: int, n: int, k: int, **constants: Any) -> tuple[np.ndarray, np.ndarray]:
     """C of the kernel ``gemm_scaled`` and of NumPy: (m, n), float64."""
     type, scale, block, stage = SCALED[name]
     rng = np.random.default_rng([m, n, k])
