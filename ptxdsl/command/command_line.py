@@ -44,7 +44,7 @@ class Arguments:
     no_cache: bool
     code: str
     action: str
-    grid: tuple[int, int, int]
+    grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
     cluster: tuple[int, int, int] | None
     smem: int | None
@@ -166,7 +166,7 @@ _BUILD: dict[str, dict[str, Any]] = {
 }
 _RUN: dict[str, dict[str, Any]] = {
     **_KERNEL,
-    "--grid": {"type": _shape, "default": (1, 1, 1), "metavar": "X[xYxZ]", "help": "blocks (1)"},
+    "--grid": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks (1)"},
     "--block": {"type": _shape, "metavar": "X[xYxZ]", "help": "threads per block (default: @kernel(threads=…))"},
     "--cluster": {"type": _shape, "metavar": "X[xYxZ]", "help": "blocks per cluster (default: @kernel(cluster=…))"},
     "--smem": {"type": int, "metavar": "BYTES", "help": "dynamic shared memory per block, in bytes"},

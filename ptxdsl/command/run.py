@@ -119,8 +119,7 @@ def _fill_in(arguments: Arguments, launch: Launch) -> None:
     """Gives a command what it does not say itself, of a witness's launch."""
     arguments.kernel = arguments.kernel or launch.kernel
     arguments.arch = arguments.arch or launch.arch
-    if arguments.grid == (1, 1, 1):
-        arguments.grid = launch.grid
+    arguments.grid = arguments.grid or launch.grid
     arguments.block = arguments.block or launch.block
     arguments.cluster = arguments.cluster or launch.cluster
     arguments.smem = launch.smem if arguments.smem is None else arguments.smem
@@ -299,7 +298,7 @@ def _shape(arguments: Arguments, subject: Subject) -> Shape:
     if smem is None and subject.signature.dynamic_shared:
         help = "give its size in bytes with --smem"
         raise error("E1020", f"kernel '{subject.name}' uses dynamic shared memory", None, help=help)
-    return Shape(arguments.grid, block, arguments.cluster or subject.signature.cluster, smem or 0)
+    return Shape(arguments.grid or (1, 1, 1), block, arguments.cluster or subject.signature.cluster, smem or 0)
 
 
 def _saves(entries: Sequence[str]) -> list[tuple[str, str]]:

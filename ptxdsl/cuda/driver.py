@@ -92,6 +92,7 @@ class CudaDriver:
             yield
         finally:
             self._call("cuCtxSetCurrent", before)
+            self._call("cuDevicePrimaryCtxRelease_v2", device)
 
     def describe(self, ordinal: int) -> Device:
         """What there is to know of a device; needs no context."""

@@ -29,6 +29,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuDeviceGetName": (c_char_p, c_int, c_int),
     "cuDeviceGetAttribute": (_INT, c_int, c_int),
     "cuDevicePrimaryCtxRetain": (_HANDLE, c_int),
+    "cuDevicePrimaryCtxRelease_v2": (c_int,),
     "cuCtxGetCurrent": (_HANDLE,),
     "cuCtxSetCurrent": (c_void_p,),
     "cuCtxGetDevice": (_INT,),

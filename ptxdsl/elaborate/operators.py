@@ -15,6 +15,7 @@ from ptxdsl.elaborate.values import const, key_of, type_value
 from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.source import Span
+from ptxdsl.tir.simplify import PURE
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -35,13 +36,6 @@ METHODS = {
 }  # fmt: skip
 MAX_LITERAL_BITS = 1 << 14
 MAX_EXPONENT = 64  # a power is written out as products
-
-PURE = frozenset(name for names in ARITHMETIC.values() for name in names if name) | frozenset({
-    "fneg", "fmin", "fmax", "fabs", "fma", "min.s", "min.u", "max.s", "max.u", "abs.s", "not", "select", "ext.s",
-    "ext.u", "trunc", "itof.s", "itof.u", "ftoi.s", "ftoi.u", "fcast", "bitcast", "ptr.add", "ptr.cast", "ptr.toint",
-    "int.toptr", "string", "vec.splat", "vec.build", "vec.extract", "vec.insert", "vec.shuffle", "eq", "ne", "feq",
-    "fne", "flt", "fle", "fgt", "fge", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su"),
-})  # fmt: skip
 
 
 def is_pure(op: tir.Op) -> bool:

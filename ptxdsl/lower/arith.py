@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxdsl.hints import Any
 from ptxdsl.lower.builder import Builder
 from ptxdsl.lower.llvm_types import constant, int_type, llvm_type, scalar_type
 from ptxdsl.tir import Const, Op, Ty, Value
@@ -44,10 +43,6 @@ def mangled(ty: Ty) -> str:
     name = scalar_type(ty.scalar)
     name = _MANGLED.get(name, name)
     return name if ty.lanes == 1 else f"v{ty.lanes}{name}"
-
-
-def splat(ty: Ty, value: Any) -> str:
-    return constant(ty, value)
 
 
 def lane_constants(value: Value) -> list[int] | None:
@@ -129,7 +124,7 @@ def _abs(b: Builder, op: Op) -> None:
 
 def _not(b: Builder, op: Op) -> None:
     (x,) = op.operands
-    b.set(op.result, b.emit(f"xor {b.typed(x)}, {splat(x.ty, 1 if x.ty.name == 'i1' else -1)}"))
+    b.set(op.result, b.emit(f"xor {b.typed(x)}, {constant(x.ty, 1 if x.ty.name == 'i1' else -1)}"))
 
 
 def _fneg(b: Builder, op: Op) -> None:
@@ -165,7 +160,7 @@ class _Division:
         return self.b.emit(f"select {self.bools} {condition}, {self.type} {then}, {self.type} {otherwise}")
 
     def number(self, value: int) -> str:
-        return splat(self.ty, value)
+        return constant(self.ty, value)
 
     def guarded(self, signed: bool) -> tuple[str, str | None, str | None]:
         """A divisor that never traps; whether it was 0; whether it was -1 (None: it never is)."""
@@ -257,7 +252,7 @@ def _shift(b: Builder, op: Op) -> None:
         return b.set(op.result, b.emit(f"{name} {b.typed(x)}, {b.ref(y)}"))
     if name == "ashr":
         limit = b.call(
-            llvm_type(ty), f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{llvm_type(ty)} {splat(ty, ty.bits - 1)}"]
+            llvm_type(ty), f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{llvm_type(ty)} {constant(ty, ty.bits - 1)}"]
         )
         return b.set(op.result, b.emit(f"ashr {b.typed(x)}, {limit}"))
     # select does not pass on the poison of the arm that it does not take. LLVM makes PTX's clamping shift of the pair,
@@ -265,10 +260,10 @@ def _shift(b: Builder, op: Op) -> None:
     bools, type = int_type(1, ty.lanes), llvm_type(ty)
     amount = b.ref(y)
     if ty.bits > 32:
-        amount = b.call(type, f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{type} {splat(ty, ty.bits)}"])
+        amount = b.call(type, f"llvm.umin.{mangled(ty)}", [b.typed(y), f"{type} {constant(ty, ty.bits)}"])
     shifted = b.emit(f"{name} {b.typed(x)}, {amount}")
-    fits = b.emit(f"icmp ult {type} {amount}, {splat(ty, ty.bits)}")
-    b.set(op.result, b.emit(f"select {bools} {fits}, {type} {shifted}, {type} {splat(ty, 0)}"))
+    fits = b.emit(f"icmp ult {type} {amount}, {constant(ty, ty.bits)}")
+    b.set(op.result, b.emit(f"select {bools} {fits}, {type} {shifted}, {type} {constant(ty, 0)}"))
 
 
 # floor division of floats

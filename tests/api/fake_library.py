@@ -28,7 +28,7 @@ class Fake(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int) for name in (
             "launches", "loads", "unloads", "devices", "capture_mode", "shared", "large_clusters", "endless", "events",
-            "fails", "frees",
+            "retained", "fails", "frees",
         )),
         ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint),
         ("attribute_count", ctypes.c_uint), ("attribute_ids", ctypes.c_int * 4), ("stream", ctypes.c_void_p),

@@ -63,8 +63,10 @@ def test_a_launcher_of_before_launches(module, array, fake):
 def test_a_module_unloads_specialised_kernels_too(module, array, fake):
     for value in range(3):
         module.fill.specialize(value=value)[1, 1](array)
+    retained = fake.retained
     module.unload()
     assert (fake.loads, fake.unloads) == (3, 3)
+    assert fake.retained == retained, "unloading keeps no hold of the device's context"
 
 
 def test_reloading_again_and_again(tmp_path, array, fake):

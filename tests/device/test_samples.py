@@ -52,8 +52,8 @@ def test_sample(name, wait, unroll, place, launch, output, device, rng):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_for_the_sanitizer(name, place, launch, output, device, rng):
-    """The header's cases once, small: what compute-sanitizer is run over."""
+def test_header(name, place, launch, output, device, rng):
+    """The header's cases once, small: for tools that slow kernels down."""
     header, kernel, arch = sample(name, place)
     for scalars in header.cases():
         run_case(header, kernel, scalars, launch, output, device, rng, arch=arch)

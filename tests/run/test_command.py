@@ -304,3 +304,42 @@ def test_an_array_is_saved_as_often_as_asked_for(run, tmp_path):
 def test_usage(run, option, value, words):
     code, out, err = run(f"{option}={value}")
     assert (code, out) == (2, "") and words in err
+
+
+def test_an_array_in_pieces_has_the_source_s_name(run, tmp_path):
+    """LLVM makes variables of their own of elements that it can tell apart."""
+    (tmp_path / "pieces.pdsl").write_text("""
+@kernel(threads=64)
+def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrigin]):
+    var tile = unsafe_stack_allocation[64, Float32, address_space=.SHARED, alignment=128]()
+    tile[unsafe_offset=0] = src[unsafe_offset=thread_idx.x]
+    barrier()
+    res[unsafe_offset=thread_idx.x] = tile[unsafe_offset=0]
+""")
+    arguments = ("--arg", "src=arange:f32:64", "--arg", "res=nan:f32:64", "--races")
+    _, _, said = run(*arguments, file="pieces.pdsl")
+    assert "warp 1 writes tile in shared memory" in said
+
+
+def test_a_grid_that_is_given_is_taken_before_the_witness_s(run, tmp_path):
+    (tmp_path / "apart.pdsl").write_text("""
+from cluster import block_rank_in_cluster, cluster_sync, mapa
+
+@kernel(threads=64, cluster=2)
+def kernel(res: Pointer[Float32, MutAnyOrigin]):
+    var tile = unsafe_stack_allocation[64, Float32, address_space=.SHARED, alignment=128]()
+    var i = Int32(thread_idx.x)
+    cluster_sync()
+    var peer = mapa(tile, block_rank_in_cluster() ^ 1).address_space_cast[.GENERIC]()
+    peer[unsafe_offset=i] = 1.0
+    tile[unsafe_offset=63 - i] = 2.0
+    cluster_sync()
+    res[unsafe_offset=i] = tile[unsafe_offset=i]
+""")
+    assert main(["check", "apart.pdsl", "--witness", "shown"]) == 1
+    (witness,) = (tmp_path / "shown").iterdir()
+    assert json.loads(witness.read_text())["launch"]["grid"] == [2, 1, 1]
+    assert "grid 2," in run("--schedule", str(witness), file="apart.pdsl")[1]
+    assert "grid 4," in run("--schedule", str(witness), "--grid", "4", file="apart.pdsl")[1]
+    code, _, said = run("--schedule", str(witness), "--grid", "1", file="apart.pdsl")
+    assert code == 1 and "grid.x is 1, not a multiple" in said

@@ -46,20 +46,20 @@ CASES = {
     "TensorMemory[96].allocate(slot)": "columns are allocated by powers of two from 32 to 512, not 96: allocate 128",
     "TensorMemory[16].allocate(slot)": "columns are allocated by powers of two from 32 to 512, not 16: allocate 32",
     "TensorMemory[64, cta_group=3].allocate(slot)": "cta_group is 1 or 2, not 3",
-    "_ = tensor.columns_from[192, 128]()": "columns 192 to 320 are beyond the 256 allocated ones",
-    "_ = tensor.columns_from[0, -32]()": "columns 0 to -32 are beyond the 256 allocated ones",
+    "_ = tensor.columns_from[192, 128]()": "the 128 columns from 192 on are beyond the 256 allocated ones",
+    "_ = tensor.columns_from[0, -32]()": "the -32 columns from 0 on are beyond the 256 allocated ones",
     "_ = tensor.columns_from[1 << 62, 1 << 62]()":
-        f"columns {2**62} to {-(2**63)} are beyond the 256 allocated ones",
+        f"the {2**62} columns from {2**62} on are beyond the 256 allocated ones",
     "_ = TensorMemory[1024](slot)": "the kernel uses 1024 columns of tensor memory, there are 512",
     "_ = tensor.matrix[TensorAccumulator[F32, 128, 256], 128]()":
-        "columns 128 to 384 are beyond the 256 allocated ones",
+        "the 256 columns from 128 on are beyond the 256 allocated ones",
     "_ = TensorAccumulator[F32, 100, 64](0).load[0, 8]()":
         "a block has 64 or 128 rows of a result, with a stationary B also 32, not 100",
     "_ = TensorAccumulator[BF16, 128, 64](0).load[0, 8]()":
         "products are accumulated in float32, float16 or int32, not in DType.bfloat16",
     "_ = TensorAccumulator[F32, 128, 1024](0).load[0, 8]()":
         "a result of 1024 columns is beyond the 512 of tensor memory",
-    "_ = d.load[48, 32]()": "columns 48 to 80 are beyond the 64 of a row",
+    "_ = d.load[48, 32]()": "the 32 columns from 48 on are beyond the 64 of a row",
     "_ = TensorAccumulator[DType.float16, 128, 64](0).load[0, 3]()":
         "columns of DType.float16 are loaded by pairs, not 3",
     "_ = tcgen05_ld[F32, 8, datapaths=16, bits=512](tensor.address)":
@@ -85,9 +85,9 @@ CASES = {
         "a register has 4 bytes, not the 8 of SIMD[DType.bfloat16, 4]",
     "_ = d.load[0, 8]()[0]": "this result is still being written: wait for it, and use what the wait returns",
     "TensorOperand[BF16, 128, 64](tensor.address).store[32](Array[SIMD[BF16, 2], 32](fill=0))":
-        "elements 32 to 96 are beyond the 64 of a row",
+        "the 64 elements from 32 on are beyond the 64 of a row",
     "TensorOperand[BF16, 128, 64](tensor.address).store[-2](Array[SIMD[BF16, 2], 4](fill=0))":
-        "elements -2 to 6 are beyond the 64 of a row",
+        "the 8 elements from -2 on are beyond the 64 of a row",
     "tcgen05_cp[datapaths=64, bits=128](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":
         "tcgen05.cp does not copy 64 lanes by 128 bits",
     "tcgen05_cp[datapaths=128, bits=256](tensor.address, MatrixDescriptor[SharedTile[U8, 64, 16, swizzle=NONE]](0))":

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _OFFSET = (1 << RANK_SHIFT) - 1
 _WORDS = ("b64", "u64", "s64")  # arrays of them are mostly mbarriers
+_PIECE = "_$_"  # LLVM makes several variables of an array whose elements it can tell apart: kernel_tile_$_0
 
 
 class SharedVariables:
@@ -31,6 +32,9 @@ class SharedVariables:
             return f"{offset:#x}"
         distance = offset - near.address
         variable, known = near.variable, self._names.get(near.variable.name)
+        whole = self._names.get(variable.name.rpartition(_PIECE)[0])
+        if known is None and whole is not None and whole.variable is not None:
+            return whole.variable  # which of its elements is not known
         if known is None:
             name, element = variable.name, 8 * (variable.type in _WORDS and variable.shape != ())
         else:

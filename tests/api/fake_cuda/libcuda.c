@@ -9,7 +9,7 @@
 
 /* What tests look at and set. */
 EXPORT struct {
-    int launches, loads, unloads, devices, capture_mode, shared, large_clusters, endless, events;
+    int launches, loads, unloads, devices, capture_mode, shared, large_clusters, endless, events, retained;
     int fails;         /* the CUresult of the next launches, and of what waits for them or gives back */
     int frees;
     unsigned grid[3], block[3], shared_bytes, attribute_count;
@@ -86,8 +86,10 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     *context = (CUcontext)(size_t)(0xC0 + device);
+    fake.retained++;
     return CUDA_SUCCESS;
 }
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { fake.retained--; return CUDA_SUCCESS; }
 CUresult cuCtxGetCurrent(CUcontext *context) { *context = current; return CUDA_SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext context) { current = context; return CUDA_SUCCESS; }
 CUresult cuCtxGetDevice(CUdevice *device) {
