@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
-from ptxdsl.cuda.arrays import ArrayView, view
+from ptxdsl.cuda.arrays import ArrayView, row_major, view
 from ptxdsl.cuda.host_arguments import host_memory, not_plain
 from ptxdsl.cuda.scalars import SCALARS
 from ptxdsl.cuda.tensor_map import TensorMap
@@ -63,7 +63,7 @@ class Matrices:
         if 0 in self.shape:
             help = "where k is 0 a product is zeros, else there is none"
             raise wrong(f"{name}, of the shape {self.shape}, has no elements", help)
-        strides = _row_major(self.shape, self.itemsize) if found.strides is None else tuple(found.strides)
+        strides = row_major(self.shape, self.itemsize) if found.strides is None else tuple(found.strides)
         *_, self.rows, self.cols = self.shape
         self.batch = 1 if len(self.shape) == 2 else self.shape[0]
         column = self.cols == 1 and self.rows > 1 and strides[-2] == self.itemsize
@@ -158,10 +158,3 @@ def check_addend(name: str, given: ArrayView, result: Matrices) -> None:
     pair = 2 * given.itemsize
     if given.address % pair:
         raise wrong(f"{name} begins at address {given.address:#x}, no multiple of its pairs' {pair} bytes", _PART)
-
-
-def _row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    strides = [itemsize]
-    for length in reversed(shape[1:]):
-        strides.insert(0, strides[0] * length)
-    return tuple(strides)

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ptxdsl.cuda.arrays import ArrayView, is_tensor_map, view
+from ptxdsl.cuda.arrays import ArrayView, default_stream, is_tensor_map, view
 from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer, is_real
 from ptxdsl.diagnostics import LaunchError, counted, launch_error
@@ -118,7 +118,7 @@ class Packer:
         problems: list[LaunchError] = []
         for param, value in zip(params, arguments, strict=True):
             try:
-                self._leaf(param, param.name, value, leaves, arrays, stream or _default_stream)
+                self._leaf(param, param.name, value, leaves, arrays, stream or default_stream)
             except LaunchError as problem:
                 problems.append(problem)
         if problems:
@@ -304,10 +304,6 @@ def type_text(param: Param) -> str:
     if isinstance(param, BytesParam):
         return f"{param.size} bytes"
     return param.type if isinstance(param, StructParam) else "TensorMap"
-
-
-def _default_stream() -> int:
-    return 0
 
 
 def _describe(value: Any) -> str:

@@ -78,11 +78,20 @@ def leaves(arguments: Iterable[Any]) -> Iterator[Any]:
             yield value
 
 
-def _default_stream() -> int:
+def default_stream() -> int:
     return 0
 
 
-def view(value: Any, stream: Callable[[], int] = _default_stream) -> ArrayView | None:
+def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides, in bytes, of an array whose last index runs fastest."""
+    strides, step = [], itemsize
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+def view(value: Any, stream: Callable[[], int] = default_stream) -> ArrayView | None:
     """The array behind a value, or None if the value is no array. Raises TypeError where a library refuses.
 
     stream: gives the handle of the stream that the kernel will run on, for libraries that wait where they are told.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.cuda.arrays import ArrayView, view
+from ptxdsl.cuda.arrays import ArrayView, row_major, view
 from ptxdsl.cuda.host_arguments import STORAGE, host_memory, not_plain
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.sim.copies import tensor_map
@@ -80,7 +80,7 @@ class _Described:
     def __init__(self, found: ArrayView) -> None:
         self.shape = found.shape
         self.dtype = _storage(found)
-        self.strides = _row_major(found) if found.strides is None else found.strides
+        self.strides = row_major(found.shape, found.itemsize) if found.strides is None else found.strides
 
 
 def _storage(found: ArrayView) -> np.dtype[Any]:
@@ -88,14 +88,6 @@ def _storage(found: ArrayView) -> np.dtype[Any]:
         return np.dtype(STORAGE.get(found.dtype, found.dtype))
     except TypeError:
         return np.dtype(f"V{found.itemsize}")
-
-
-def _row_major(found: ArrayView) -> tuple[int, ...]:
-    strides, step = [], found.itemsize
-    for length in reversed(found.shape):
-        strides.append(step)
-        step *= length
-    return tuple(reversed(strides))
 
 
 def _device_view(array: Any) -> ArrayView:

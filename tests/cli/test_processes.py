@@ -70,22 +70,35 @@ def test_diagnostics_never_go_to_standard_output(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, b"")
 
 
-def test_it_compiles_without_cuda(good: str) -> None:
-    """Where cuda-python has no wheel: any import of it fails."""
-    hide = """
+HIDDEN = """
 import sys
 class Hidden:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("cuda", "torch", "cupy"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Hidden())
+"""
+
+
+def test_it_works_without_cuda(good: str) -> None:
+    """Where cuda-python has no wheel: any import of it fails."""
+    script = """
 import ptxdsl
 from ptxdsl.cli import main
 assert ".entry" in ptxdsl.compile(sys.argv[-1]).ptx
 sys.exit(main())
 """
-    done = process("-c", hide, "compile", good)
+    done = process("-c", HIDDEN + script, "compile", good)
     assert (done.returncode, done.stderr) == (0, b"") and b".entry add(" in done.stdout
+
+
+def test_its_tests_pass_without_cuda() -> None:
+    """Those of launches from Python, which would import it before others: with NumPy's arrays, in the simulator."""
+    folder = Path(__file__).parents[1] / "api"
+    script = "import pytest\nsys.exit(pytest.main(sys.argv[1:]))\n"
+    files = [str(folder / name) for name in ("test_simulate.py", "test_arguments.py")]
+    done = process("-c", HIDDEN + script, "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files)
+    assert done.returncode == 0 and re.search(rb"\n\d+ passed", done.stdout), done.stdout[-2000:].decode()
 
 
 @pytest.mark.parametrize(
