@@ -20,7 +20,8 @@ from ptxdsl.tir import Kernel
 
 WIDE = np.longdouble
 IMPORTS = """\
-from math import acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cosh, expm1, hypot, log1p, sinh
+from math import acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cosh, erfc, exp10, expm1, hypot
+from math import lgamma, log1p, sinh
 
 """
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, -1e-42, 1, -1, 3.4e38, -3.4e38], np.float32)
@@ -80,6 +81,7 @@ INVERSES = {
 FUNCTIONS = {
     "exp": (np.exp, (-110, 90), 1.5),
     "exp2": (np.exp2, (-152, 129), 1.5),
+    "exp10": (lambda x: WIDE(10) ** x, (-46, 39), 1.5),
     "log": (np.log, (0.5, 2), 1.5),
     "log2": (np.log2, (0.5, 2), 2),
     "log10": (np.log10, (0.5, 2), 2),
@@ -88,6 +90,7 @@ FUNCTIONS = {
     "tan": (np.tan, (-50000, 50000), 4),
     "tanh": (np.tanh, (-10, 10), 2),
     "erf": (np.vectorize(math.erf, otypes=[WIDE]), (-5, 5), 2),
+    "erfc": (np.vectorize(math.erfc, otypes=[WIDE]), (-1, 11), 4),
     "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5),
     "expm1": (np.expm1, (-3, 90), 1.5),
     "log1p": (np.log1p, (-1, 3), 1),

@@ -65,10 +65,27 @@ def erf(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(x) < 1, 2 * sum / root, np.copysign(1 - rest, x))
 
 
+def erfc(x: np.ndarray) -> np.ndarray:
+    """A series of positive terms below 2; above it a continued fraction, whose exponent is not rounded."""
+    a = np.minimum(np.abs(x), 30)
+    sum, term = np.zeros_like(a), a.copy()
+    for k in range(120):
+        sum += term
+        term *= 2 * a * a / (2 * k + 3)
+    high = a.astype(np.float32).astype(WIDE)
+    power = np.exp(-high * high) * np.exp(-(a - high) * (a + high)) / np.sqrt(np.arctan2(WIDE(0), WIDE(-1)))
+    rest = a
+    for k in range(240, 0, -1):
+        rest = a + k / WIDE(2) / rest
+    right = np.where(a < 2, 1 - 2 * power * sum, power / rest)
+    return np.where(x < 0, 2 - right, right)
+
+
 QUARTERS = np.arange(-3000, 3000) * (math.pi / 2)
 FUNCTIONS = {
     "exp": (np.exp, (-750, 712), 1),
     "exp2": (np.exp2, (-1080, 1025), 1),
+    "exp10": (lambda x: WIDE(10) ** x, (-325, 309), 1),
     "log": (np.log, (0.5, 2), 1),
     "log2": (np.log2, (0.5, 2), 1),
     "log10": (np.log10, (0.5, 2), 1),
@@ -77,6 +94,7 @@ FUNCTIONS = {
     "tan": (np.tan, (-1.4e8, 1.4e8), 1),
     "tanh": (np.tanh, (-20, 20), 1),
     "erf": (erf, (-6.5, 6.5), 1.5),
+    "erfc": (erfc, (-1, 27.5), 4),
     "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5),
     "expm1": (np.expm1, (-3, 720), 1.5),
     "log1p": (np.log1p, (-1, 3), 1),
