@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.rates import Rates
-from ptxdsl.check.threads import Block, Mask, Row, members
+from ptxdsl.check.threads import Block, Mask, Row, members, whole_warps
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CONVERSIONS, CTA_SHIFT, SIZES, Expr, apply, wrap
@@ -17,6 +17,8 @@ Function = Callable[[Environment], Value]
 Lanes = tuple[int, ...]  # a part of an address for each thread
 
 
+# What a thread gets of other lanes of its warp.
+_ACROSS = frozenset({"shuffle", "any", "all"})
 # Operations with another result for another operand, as far as sums do not wrap.
 _ONE_TO_ONE = frozenset({"add", "sub", "mapa"}) | CONVERSIONS
 
@@ -41,6 +43,7 @@ class Common:
         found = self._everywhere.get(expr)
         if found is None:
             found = not isinstance(self.block.row(expr), list) and str(expr.value) not in self.own
+            found = found and not (expr.op in _ACROSS and expr.variables)
             found = self._everywhere[expr] = found and all(map(self.everywhere, expr.args))
         return found
 
@@ -79,6 +82,7 @@ class Expressions:
         self.block = common.block
         self.mask = mask
         self.members = members(mask)
+        self.shares_warps = whole_warps(mask, self.block.all) != mask
         self.counters = counters
         self.symbols = symbols
         self.known = known
@@ -112,11 +116,15 @@ class Expressions:
 
     def varies(self, expr: Expr) -> bool:
         """Whether an expression may be another one in each thread."""
-        if expr.op in ("unknown", "test", "answer"):
+        if expr.op in ("unknown", "test", "answer") or self._is_of_others(expr):
             return True
         if not expr.args or self.row(expr) is not None:
             return self.row(expr) is not None and self.level(expr) is None
         return any(map(self.varies, expr.args))
+
+    def _is_of_others(self, expr: Expr) -> bool:
+        """Whether it may be made of variables that threads of another agent have."""
+        return expr.op in _ACROSS and bool(expr.variables) and self.shares_warps
 
     # --------------------------------------------------------------------------------------------------- functions
 
@@ -148,7 +156,7 @@ class Expressions:
         if op == "load":
             address = self.function(expr.args[0])
             return lambda env: self.symbols.operation("load", (expr.value, address(env)), expr.bits)
-        if op in ("shuffle", "any", "all"):
+        if op in _ACROSS and not self._is_of_others(expr):
             return self.function(expr.args[0])  # what is left here is the same in all threads of the agent, or unknown
         if op not in ARITHMETIC:
             return _always(UNKNOWN)

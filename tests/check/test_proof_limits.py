@@ -80,6 +80,19 @@ FAULTS = {
         "data race",
         6,
     ),
+    "lanes that get by a shuffle what another lane alone has": (
+        block(
+            "var m: Int32 = 0",
+            "if t % 32 == 0:",
+            "    m = n",
+            "m = shuffle_idx(m, 0)",
+            "buf[unsafe_offset=t] = 1",
+            "if m > 0 and t % 32 > 0:",
+            "    res[unsafe_offset=t] = buf[unsafe_offset=63 - t]",
+        ),
+        "data race",
+        11,
+    ),
     "a cp.async that nobody waits for before the read": (
         block(
             "async_copy[4](res.unsafe_offset(t), buf.unsafe_offset(t))",
@@ -141,6 +154,10 @@ OUT_OF_REACH = {
     "a barrier of the block that data decides about": (
         block("if res[unsafe_offset=0] > 0:", "    barrier()"),
         "a condition depends on data",
+    ),
+    "a barrier that another lane's value decides about": (
+        block("var m: Int32 = 0", "if t % 32 == 0:", "    m = n", "if shuffle_idx(m, 0) != 5:", "    barrier()"),
+        "a condition depends on data, or differs between threads",
     ),
     "arrivals that lower the count": (
         kernel("_ = bars[unsafe_offset=0].arrive_drop()"),
