@@ -18,6 +18,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.groups import CommitGroup, Fence, Start, WaitGroup
+from ptxdsl.check.held import Drawn, Loaded, Written
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import (
     Advance,
@@ -47,8 +48,8 @@ from ptxdsl.record import dataclass
 _MOST_TRIED = 160
 
 _FREE = (
-    Advance, Answered, Asked, Cannot, ClusterArrive, ClusterWait, CommitGroup, End, Enter, Fence, Follow, Go, Head,
-    Leave, Meet, Next, Relinquishment, TensorFence, Turned, WaitGroup, WarpSync,
+    Advance, Answered, Asked, Cannot, ClusterArrive, ClusterWait, CommitGroup, Drawn, End, Enter, Fence, Follow, Go,
+    Head, Leave, Loaded, Meet, Next, Relinquishment, TensorFence, Turned, WaitGroup, WarpSync, Written,
 )  # fmt: skip
 
 

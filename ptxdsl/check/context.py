@@ -79,6 +79,7 @@ class Context:
         self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
         self.proxies = True  # whether there is an async proxy to look after
         self.askers: dict[int, tuple[int, int]] = {}  # by array of answers: who asks first, and by which operation
+        self.live: list[list[int]] = []  # of each agent, the variables that matter at its steps, where that was asked
         self.last: dict[Step, Finding] = {}  # by site: what is a fault if there is no other
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 

@@ -225,7 +225,7 @@ class Counters:
         if op == "var":
             group = self.group(expr.value)
             return {group: (1, 1)} if group is not None else self.derived.get(expr.value, {})
-        if not expr.args or op == "answer":
+        if not expr.args or op in ("answer", "held"):
             return {}
         parts = [self.rates(arg) for arg in expr.args]
         if any(-1 in part for part in parts):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ptxdsl.check import classes
 from ptxdsl.check.barriers import OnBarrier, Wait
 from ptxdsl.check.blame import arrival_notes, fault, looks_early, shares, where_initialised
 from ptxdsl.check.collectives import ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
+from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import END
 from ptxdsl.check.states import State
@@ -15,8 +18,10 @@ from ptxdsl.source import Span
 Note = tuple[Span | None, str]
 
 
-def stuck(context: Context, state: State) -> Exception:
-    """The fault of a state in which nobody can go on though not all are at their end."""
+def stuck(context: Context, state: State, going_round: Set[int]) -> Exception:
+    """The fault of a state in which nobody can go on though not all are at their end; some may go round for ever."""
+    if going_round:
+        return _round(context, state, context.agents[min(going_round)])
     waiting = {a.number: a for a in context.agents if state.places[a.number] != END}
     on_barriers = {n: a for n, a in waiting.items() if isinstance(a.steps[state.places[n]], Wait)}
     for agent in on_barriers.values():
@@ -48,6 +53,21 @@ def stuck(context: Context, state: State) -> Exception:
         return _cyclic(context, state, [waiting[n] for n in (*on_barriers, *at_meetings)][:4])
     agent = next(iter(on_barriers.values()))
     return _missing(context, state, agent, _barrier(context, state, agent))
+
+
+def _round(context: Context, state: State, agent: Agent) -> Exception:
+    """A role goes round without anything to be decided or to come: each turn's waits are for what was there before."""
+    around = agent.steps[state.places[agent.number]].nesting
+    for step in agent.steps:
+        if isinstance(step, Wait) and step.nesting[: len(around)] == around:
+            barrier, _ = step.targets(context, state, agent)[0]
+            return fault(
+                state, classes.WRONG_PARITY,
+                f"{agent.does('goes')} round for ever: each turn waits for the same phase of "
+                f"{context.barrier_text(barrier)}", step.span, *arrival_notes(barrier),
+                help="step to the next stage once a turn",
+            )  # fmt: skip
+    return Unproved(context.kernel.span, f"{agent.does('goes')} round without end")
 
 
 def _barrier(context: Context, state: State, agent: Agent) -> Barrier:

@@ -11,6 +11,7 @@ from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import WGMMA, Start, group_step
+from ptxdsl.check.held import read, written
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import (
     Advance,
@@ -104,7 +105,7 @@ class _Flattener:
         elif isinstance(node, Op):
             self.operation(node, mask)
         elif isinstance(node, Assign):
-            self.assign(node)
+            self.assign(node, mask)
         elif isinstance(node, Branch):
             self.branch(node, mask)
         elif isinstance(node, Loop):
@@ -123,7 +124,7 @@ class _Flattener:
         else:
             self.put(Cannot(node.span, node.why))
 
-    def assign(self, node: Assign) -> None:
+    def assign(self, node: Assign, mask: Mask) -> None:
         self.flush()
         plain = []
         values: list[Expr] = []
@@ -134,6 +135,7 @@ class _Flattener:
                 self._advance(target, value)
                 or follow(self.counters, self.expressions, self.again, target)
                 or answered(target, value, self.agent.mask, self.expressions, self.nesting)
+                or read(target, value, mask, self.expressions, self.context)
             )
             self.used |= value.variables
             if step is None:
@@ -349,6 +351,12 @@ class _Flattener:
                 self.used |= self.accesses.add(op, mask)
                 for expr in expressions_of(op):
                     self.compare(expr)
+                sometimes = not self.accesses.certain or bool(self.accesses.spread)
+                told = written(op, mask, sometimes, self.expressions)
+                if told is not None:
+                    self.flush()
+                    self.used.update(told.uses)
+                    self.put(told)
             return
         self.flush()
         exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *expressions_of(op)) if e is not None]

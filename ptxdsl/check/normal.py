@@ -96,6 +96,7 @@ class Normal:
             tuple(state.meetings.items()) if state.meetings else (),
             tuple([tuple(g.items()) if g else () for g in state.groups]),
             frozenset(_of_turns(state, shifts)) if state.answers else (),
+            frozenset(state.held.items()) if state.held else (),
             tuple(state.tensor.items()) if state.tensor else (),
             state.fill.place(),
             frozenset(facts.absolute.items()) if facts.absolute else (),

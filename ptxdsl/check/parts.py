@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ptxdsl.check.program import Step
 
 
-_OF_MANY = {"arrives": "arrive", "comes": "come", "has": "have", "waits": "wait"}
+_OF_MANY = {"arrives": "arrive", "comes": "come", "goes": "go", "has": "have", "waits": "wait"}
 
 
 @dataclass(eq=False, slots=True)

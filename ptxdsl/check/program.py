@@ -27,6 +27,7 @@ from ptxdsl.source import Span
 WAIT = -1
 ASK = -2
 END = -3
+ROUND = -4  # it goes on for ever, whatever is decided
 
 Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counter, which of its like
 

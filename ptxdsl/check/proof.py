@@ -36,11 +36,13 @@ from ptxdsl.check.boxes import guesses
 from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.counting import ranges_of
+from ptxdsl.check.decisive import with_reads
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
 from ptxdsl.check.learned import BeginAgain
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import never_filled
+from ptxdsl.check.witness import goes_by_memory
 from ptxdsl.check.written_out import written_out
 from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Kernel
@@ -68,13 +70,13 @@ def prove(
     kernel: Kernel, threads: tuple[int, int, int], *, max_states: int = MAX_STATES, max_steps: int = MAX_STEPS
 ) -> Proof:
     """Proves a kernel for blocks of a shape."""
-    kernel = written_out(counted_up(ranges_of(kernel)), block_of(threads))
+    kernel = written_out(counted_up(ranges_of(with_reads(kernel))), block_of(threads))
     found = _searched(kernel, threads, max_states, max_steps)
     if found.verdict == FAULT:
         from ptxdsl.check.ring_ends import explained  # where there is a fault
 
         return replace(found, findings=tuple([explained(kernel, finding) for finding in found.findings]))
-    unfilled = never_filled(kernel) if found.verdict == PROVED else None
+    unfilled = never_filled(kernel)
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
 
 
@@ -152,7 +154,8 @@ def searched(search: Search) -> Proof:
         return Proof(FAULT, (fault.finding,), (), search.states, search.steps)
     if search.doubtful is not None:
         finding = search.doubtful
-        why = f"whether this can happen depends on how trip counts are related ({finding.kind}: {finding.message})"
+        on = "what is read from memory" if goes_by_memory(finding.path) else "how trip counts are related"
+        why = f"whether this can happen depends on {on} ({finding.kind}: {finding.message})"
         return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
     return Proof(PROVED, (), (), search.states, search.steps, guesses(search.kernel, search.context.boxes))
 

@@ -49,14 +49,14 @@ def moved(expr: Expr) -> tuple[int, int] | None:
 
 
 def leaves(expr: Expr) -> list[Expr]:
-    """Each once; what is loaded counts as one, too."""
+    """Each once; what is read counts as one, too."""
     if not expr.args:
         return [expr]
-    return [node for node in nodes(expr) if not node.args or node.op == "load"]
+    return [node for node in nodes(expr) if not node.args or node.op in ("load", "held")]
 
 
 def unknown_leaf(leaf: Expr) -> bool:
-    return leaf.op in ("uniform", "cta", "load")
+    return leaf.op in ("uniform", "cta", "load", "held", "drawn")
 
 
 def combined(a: Rates, b: Rates, sign: int) -> Rates:

@@ -19,7 +19,7 @@ from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.phases import conclude
-from ptxdsl.check.program import ASK, END, WAIT
+from ptxdsl.check.program import ASK, END, ROUND, WAIT, Next
 from ptxdsl.check.ranks import any_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
@@ -36,8 +36,10 @@ from ptxdsl.record import replace
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 4_000
 MAX_STEPS = 400_000
-# Steps of one role between two decisions; facts about how far roles are ahead.
+# Steps of one role between two decisions, and those of them at which it is asked whether it goes round for ever; facts
+# about how far roles are ahead.
 MAX_TURN = 20_000
+_MOST_COMPARED = 1_000
 MAX_FACTS = 200
 _AHEAD = "a role runs ahead of the others without end"
 # Faults on paths for which launch parameters are looked for.
@@ -268,6 +270,7 @@ class Search:
         moved = True
         asked: dict[int, Any] = {}
         met: dict[int, int] = {}  # where agents wait until others lead them on
+        going_round: set[int] = set()
         while moved:
             moved = False
             for agent in context.agents:
@@ -277,6 +280,10 @@ class Search:
                     continue
                 before = self.steps
                 after = self.go(state, agent)
+                if after == ROUND:
+                    going_round.add(number)
+                    continue
+                going_round.discard(number)
                 if self.steps > MAX_STEPS:
                     raise Unproved(self.kernel.span, f"more than {MAX_STEPS} steps between two decisions")
                 if after == ASK:
@@ -292,14 +299,15 @@ class Search:
                 raise Apart
             from ptxdsl.check import deadlock  # where there is one
 
-            raise deadlock.stuck(context, state)
+            raise deadlock.stuck(context, state, going_round)
         endings.check(context, state)
         return None
 
     def go(self, state: State, agent: Agent) -> int:
-        """Runs one agent until it waits, asks or ends; its place is in the state."""
+        """Runs one agent until it waits, asks, ends or is in a state in which it was; its place is in the state."""
         context, places, steps, number = self.context, state.places, agent.steps, agent.number
         count = 0
+        been: dict[int, Any] = {}  # states in which it was, when it has gone on for long
         while True:
             at = places[number]
             step = steps[at]
@@ -308,13 +316,28 @@ class Search:
             if after >= 0:
                 places[number] = after
                 if count > MAX_TURN:
-                    self.steps += count
-                    raise Unproved(step.span or self.kernel.span, "a role runs too long between two decisions")
+                    now = self._form(state, agent)
+                    if been.setdefault(after, now) is not now and been[after] == now:
+                        self.steps += count
+                        return ROUND
+                    elif count > MAX_TURN + _MOST_COMPARED:
+                        self.steps += count
+                        raise Unproved(step.span or self.kernel.span, "a role runs too long between two decisions")
                 continue
             if after == END:
                 places[number] = END
             self.steps += count
             return after
+
+    def _form(self, state: State, agent: Agent) -> Any:
+        """What an agent that goes on alone hangs on: all but how often it has gone round, where it does not ask."""
+        state = state.copy()
+        asked = {v for step in agent.steps if not isinstance(step, Next) for v in step.uses}
+        env = state.environments[agent.number]
+        for turn in self.counters.turn_of.values():
+            if turn not in asked and type(env[turn]) is int:
+                env[turn] = 0
+        return self.normal.place(state)
 
 
 def _turn(way: tuple[_Asked, int]) -> tuple[bool, int, int]:

@@ -24,6 +24,7 @@ from ptxdsl.check.context import SHARED_BYTES, Context
 from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.guards import Guard
+from ptxdsl.check.held import overwritten
 from ptxdsl.check.intervals import Intervals, Places, by_one_thread, merged, written_twice
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
@@ -198,6 +199,8 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
     for barrier in context.under(touch):
         if state.phases[barrier.number].expected:
             raise over_barrier(context, state, agent, touch, barrier)
+    if touch.writes and state.held:
+        overwritten(state, touch)
     if not context.races:
         return
     number = agent.number

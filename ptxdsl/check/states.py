@@ -13,6 +13,7 @@ accesses.
 from __future__ import annotations
 
 from ptxdsl.check.facts import Facts
+from ptxdsl.check.values import Value
 from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
@@ -86,11 +87,12 @@ class State:
     times: how often each event has happened, where somebody wants to know. lives: of barriers that are initialised
     more than once, where that was, the last one last. fill: of the way to the state (``unwritten.Fill``). answers: of
     cluster launch control, by address, the group of the asker's loop and the turn in which he asked (``answers.py``).
+    held: what lies in shared memory, by CTA, address and bytes, as far as that was asked (``held.py``).
     """
 
     __slots__ = (
-        "answers", "environments", "facts", "fenced", "fill", "fresh", "groups", "known", "live", "lives", "meetings",
-        "met", "path", "phases", "places", "proxied", "tensor", "times", "waited",
+        "answers", "environments", "facts", "fenced", "fill", "fresh", "groups", "held", "known", "live", "lives",
+        "meetings", "met", "path", "phases", "places", "proxied", "tensor", "times", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -113,6 +115,7 @@ class State:
         self.lives: dict[int, Lives] = {}
         self.fill: Any = None
         self.answers: dict[int, tuple[int, int] | None] = {}
+        self.held: dict[tuple[int, int, int], Value] = {}
 
     def copy(self) -> State:
         new = State.__new__(State)
@@ -135,6 +138,7 @@ class State:
         new.lives = dict(self.lives)
         new.fill = self.fill.copy()
         new.answers = dict(self.answers)
+        new.held = dict(self.held)
         return new
 
     def count(self, bit: int) -> None:

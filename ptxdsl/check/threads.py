@@ -72,7 +72,7 @@ class Block:
             return self.shape[BLOCK_SIZES[expr.value]]
         if op == "elected":
             return [int(t % WARP == 0) for t in range(self.size)]
-        if not expr.args or op in ("load", "test", "answer"):
+        if not expr.args or op in ("load", "test", "answer", "held"):
             return None
         rows = [self.row(arg) for arg in expr.args]
         if any(row is None for row in rows):

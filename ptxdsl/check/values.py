@@ -33,7 +33,7 @@ UNKNOWN = Unknown()
 
 class Atom:
     """op: ``symbol`` (name), ``index`` (value; rates by group), ``recurrence`` (name: the ``Recurrence``; args: turns,
-    what it begins with), else an operation over args (values).
+    what it begins with), ``held``, ``drawn`` (name: a number; see ``held.py``), else an operation over args (values).
 
     low, high: bounds that hold whatever the launch. moving: whether an index is in it.
     """
@@ -208,4 +208,4 @@ def is_simple(value: Value) -> bool:
     """Whether it is a number, or a sum of what is no operation."""
     if not isinstance(value, Sum):
         return isinstance(value, int)
-    return all(atom.op in ("symbol", "index", "load", "recurrence") for atom, _ in value.terms)
+    return all(atom.op in ("symbol", "index", "load", "recurrence", "held", "drawn") for atom, _ in value.terms)

@@ -7,13 +7,15 @@ tried fulfils all facts, the decisions may contradict one another and the fault 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 
 from ptxdsl.check.facts import Bounds, Outcome, Terms
+from ptxdsl.check.held import names_of
 from ptxdsl.check.values import Atom, Sum, Test, Value
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import compute
 
+_FREE = frozenset({"symbol", "load", "answer", "drawn"})  # values that may be any
 _FINITE = 1 << 61
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 0, 16, 32, 64, 128, 192, 256, 320, 512, 1024, 4096, -1)
 _MOST = 20_000  # combinations
@@ -21,13 +23,44 @@ _MOST_COMPUTED = 200_000  # atoms, in all of them
 
 
 def facts_of(path: Any) -> list[tuple[Terms, Bounds]]:
-    """The decisions of a path, the first one first."""
-    found = []
+    """The decisions of a path, the first one first. Each time that a name is given to a value from memory it is another
+    one's."""
+    events: list[Outcome | Atom] = []
     while path is not None:
-        path, outcome = path
-        assert isinstance(outcome, Outcome)
-        found.append((outcome.terms, outcome.bounds if outcome.key is not None else outcome.absolute))
-    return found[::-1]
+        path, event = path
+        events.append(event)
+    found: list[tuple[Terms, Bounds]] = []
+    names: dict[Atom, Atom] = {}
+    for event in reversed(events):
+        if isinstance(event, Atom):
+            names[event] = Atom(event.number, event.op, len(found), (), event.low, event.high)
+        else:
+            terms = _named(event.terms, names) if names else event.terms
+            found.append((terms, event.bounds if event.key is not None else event.absolute))
+    return found
+
+
+def goes_by_memory(path: Any) -> bool:
+    """Whether values from memory were decided about that may not be just any."""
+    return any(name.op == "held" for terms, _ in facts_of(path) for atom, _ in terms for name in names_of(atom))
+
+
+def _named(terms: Terms, names: dict[Atom, Atom]) -> Terms:
+    return tuple([(_name(atom, names), factor) for atom, factor in terms])
+
+
+def _name(atom: Atom, names: dict[Atom, Atom]) -> Atom:
+    if not atom.args:
+        return names.get(atom, atom)
+    return Atom(atom.number, atom.op, atom.name, tuple([_of(arg, names) for arg in atom.args]), atom.low, atom.high)
+
+
+def _of(value: Any, names: dict[Atom, Atom]) -> Any:
+    if isinstance(value, Sum):
+        return Sum(value.constant, _named(value.terms, names))
+    if isinstance(value, Test):
+        return Test(value.op, _of(value.value, names), tuple([_of(arg, names) for arg in value.args]))
+    return value
 
 
 def assignment(path: Any) -> dict[Atom, int] | None:
@@ -71,8 +104,11 @@ class _Launch:
         self.computed: dict[Atom, int | None] = {}
 
     def possible(self) -> bool:
-        """Whether the number of a block is below that of the blocks."""
+        """Whether the number of a block is below that of the blocks, and a counter in memory rises."""
         named = {str(symbol.name): value for symbol, value in self.known.items()}
+        drawn = [value for _, value in sorted((s.name, value) for s, value in self.known.items() if s.op == "drawn")]
+        if any(first >= then for first, then in pairwise(drawn)):
+            return False
         return all(named.get(f"ctaid_{axis}", 0) < named.get(f"nctaid_{axis}", 1 << 31) for axis in "xyz")
 
     def holds(self, terms: Terms, bounds: Bounds) -> bool:
@@ -101,8 +137,10 @@ class _Launch:
     def _atom(self, atom: Atom) -> int | None:
         if atom.op == "index":
             return int(atom.name[0])
-        if atom.op in ("symbol", "load", "answer"):
+        if atom.op in _FREE:
             return self.known.get(atom)
+        if atom.op == "held":
+            return None
         args = [self.number(arg) for arg in atom.args]
         ints = [arg for arg in args if arg is not None]
         if len(ints) < len(args):
@@ -125,7 +163,7 @@ class _Launch:
 
 
 def _symbols(atom: Atom) -> Iterator[Atom]:
-    if atom.op in ("symbol", "load", "answer"):
+    if atom.op in _FREE:
         yield atom
         return
     for arg in atom.args:

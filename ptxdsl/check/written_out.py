@@ -27,6 +27,8 @@ from ptxdsl.record import replace
 _MOST_TURNS = 64
 _MOST_NODES = 2000
 
+_READ = frozenset({"answer", "held", "drawn"})
+
 Values = dict[int, Expr]  # of variables, as expressions of thread ids and of what the launch says
 Some = tuple[Mask, Expr | None]  # threads, and the condition that they are these; None: all who come to the loop
 
@@ -54,7 +56,7 @@ class _Writer:
 
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.block = block
-        self.own = _of_threads(kernel)
+        self.own = of_threads(kernel)
         self.loops = {id(n) for n in kernel.nodes if isinstance(n, Loop) and not n.once and self._divides(n)}
         self.nodes = 0
 
@@ -249,6 +251,8 @@ class _Run:
         return with_own_expressions(node, self._value)
 
     def _assign(self, node: Assign, some: Some) -> None:
+        if any(value.op in _READ for value in node.values):
+            raise _TooMuch  # what is read now is not what is read later
         new = [self._value(value) for value in node.values]
         for target, value in zip(node.targets, new, strict=True):
             if some[1] is not None:
@@ -337,7 +341,7 @@ def _of_thread(expr: Expr) -> bool:
     return any(e.op in ("tid", "elected") for e in nodes(expr))
 
 
-def _of_threads(kernel: Kernel) -> frozenset[int]:
+def of_threads(kernel: Kernel) -> frozenset[int]:
     """The variables that threads may have each for itself, as their numbers say."""
     made: list[tuple[int, Expr]] = []
     for node in kernel.nodes:

@@ -297,6 +297,8 @@ def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
         return expressions.test(*args)
     if expr.op == "answer":
         return expressions.answer(*args)
+    if expr.op == "held":
+        return expressions.held(args[0], expr.bits)
     raise AssertionError(expr.op)
 
 

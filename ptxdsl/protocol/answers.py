@@ -1,7 +1,7 @@
 """Who asks for answers of cluster launch control, and who reads them.
 
 The answers lie in an array of shared memory that nothing but ``clusterlaunchcontrol.try_cancel`` writes; a variable
-gets what a read of one says (``expressions.answer``).
+gets what a read of one says (``expressions.answer``). So do numbers that a thread draws for all (``expressions.held``).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ def array_of(address: Expr) -> int:
 
 
 def loops_of_answers(kernel: Kernel) -> list[list[int]]:
-    """Of each array the labels of the outermost loops in which its answers are asked for or read."""
-    if not any(map(asks, kernel.nodes)):
+    """Of each array the labels of the outermost loops in which its answers are asked for or read, and of each array of
+    numbers on which it hangs where roles go those in which they are written or read."""
+    if not any(asks(node) or _is_read(node) for node in kernel.nodes):
         return []
     found: dict[int, dict[int, None]] = {}
     for loop in _outermost(kernel.program):
@@ -31,12 +32,16 @@ def loops_of_answers(kernel: Kernel) -> list[list[int]]:
     return [list(labels) for labels in found.values()]
 
 
+def _is_read(node: Node) -> bool:
+    return isinstance(node, Assign) and any(value.op == "held" for value in node.values)
+
+
 def _addresses(loop: Loop) -> list[Expr]:
     found = []
     for node in walk(loop.body):
         if isinstance(node, Assign):
-            found += [value.args[0] for value in node.values if value.op == "answer"]
-        elif isinstance(node, Op) and asks(node):
+            found += [value.args[0] for value in node.values if value.op in ("answer", "held")]
+        elif isinstance(node, Op) and (asks(node) or node.value is not None):
             found += [place.address for place in node.writes if place.address is not None]
     return found
 

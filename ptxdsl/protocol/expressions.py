@@ -48,8 +48,10 @@ class Expr:
     of the warp that it is taken from), ``any`` and ``all`` (args: a truth value, over the warp), else an operation of
     ``ARITHMETIC`` over args, as ``tir`` has it; ``elected`` (whether the thread is the one that ``elect.sync``
     chooses), ``test`` (args: a barrier's address, a parity: whether that phase is complete), ``answer`` (args: an
-    address: whether what cluster launch control has written there says that a cluster was cancelled). bits: the width
-    of the result, 1 for truth values. variables: the numbers of those in it.
+    address: whether what cluster launch control has written there says that a cluster was cancelled), ``held`` (args:
+    an address: what lies there in shared memory), ``drawn`` (value: whether it adds 1; what an atomic operation gives
+    of a word of global memory). bits: the width of the result, 1 for truth values. variables: the numbers of those in
+    it.
     """
 
     __slots__ = ("args", "bits", "op", "value", "variables")
@@ -140,6 +142,16 @@ def test(barrier: Expr, parity: Expr) -> Expr:
 def answer(address: Expr) -> Expr:
     """What ``clusterlaunchcontrol.query_cancel.is_canceled`` says of the answer at an address, when it is read."""
     return _made("answer", None, (address,), 1)
+
+
+def held(address: Expr, bits: int) -> Expr:
+    """What lies at an address of shared memory when it is read."""
+    return _made("held", None, (address,), bits)
+
+
+def drawn(rising: bool, bits: int) -> Expr:
+    """What an atomic operation gives of a word of global memory, before it changes it. rising: whether it adds 1."""
+    return _made("drawn", rising, (), bits)
 
 
 def shuffle(value: Expr, lane: Expr) -> Expr:

@@ -101,6 +101,7 @@ class _Slice:
                 if writes_global(op):
                     written.add(op.operands[0])
             elif name == "store" or writes_global(op):
+                parents[op] = parent
                 written.add(op.operands[0])
 
     def allocate(self, op: Op) -> None:
@@ -169,8 +170,24 @@ class _Slice:
         for op in self.seeds:
             self.keep(op, values)
             values.extend(needs(op))
-        seen: set[Value] = set()
-        variables = self.integers.variables
+        self.follow(values)
+        self.follow(self.drawn_and_stored())
+
+    def drawn_and_stored(self) -> list[Value]:
+        """What atomic operations give and is stored where it is looked at again."""
+        integers = self.integers
+        integers.looked_at = {integers.root(op.operands[0]) for op in self.seeds if integers.is_looked_at(op)}
+        found = []
+        for op in self.seeds if integers.looked_at else ():
+            if op.name == "store" and integers.root(op.operands[0]) in integers.looked_at:
+                maker = self.made.get(op.operands[1])
+                if maker is not None and integers.draws(maker):
+                    found.append(op.operands[1])
+        return found
+
+    def follow(self, values: list[Value]) -> None:
+        """Finds what values are made of, and gives variables to those that control flow hands over."""
+        seen, variables = self.integers.demanded, self.integers.variables
         while values:
             value = values.pop()
             if value in seen:
@@ -179,7 +196,10 @@ class _Slice:
             place = self.place.get(value)
             if place is None:
                 maker = self.made.get(value)
-                if maker is not None:
+                if maker is not None and self.integers.draws(maker):
+                    variables[value] = self.integers.drawn[maker] = self.fresh()
+                    self.keep(maker, values)
+                elif maker is not None:
                     values.extend(self.integers.inputs(value, maker))
                 continue
             owner, number = place
@@ -302,6 +322,8 @@ class _Slice:
                 nodes.append(Return(op.span))
             elif is_protocol(op):
                 nodes.extend(self.operations.nodes(op))
+            if op in self.integers.drawn:
+                nodes.append(self.integers.draw(op))
         return Seq(tuple(nodes))
 
     def assign(self, targets: list[Value], values: list[Value]) -> Iterator[Node]:

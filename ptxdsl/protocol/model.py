@@ -65,6 +65,7 @@ class Op:
     multicast; of the lanes that take part in a warp collective (None: all). writes, reads: memory touched now, or by
     the asynchronous work that is started; by which proxy says ``what.proxy``. pipeline, method: the RolePipeline's
     variable and method as written, for messages. elected: one lane of the warp does it (``elect.sync`` is in it).
+    value: the unknown that a read gives, where anything hangs on it; what is written, as far as that is followed.
     """
 
     what: Effect
@@ -81,6 +82,7 @@ class Op:
     pipeline: str = ""
     method: str = ""
     elected: bool = False
+    value: Expr | None = None
 
     @property
     def kind(self) -> Kind:
@@ -228,6 +230,6 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         yield node.range.start
         yield node.range.stop
     elif isinstance(node, Op):
-        yield from (e for e in (node.parity, node.count, node.bytes, node.id, node.mask) if e is not None)
+        yield from (e for e in (node.parity, node.count, node.bytes, node.id, node.mask, node.value) if e is not None)
         for place in (*node.writes, *node.reads, *((node.barrier,) if node.barrier is not None else ())):
             yield from (e for e in (place.address, place.width) if isinstance(e, Expr))

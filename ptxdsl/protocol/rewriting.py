@@ -111,7 +111,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
                     yield place.address
                 if isinstance(place.width, Expr):
                     yield place.width
-        for expr in (node.parity, node.count, node.bytes, node.id, node.mask):
+        for expr in (node.parity, node.count, node.bytes, node.id, node.mask, node.value):
             if expr is not None:
                 yield expr
 
@@ -146,6 +146,7 @@ def with_own_expressions(node: Node, new: Callable[[Expr], Expr]) -> Node:
             bytes=some(node.bytes),
             id=some(node.id),
             mask=some(node.mask),
+            value=some(node.value),
             writes=tuple(map(place_of, node.writes)),
             reads=tuple(map(place_of, node.reads)),
         )

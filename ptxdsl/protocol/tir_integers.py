@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol import expressions
 from ptxdsl.protocol.expressions import Expr, apply, const
+from ptxdsl.protocol.model import Assign
 from ptxdsl.tir import Const, Op, Ty, Value
 
 # Special registers that are the same for the whole grid, and for a CTA. The block's and the cluster's shape are known.
@@ -46,6 +47,9 @@ class Integers:
         self.written = written
         self.tensors: dict[Op, int] = {}  # variables in which the address of an allocation of tensor memory is noted
         self.answers: dict[Op, int] = {}  # loads of answers of cluster launch control: the variables that have them
+        self.drawn: dict[Op, int] = {}  # atomic operations on global memory whose result matters: its variable
+        self.demanded: set[Value] = set()  # all that matters
+        self.looked_at: set[Op | str | None] = set()  # shared memory of which a word matters
         self.variables: dict[Value, int] = {}
         self._known: dict[Value, Expr] = {}
         self._unknowns = 0
@@ -70,6 +74,32 @@ class Integers:
                 return None
             pointer = op.operands[0]
         return self.params.get(pointer)
+
+    def is_looked_at(self, op: Op) -> bool:
+        """Whether it is a load of an integer from shared memory that matters."""
+        if op.name != "load" or op.attrs.get("volatile") or not _is_integer(op.result.ty):
+            return False
+        root = self.root(op.operands[0])
+        return op.result in self.demanded and isinstance(root, Op) and root not in self.tensors
+
+    def draws(self, op: Op) -> bool:
+        """Whether it is an atomic operation on a parameter's memory that gives an integer."""
+        if not op.name.startswith("atom_") or not _is_integer(op.result.ty):
+            return False
+        return isinstance(self.root(op.operands[0]), str)
+
+    def draw(self, op: Op) -> Assign:
+        """Its result gets to its variable."""
+        by = op.operands[1]
+        rising = op.name == "atom_add" and isinstance(by, Const) and by.value == 1
+        return Assign((self.drawn[op],), (expressions.drawn(rising, width(op.result.ty)),))
+
+    def stored(self, op: Op) -> Expr | None:
+        """What a store writes to where it is looked at; unknown where it is no constant and does not matter else."""
+        value = op.operands[1]
+        if not _is_integer(value.ty) or self.root(op.operands[0]) not in self.looked_at:
+            return None
+        return self.of(value) if isinstance(value, Const) or value in self.demanded else self.unknown(width(value.ty))
 
     def inputs(self, value: Value, op: Op) -> Sequence[Value]:
         """The operands of the operation that make what ``of`` says of this result of it."""
@@ -208,6 +238,10 @@ def plus(base: Expr, offset: int) -> Expr:
     if base.op == "add" and base.args[1].op == "const":
         return apply("add", base.args[0], const(base.args[1].value + offset, base.bits), bits=base.bits)
     return apply("add", base, const(offset, base.bits), bits=base.bits)
+
+
+def _is_integer(ty: Ty) -> bool:
+    return ty.is_int and ty.lanes == 1
 
 
 def width(ty: Ty) -> int:

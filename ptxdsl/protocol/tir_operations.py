@@ -258,12 +258,13 @@ class Operations:
         ty = op.results[0].ty if op.name == "load" else op.operands[1].ty
         place = Place(self.integers.of(pointer), ty.bytes)
         if op.name == "load":
-            read = model.Op(_READ, name=op.name, span=op.span, reads=(place,))
+            value = self.integers.of(op.result) if self.integers.is_looked_at(op) else None
+            read = model.Op(_READ, name=op.name, span=op.span, reads=(place,), value=value)
             variable = self.integers.answers.get(op)
             if variable is None or place.address is None:
                 return [read]
             return [read, Assign((variable,), (answer(place.address),))]
-        return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,))]
+        return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,), value=self.integers.stored(op))]
 
     def _access_in_named_space(self, op: Op, what: Effect) -> list[Node]:
         if not op.attrs.get("space"):
