@@ -69,6 +69,11 @@ HOST_ONLY_MODULES: frozenset[str] = frozenset(
     }
 )
 
+# Modules that people import who think of Python.
+_OF_PYTHON = frozenset(
+    {"numpy", "torch", "triton", "cupy", "jax", "numba", "cuda", "cutlass", "os", "sys", "typing", "random", "time"}
+)
+
 _PARSED_LIMIT = 128
 _parsed: OrderedDict[tuple[str, str, str], ast.Module] = OrderedDict()
 _library: dict[str, ast.Module] = {}
@@ -273,6 +278,8 @@ def _unknown(module: str, span: Span | None) -> Exception:
         span,
         help=f"did you mean '{near}'?"
         if (near := _nearest(module, known))
+        else "kernels have no modules of Python: what they need from there is passed to them as arguments"
+        if module.partition(".")[0] in _OF_PYTHON
         else "a module is a file beside this one or of the standard library",
     )
 

@@ -28,7 +28,7 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.subscripts import Subscripts
-from ptxdsl.elaborate.suggestions import RENAMED_METHODS, closest, elsewhere, forgotten_module, meant, renamed
+from ptxdsl.elaborate.suggestions import POINTER_METHODS, closest, elsewhere, meant, of_module
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
 from ptxdsl.elaborate.types import DTYPES, SPACES, ArrayType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, type_value
@@ -220,7 +220,7 @@ class Expressions(Subscripts):
         except CompileError:
             if isinstance(node.value, ast.Name) and scope.lookup(node.value.id) is None:
                 written = f"{node.value.id}.{node.name}"
-                help = renamed(written) or forgotten_module(node.value.id)
+                help = of_module(node.value.id, node.name)
                 if help is not None:
                     raise self.fail("E0201", f"`{written}` is not a name here", node.span, help=help) from None
             raise
@@ -255,7 +255,9 @@ class Expressions(Subscripts):
         param = self.param_member(t, node.name)
         if param is not None:
             return TemporaryPlace(param)
-        raise self._no_member(str(t), self.members(t), node)
+        parts = self.fields_of(t) if isinstance(t, StructType) else []
+        holder = next((name for name, part in parts if node.name in self.members(part)), None)
+        raise self._no_member(str(t), self.members(t), node, holder)
 
     def _get_attribute(self, getter: FunctionValue, node: ast.Attribute) -> RValue:
         """``value.name`` as ``value.__getattr__["name"]()``."""
@@ -263,13 +265,16 @@ class Expressions(Subscripts):
         function = FunctionValue(getter.name, getter.overloads, getter.owner, getter.receiver, ((name, Scope()),))
         return self.call_function(function, [], node.span)
 
-    def _no_member(self, what: str, names: list[str], node: ast.Attribute) -> Exception:
+    def _no_member(self, what: str, names: list[str], node: ast.Attribute, holder: str | None = None) -> Exception:
+        """E0330 of a type with these members. holder: its field that has what is asked for."""
         near = closest(node.name, names)
         help = f"did you mean `{near}`?" if near else None
         if node.name in names:  # a field, asked of the type
             help = "take it from a value: only values have fields"
-        elif node.name in RENAMED_METHODS and "unsafe_offset" in names:
-            help = f"write `{RENAMED_METHODS[node.name]}`"
+        elif node.name in POINTER_METHODS and "unsafe_offset" in names:
+            help = POINTER_METHODS[node.name]
+        elif holder is not None:
+            help = f"`{holder}` has it: write `.{holder}.{node.name}`"
         elif near is None and self.prelude_scope().names.get(node.name) is not None:
             help = f"it is a function: `{node.name}(…)`"
         elif near is None and 0 < len(shown := [n for n in names if not n.startswith("__")]) <= 8:

@@ -40,6 +40,7 @@ DECORATORS = frozenset({
 # Decorators of earlier Mojo and of others, and what is written now.
 OTHER_DECORATORS = {
     "register_passable": "name the trait: `struct S(TrivialRegisterPassable)`", "value": "write `@fieldwise_init`",
+    **dict.fromkeys(("triton.jit", "gluon.jit", "cuda.jit", "cute.kernel", "jit", "global"), "write `@kernel`"),
     "inline": "write `@always_inline`", "export": "write `@kernel(name=…)`", "nonmaterializable": "leave it out",
 }  # fmt: skip
 MAX_PARAMETER_BYTES = 4096
@@ -80,6 +81,8 @@ class Kernels(KernelOptions):
         if len(possible) == 1:
             return possible
         if not possible:
+            for function in functions:  # of other languages: why it is no kernel
+                self.check_decorators(function.node.decorators)
             raise error(
                 "E0214", "there is no kernel in this file", _whole(module),
                 help="mark an entry point with `@kernel`, or name one with --kernel",

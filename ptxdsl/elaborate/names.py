@@ -27,7 +27,7 @@ from ptxdsl.elaborate.entities import (
     Variable,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.suggestions import RENAMED, elsewhere, importable_name, meant, renamed
+from ptxdsl.elaborate.suggestions import RENAMED, elsewhere, ended_block, importable_name, meant, renamed
 from ptxdsl.elaborate.values import type_value, uninitialised, with_comptime
 from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
@@ -219,6 +219,12 @@ class Names(Control):
             return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=renamed(node.id))
         if node.id == "_":
             return self.fail("E0201", "`_` has no value", node.span, help="name the value to use it")
+        ended = ended_block(node.id, node.span)
+        if ended is not None:
+            return self.fail(
+                "E0201", f"unknown name `{node.id}`", node.span, (ended, "this one ends with its block"),
+                help="declare it before that block",
+            )  # fmt: skip
         return self.fail("E0201", f"unknown name `{node.id}`", node.span, help=self._instead_of(node.id, scope))
 
     def _instead_of(self, name: str, scope: Scope) -> str | None:

@@ -176,10 +176,10 @@ class Statements(Loops):
             help = "make it a statement of its own"
             raise self.fail("E0336", "this has no result to give a name to", span, help=help)
         if value.type in COMPTIME_ONLY and not self.comptime_depth:
-            raise self.fail(
-                "E0333", f"a variable cannot be of type {value.type}", span,
-                help=f"such values exist at compile time: `comptime {name.id} = …`",
-            )  # fmt: skip
+            help = f"such values exist at compile time: `comptime {name.id} = …`"
+            if isinstance(value, FunctionValue):
+                help = f"to call it, write `()` at its end; {help}"
+            raise self.fail("E0333", f"a variable cannot be of type {value.type}", span, help=help)
         self.new_variable(name, value.type, value, scope)
 
     def new_variable(self, name: ast.Name, t: Type, value: RValue, scope: Scope) -> Variable:
@@ -267,10 +267,9 @@ class Statements(Loops):
         """What an assignment writes; None where an earlier error made it meaningless."""
         if isinstance(node, ast.Name) and scope.lookup(node.id) is None:
             variables = (n for n in scope.visible() if isinstance(scope.lookup(n), Variable | PlaceAlias))
-            raise self.fail(
-                "E0212", f"`{node.id}` is not declared", node.span,
-                help=meant(node.id, variables) or f"declare it: `var {node.id} = …`",
-            )  # fmt: skip
+            help = meant(node.id, variables) or f"declare it: `var {node.id} = …`"
+            scope.declare(node.id, Poison())  # one error for all of its uses
+            raise self.fail("E0212", f"`{node.id}` is not declared", node.span, help=help)
         if isinstance(node, ast.Subscript):
             base = self.designate(node.value, scope)
             setter = self.method(base.type, "__setitem__", base) if isinstance(base.type, StructType) else None

@@ -1,4 +1,5 @@
-"""What to write instead of a name that is not here: names of other languages, misspelt ones, those that need an import.
+"""What to write instead of a name that is not here: names of other languages, misspelt ones, those that need an import,
+those of blocks that have ended.
 
 For errors alone: which module of the standard library has a name is searched in the texts when it is asked, which takes
 a hundredth of the time that their trees would.
@@ -7,14 +8,22 @@ a hundredth of the time that their trees would.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from ptxdsl.diagnostics import nearest
 from ptxdsl.files import resources
+from ptxdsl.imports import parse_once
+from ptxdsl.source import Span
+from ptxdsl.syntax import ast
+from ptxdsl.syntax.limits import children
 
-# Methods that Mojo has renamed.
-RENAMED_METHODS = {"offset": "p.unsafe_offset(i)", "__offset__": "p.unsafe_offset(i)"}
+_SIZES = "pass the number of elements as an argument: a pointer does not know it"
+# What a pointer does not have: methods that Mojo has renamed, and attributes of arrays.
+POINTER_METHODS = {
+    **dict.fromkeys(("offset", "__offset__"), "write `p.unsafe_offset(i)`"),
+    **dict.fromkeys(("shape", "size", "numel", "__len__", "dim", "stride"), _SIZES),
+}
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's, CUDA's and Triton's names for what Mojo names otherwise.
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
@@ -29,8 +38,22 @@ RENAMED = {
     "tl.atomic_add": "fetch_add(p, value)", "tl.constexpr": "comptime NAME = value",
     **{f"tl.{name}": name for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "abs", "range")},
     "tl.maximum": "max", "tl.minimum": "min", "tl.static_range": "comptime for i in range(n)",
+    "tl.sum": "warp_sum(x)", "tl.max": "warp_max(x)", "tl.min": "warp_min(x)", "tl.debug_barrier": "barrier()",
+    "tl.zeros": "Array[Float32, n](fill=0)", "tl.full": "Array[Float32, n](fill=x)",
+    "cuda.syncthreads": "barrier()", "cuda.threadIdx": "thread_idx", "cuda.blockIdx": "block_idx",
+    "cuda.blockDim": "block_dim", "cuda.gridDim": "grid_dim", "cuda.grid": "global_idx.x",
     "atomicAdd": "fetch_add(p, value)", "atomicMax": "fetch_max(p, value)", "atomicCAS": "compare_exchange(…)",
     "__shfl_xor_sync": "shuffle_xor(value, offset)", "__shfl_down_sync": "shuffle_down(value, offset)",
+    "__shfl_sync": "shuffle_idx(value, lane)", "__shfl_up_sync": "shuffle_up(value, offset)",
+    "__ballot_sync": "vote_ballot(condition)", "__any_sync": "vote_any(condition)",
+    "__all_sync": "vote_all(condition)", "__activemask": "active_mask()", "__ldg": "ldg(p)",
+    "__threadfence": "threadfence()", "__threadfence_block": "threadfence_block()",
+    **{f"atomic{what}": f"fetch_{what.lower()}(p, value)" for what in ("Sub", "Min", "And", "Or", "Xor")},
+    "atomicExch": "exchange(p, value)", "atomic_max": "fetch_max(p, value)", "__brev": "bit_reverse(x)",
+    **{f"{name}f": name for name in ("sin", "cos", "tan", "log", "exp2", "log2", "pow", "tanh", "floor", "ceil")},
+    "fabs": "abs", "fabsf": "abs", "__sinf": "sin_approx", "__cosf": "cos_approx", "__logf": "log_approx",
+    "__fdividef": "div_approx(a, b)", "INFINITY": "inf[DType.float32]()", "FLT_MAX": "Float32.MAX",
+    "true": "True", "false": "False", "asm": "inlined_assembly[…](…)",
     "__syncwarp": "syncwarp()", "__popc": "pop_count(x)", "__clz": "count_leading_zeros(x)", "fmaxf": "max",
     "fminf": "min", "expf": "exp", "sqrtf": "sqrt", "rsqrtf": "rsqrt", "__expf": "exp_approx", "warpSize": "WARP_SIZE",
     "laneid": "lane_id()", "half": "Float16", "atomic_add": "fetch_add(p, value)", "static_assert": "comptime assert",
@@ -43,14 +66,25 @@ RENAMED = {
 }  # fmt: skip
 
 
+# Modules of other languages, whose names are not all listed.
+_FOREIGN_MODULES = {
+    **dict.fromkeys(("tl", "gl", "triton"), "Triton's functions are of a block: a kernel here says what a thread does"),
+    **dict.fromkeys(
+        ("np", "numpy", "torch", "cupy"), "a kernel has no arrays of Python; the module `math` is of numbers"
+    ),
+}
+
+
 def renamed(name: str) -> str | None:
     """What to write instead of a name of Mojo's that is not here."""
     return f"write `{RENAMED[name]}`" if name in RENAMED else None
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The nearest of the names that are not private."""
-    return nearest(name, (candidate for candidate in candidates if not candidate.startswith("_")))
+    """The nearest of the names that are not private; first of all the same in other letters' sizes."""
+    public = [candidate for candidate in candidates if not candidate.startswith("_")]
+    same = (candidate for candidate in public if candidate.casefold() == name.casefold())
+    return next(same, None) or nearest(name, public)
 
 
 def meant(name: str, candidates: Iterable[str]) -> str | None:
@@ -77,9 +111,35 @@ def importable_name(name: str, visible: Iterable[str]) -> str | None:
     return f"did you mean `{near}`? It needs `{_import_line(near)}`"
 
 
-def forgotten_module(name: str) -> str | None:
-    """A module of the standard library whose names are used as if it were imported."""
-    return f"did you forget `import {name}`?" if name in resources.stdlib_names() else None
+def of_module(module: str, name: str) -> str | None:
+    """``module.name`` where no module is imported by that name."""
+    if module not in resources.stdlib_names():
+        return renamed(f"{module}.{name}") or _FOREIGN_MODULES.get(module)
+    names = _names_of()[module]
+    if name in names:
+        return f"did you forget `import {module}`?"
+    near = closest(name, names) or closest(f"{module}_{name}", names)
+    return f"did you mean `{near}`? It needs `from {module} import {near}`" if near else None
+
+
+def ended_block(name: str, span: Span) -> Span | None:
+    """Where, in the function around the span, a block that has ended had a variable of this name."""
+    if span.source.library:
+        return None
+    for function in _below(parse_once(span.source)):
+        if isinstance(function, ast.FunctionDef) and function.span.start <= span.start < function.span.end:
+            for node in _below(function):
+                if isinstance(node, ast.VarDecl | ast.For) and node.span.start < span.start:
+                    found = next((n for n in ast.names_of(node.target) if n.id == name), None)
+                    if found is not None:
+                        return found.span
+    return None
+
+
+def _below(node: ast.Node) -> Iterator[ast.Node]:
+    for child in children(node):
+        yield child
+        yield from _below(child)
 
 
 @cache
@@ -89,20 +149,26 @@ def importable() -> dict[str, str]:
     That is the module that declares it, or the one named by the first word of its name, which gathers its names:
     ``math`` for ``math_roots``.
     """
-    imported: dict[str, list[str]] = {}
-    declared: dict[str, str] = {}
+    return {
+        name: family if name in _names_of().get(family := module.partition("_")[0], ()) else module
+        for module, names in reversed(_names_of().items())
+        for name, own in names.items()
+        if own
+    }
+
+
+@cache
+def _names_of() -> dict[str, dict[str, bool]]:
+    """The public names of each module of the standard library, and whether they are its own."""
+    found = {}
     for module in resources.stdlib_names():
         text = resources.stdlib_text(module)
         lines = re.findall(r"^from \w+ import (.+)", text, re.MULTILINE)
         items = [item.split(" as ") for line in lines for item in line.split(", ")]
-        imported[module] = [item[0] for item in items]
-        own = re.findall(r"^(?:def|struct|trait|comptime) (?!_)(\w+)", text, re.MULTILINE)
-        for name in [*own, *(item[1] for item in items if len(item) == 2)]:
-            declared.setdefault(name, module)
-    return {
-        name: family if name in imported.get(family := module.partition("_")[0], ()) else module
-        for name, module in declared.items()
-    }
+        own = re.findall(r"^(?:def|struct|trait|comptime) (\w+)", text, re.MULTILINE)
+        names = {item[-1]: len(item) == 2 for item in items} | dict.fromkeys(own, True)
+        found[module] = {name: is_own for name, is_own in names.items() if not name.startswith("_")}
+    return found
 
 
 def _import_line(name: str) -> str | None:

@@ -54,11 +54,28 @@ LEADING_NAMES: dict[str, Foreign] = {
     "function": Foreign("there is no 'function'", "write 'def'"),
     "const": Foreign("there is no 'const'", "write 'comptime NAME = value'"),
     "auto": Foreign("there is no 'auto'", "write 'var'"),
+    "void": Foreign("there is no 'void'", "write 'def name(arguments):'"),
+    "__global__": Foreign("there is no '__global__'", "write '@kernel' on a line above 'def name(arguments):'"),
+    "__device__": Foreign("there is no '__device__'", "write 'def name(arguments) -> Type:'"),
+    "__host__": Foreign("there is no '__host__'", "write 'def name(arguments) -> Type:'"),
+    "__shared__": Foreign(
+        "there is no '__shared__'",
+        "write 'var tile = unsafe_stack_allocation[n, Float32, address_space=.SHARED]()'",
+    ),
+    "asm": Foreign("there is no 'asm'", 'write inlined_assembly["instruction;", Type, constraints="…"](…)'),
     "type": Foreign("'type' is not in the subset", "write 'comptime NAME = Type'"),
     "print": Foreign("'print' is a function", "write 'print(...)'"),
     "extension": Foreign("extensions are not in the subset", "write a function, or a method in the struct"),
     "__extension": Foreign("extensions are not in the subset", "write a function, or a method in the struct"),
 }
+
+# Types of C: what declares a variable there, or converts a value.
+TYPES_OF_C = {
+    "int": "Int32", "unsigned": "UInt32", "long": "Int64", "char": "Int8", "bool": "Bool", "size_t": "UInt64",
+    "float": "Float32", "double": "Float64", "half": "Float16", "__half": "Float16", "__nv_bfloat16": "BFloat16",
+    **{f"int{bits}_t": f"Int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": f"UInt{bits}" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
 
 # Names before an argument's name.
 CONVENTIONS: dict[str, Foreign] = {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
+from ptxdsl.syntax.foreign import TYPES_OF_C
 from ptxdsl.syntax.foreign_mistakes import foreign_sign, foreign_statement, foreign_word, string_prefix
 from ptxdsl.syntax.lalr import Machine
 from ptxdsl.syntax.layout import CLOSER_OF, NAMES, Layout
@@ -136,6 +137,8 @@ def _equals(c: Context) -> Diagnostic | None:
         return None
     if c.head in _CONDITIONS and not c.brackets:
         return c.problem("E0112", "'=' assigns; it cannot stand in a condition", help="to compare, write '=='")
+    if c.head == "FOR" and c.brackets and c.brackets[0] is c.tokens[c.start + 1]:
+        return c.problem("E0110", "a 'for' goes over a range", help="write 'for i in range(n):'")
     if c.head == "FOR" and c.index == c.start + 2:
         return c.problem("E0110", "expected 'in' after the loop variable", help="write 'for i in range(...)'")
     if c.brackets and c.head not in ("DEF", "STRUCT"):
@@ -160,6 +163,10 @@ def _colon(c: Context) -> Diagnostic | None:
     if c.kind != "COLON" or c.brackets or c.before is None:
         return None
     first = c.tokens[c.start]
+    following = c.tokens[c.index + 1 : c.index + 2]
+    if following and following[0].type == "COLON" and following[0].start == c.token.end:
+        span = Span(c.source, c.token.start, following[0].end)
+        return c.problem("E0110", "there is no operator '::'", span, help="write '.'")
     if c.index == c.start + 1 and first.type in NAMES:
         help = f"write 'var {first}: Type = value'"
         return c.problem(
@@ -260,6 +267,9 @@ def _two_words(c: Context) -> Diagnostic | None:
     """`int x`, `foo x`: one operand after another where a statement could have ended."""
     first = c.tokens[c.start]
     if c.index == c.start + 1 and first.type == "NAME" and c.kind in NAMES:
+        if first in TYPES_OF_C:
+            help = f"write 'var {c.token} = value', or 'var {c.token}: {TYPES_OF_C[first]} = value'"
+            return c.problem("E0116", "a declaration begins with 'var'", c.span(first), help=help)
         help = f"to declare a variable, write 'var {c.token}: {first}'; to call a function, write '{first}({c.token})'"
         return c.problem("E0110", f"'{first}' and '{c.token}' stand side by side", help=help)
     return None
@@ -271,6 +281,11 @@ def _two_words(c: Context) -> Diagnostic | None:
 def _expression(c: Context) -> Diagnostic | None:
     if not c.expects_expression:
         return None
+    if c.before == "*" and c.head == "DEF" and c.brackets and c.token in (",", ")", "="):
+        return c.problem(
+            "E0110", "a pointer's type does not end with '*'", c.span(c.before),
+            help="write 'Pointer[Float32, MutAnyOrigin]', of what it points to",
+        )  # fmt: skip
     help = _SIGNS_OF_C.get(c.token) if c.before is None or c.before in ("=", "(", ",") else None
     if c.before is None:
         return c.problem("E0110", f"a statement cannot begin with {c.found}", help=help)
@@ -312,7 +327,13 @@ def _name(c: Context) -> Diagnostic | None:
 
 def _end_of_statement(c: Context) -> Diagnostic | None:
     if "NEWLINE" in c.expected:
-        return c.problem("E0110", f"expected an operator or the end of the statement, found {c.found}")
+        cast = c.tokens[max(c.index - 3, 0) : c.index]
+        help = None
+        if c.kind in NAMES and [t.type for t in cast] == ["LPAR", "NAME", "RPAR"]:
+            help = f"to convert a value, write '{TYPES_OF_C.get(cast[1], cast[1])}({c.token})'"
+        elif c.token == "as":
+            help = "to convert a value, write 'Type(value)'"
+        return c.problem("E0110", f"expected an operator or the end of the statement, found {c.found}", help=help)
     return None
 
 

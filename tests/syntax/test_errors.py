@@ -22,7 +22,7 @@ MISPLACED = [
     ("x = 3;^; y = 4", "E0110", "a statement cannot begin with ';'", None),
     ("^)", "E0111", "')' closes nothing", "leave it out"),
     ("pass ^pass", "E0110", "expected an operator or the end of the statement, found 'pass'", None),
-    ("int ^x = 3", "E0110", "'int' and 'x' stand side by side", "write 'var x: int'"),
+    ("foo ^x = 3", "E0110", "'foo' and 'x' stand side by side", "write 'var x: foo'"),
     ("def ^3(): pass", "E0110", "expected a name after 'def', found '3'", None),
     ("from a import^", "E0110", "expected a name after 'import', found the end of the line", None),
     ("from a import b^.c", "E0110", "a name after 'import' has no dots", "after 'from'"),
@@ -33,6 +33,20 @@ MISPLACED = [
     ("x.^if = 3", "E0115", "'if' is a keyword, not a name", "another name"),
     ("var ^let = 3", "E0115", "'let' is a reserved word, not a name", "another name"),
     ("^x: Int = 3", "E0116", "a declaration begins with 'var'", "write 'var x: Type = value'"),
+]
+
+OF_C = [
+    ("^int x = 3", "E0116", "a declaration begins with 'var'", "'var x: Int32 = value'"),
+    ("^uint32_t x = 3", "E0116", "a declaration begins with 'var'", "'var x: UInt32 = value'"),
+    ("^__global__ void f(): pass", "E0113", "there is no '__global__'", "'@kernel' on a line above"),
+    ("^__shared__ float tile[3]", "E0113", "there is no '__shared__'", "address_space=.SHARED"),
+    ("^void f(): pass", "E0113", "there is no 'void'", "write 'def"),
+    ('^asm volatile("")', "E0113", "there is no 'asm'", "inlined_assembly"),
+    ("a^::b()", "E0110", "there is no operator '::'", "write '.'"),
+    ("def f(p: float^*, n: int): pass", "E0110", "a pointer's type does not end with '*'", "Pointer[Float32, "),
+    ("x = (float)^n", "E0110", "expected an operator or the end of the statement", "write 'Float32(n)'"),
+    ("x = n ^as Int32", "E0110", "expected an operator or the end of the statement", "write 'Type(value)'"),
+    ("for (i ^= 0; i < n; i++): pass", "E0110", "a 'for' goes over a range", "for i in range(n):"),
 ]
 
 HEADERS = [
@@ -196,6 +210,7 @@ DECLARATIONS = [
 @pytest.mark.parametrize(
     ("marked", "code", "message", "help"),
     MISPLACED
+    + OF_C
     + HEADERS
     + EQUALS
     + BRACKETS
