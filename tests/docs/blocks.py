@@ -8,7 +8,7 @@ A block may have HTML comments on the lines directly before it, invisible to rea
     <!-- fragment: after … above -->  … below the declarations of the ``declarations`` block before
     <!-- declarations -->             no kernel in it: checked as a whole
     <!-- arch: sm_100a -->            the target
-    <!-- file: k.pdsl -->             a file of that name beside the samples, for the document's commands
+    <!-- file: k.pdsl -->             a file of that name beside the samples, for the document's commands and Python
     <!-- exit: 1 -->                  (console) the exit code of its last command
     <!-- in: stdlib/a.pdsl -->        (text) a quotation of that file
     <!-- picture -->                  (text) nothing to run

@@ -125,11 +125,16 @@ def beside_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@by_name("console")
-def test_console(block: Block, beside_samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def write_files(block: Block, folder: Path) -> None:
+    """The blocks of the document that are files."""
     for named in BLOCKS[block.path]:
         if "file" in named.marks:
-            (beside_samples / named.marks["file"]).write_text(named.text)
+            (folder / named.marks["file"]).write_text(named.text)
+
+
+@by_name("console")
+def test_console(block: Block, beside_samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(block, beside_samples)
     sessions = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
     assert sessions[0] == "", f"{block.name} begins with a command"
     for session in sessions[1:]:
@@ -192,6 +197,7 @@ def test_python(block: Block, beside_samples: Path, recwarn: pytest.WarningsReco
     """
     (kernel,) = (b for b in blocks("mojo") if b.path.name == "README.md")
     (beside_samples / "copy.pdsl").write_text(kernel.text)
+    write_files(block, beside_samples)
     names: dict[str, Any] = {"ptxdsl": ptxdsl}
     if "import torch\n" in block.text and find_spec("torch") and gpu():
         exec(compile(block.text, block.name, "exec"), names)
