@@ -15,6 +15,7 @@ to_device, donate  a DeviceArray, if no other library is in use; a JAX array tha
 Report, Limits     the result of a simulated run; its limits
 CompileError, LaunchError, DeviceError
                    mistakes in a text, in a launch, in a running kernel: `diagnostics` has their places
+CompileWarning     what the checker has found in a kernel that is launched
 ptxdsl.torch       kernels as operators of PyTorch
 %load_ext ptxdsl   kernels in notebook cells
 
@@ -29,6 +30,7 @@ TYPE_CHECKING = False  # the typing module costs 4 ms, and the command starts he
 if TYPE_CHECKING:
     from typing import Any
 
+    from ptxdsl.api.compile_warning import CompileWarning
     from ptxdsl.api.kernel import Kernel
     from ptxdsl.api.module import Module, build, compile, load, loads
     from ptxdsl.compiled import Compiled
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompileError",
+    "CompileWarning",
     "Compiled",
     "DeviceArray",
     "DeviceError",
@@ -82,6 +85,7 @@ _HOMES = {
     "Limits": "ptxdsl.sim.limits",
     "TensorMap": "ptxdsl.cuda.tensor_map",
     "CompileError": "ptxdsl.diagnostics",
+    "CompileWarning": "ptxdsl.api.compile_warning",
     # of IPython's %load_ext
     "load_ipython_extension": "ptxdsl.notebook",
     "unload_ipython_extension": "ptxdsl.notebook",

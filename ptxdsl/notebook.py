@@ -19,6 +19,7 @@ from ptxdsl.compiled import Compiled
 from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, error
 from ptxdsl.imports import source_of
 from ptxdsl.options import Options
+from ptxdsl.record import replace
 from ptxdsl.sim.launch import Report
 from ptxdsl.source import Source
 
@@ -90,7 +91,7 @@ def _cell(shell: Any, line: str, cell: str | None) -> None:
     warnings = _checked(source, options)
     if warnings:
         print(_rendered(warnings, _colors(shell)), file=sys.stderr)
-    module = Module(source, options)
+    module = Module(source, replace(options, check="off"))  # it has been checked, and in full
     if not module.kernels:
         raise error("E1040", f"%%{MAGIC}: the cell has no def to be a kernel", None, help="write a `def`")
     shell.push({given.name: module} if given.name else {name: module[name] for name in module.kernels})

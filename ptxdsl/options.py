@@ -6,6 +6,7 @@ from ptxdsl.hints import Literal
 from ptxdsl.record import dataclass
 
 WaitForm = Literal["try", "probe"]
+CheckForm = Literal["off", "warn", "error"]
 _VERSIONS = 1000  # there are fewer
 
 
@@ -14,7 +15,8 @@ class Options:
     """arch: a key of ``targets.TARGETS``. ptx_version: ``(8, 6)``, or None for the lowest that the target needs.
 
     wait: ``try`` is a ``try_wait`` loop, ``probe`` one ``test_wait`` before it. contract: fuse ``a * b + c`` to fma.
-    lineinfo: keep ``.loc`` lines. ring_unroll: unroll ring loops by their stage count (``rings/``).
+    lineinfo: keep ``.loc`` lines. ring_unroll: unroll ring loops by their stage count (``rings/``). check: whether
+    faults of the kernels' protocols are looked for, and are warnings or errors.
     """
 
     arch: str = "sm_90a"
@@ -23,7 +25,7 @@ class Options:
     contract: bool = True
     lineinfo: bool = False
     ring_unroll: bool = True
-    check: Literal["off", "warn", "error"] = "warn"
+    check: CheckForm = "warn"
 
 
 def checked(options: Options) -> Options:
@@ -36,6 +38,8 @@ def checked(options: Options) -> Options:
         raise TypeError(f"ptx_version is two numbers such as (8, 6), or None; not {shown(version)}")
     if not isinstance(options.wait, str) or options.wait not in ("try", "probe"):
         raise TypeError(f"wait is 'try' or 'probe', not {shown(options.wait)}")
+    if not isinstance(options.check, str) or options.check not in ("off", "warn", "error"):
+        raise TypeError(f"check is 'off', 'warn' or 'error', not {shown(options.check)}")
     for name in ("contract", "lineinfo", "ring_unroll"):
         if not isinstance(given := getattr(options, name), bool):
             raise TypeError(f"{name} is True or False, not {shown(given)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.api.compile_warning import warn_of
 from ptxdsl.api.constant_texts import constants as constant_texts
 from ptxdsl.api.program import Program, device_arch, device_in_use
 from ptxdsl.compiled import Compiled, Constants
@@ -47,6 +48,7 @@ class Kernel:
         self._constants = constants
         self._family = {constants: self} if family is None else family  # the same def with other constants
         self._compiled: dict[str, Compiled] = {}
+        self._warned: set[str] = set()  # the targets whose warnings have been told
         self._loaded: dict[int, LoadedKernel] = {}
         self._launchers: dict[tuple[Any, ...], Launcher] = {}
 
@@ -69,6 +71,14 @@ class Kernel:
             if arch not in self._compiled:
                 self._compiled[arch] = self._program.compile(self.name, self._constants, arch)
             return self._compiled[arch]
+
+    def _to_run(self, arch: str) -> Compiled:
+        """Compiled; what the compilation warns of is told once."""
+        compiled = self.compile(arch)
+        if arch not in self._warned:
+            self._warned.add(arch)
+            warn_of(compiled)
+        return compiled
 
     def compiled_before(self, arch: str) -> bool:
         """Whether ``compile`` has it already, of this process or of the cache."""
@@ -171,7 +181,7 @@ class Kernel:
         from ptxdsl.cuda.simulated import simulate_kernel
 
         return simulate_kernel(
-            self.compile(arch), self.spans, arguments, grid=grid, block=block, cluster=cluster, smem=smem,
+            self._to_run(arch), self.spans, arguments, grid=grid, block=block, cluster=cluster, smem=smem,
             cooperative=cooperative, pdl=pdl, schedule=schedule, limits=limits, trace=trace, record=record,
         )  # fmt: skip
 
@@ -187,7 +197,7 @@ class Kernel:
             with self._program.lock:
                 loaded = self._loaded.get(device.ordinal)
                 if loaded is None:
-                    compiled = self.compile(device_arch(device))
+                    compiled = self._to_run(device_arch(device))
                     signature = next(iter(compiled.signatures.values()))
                     loaded = LoadedKernel(driver, device, compiled, signature, self.spans)
                     self._loaded[device.ordinal] = loaded

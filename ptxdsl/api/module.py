@@ -16,7 +16,7 @@ from ptxdsl.api.program import Program
 from ptxdsl.compiled import Compiled
 from ptxdsl.cuda.driver_interface import Driver
 from ptxdsl.diagnostics import launch_error, nearest
-from ptxdsl.options import Options, WaitForm, checked
+from ptxdsl.options import CheckForm, Options, WaitForm, checked
 from ptxdsl.shown import shown
 from ptxdsl.source import Source
 
@@ -35,6 +35,7 @@ def load(
     lineinfo: bool = False,
     ring_unroll: bool = True,
     ptx_version: tuple[int, int] | None = None,
+    check: CheckForm = "warn",
 ) -> Module:
     """The kernels of a ``.pdsl`` or ``.mojo`` file. The keywords are the compiler's options (``Options``).
 
@@ -43,7 +44,7 @@ def load(
     """
     from ptxdsl.imports import read_file
 
-    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll))
+    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll, check))
     place = _path(path)
     return Module(read_file(place), options, path=place)
 
@@ -57,6 +58,7 @@ def loads(
     lineinfo: bool = False,
     ring_unroll: bool = True,
     ptx_version: tuple[int, int] | None = None,
+    check: CheckForm = "warn",
 ) -> Module:
     """The kernels of a text. Otherwise like ``load``.
 
@@ -66,7 +68,7 @@ def loads(
     from ptxdsl.api.embedded import UNNAMED, source_in
     from ptxdsl.imports import source_of
 
-    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll))
+    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll, check))
     if not isinstance(name, str | None):
         raise TypeError(f"the name of a text is a str, not {type(name).__name__}")
     source = source_of(_text(text).encode("utf-8", "surrogatepass"), UNNAMED if name is None else name)

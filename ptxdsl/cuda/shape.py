@@ -106,18 +106,20 @@ def check_cluster(signature: KernelSignature, device: Device, grid: Dim3, cluste
     return size
 
 
+def dynamic_size(signature: KernelSignature, smem: int | None) -> int:
+    """The dynamic shared bytes that a launch gives, smem. Raises LaunchError E0909 where it has to and does not."""
+    if smem is None and signature.dynamic_shared:
+        raise launch_error(
+            "E0909",
+            f"kernel '{signature.name}' uses dynamic shared memory (external_memory), but the launch gives none",
+            help="give its size in bytes: kernel[grid, block](…, smem=…)",
+        )
+    return smem or 0
+
+
 def shared_size(signature: KernelSignature, device: Device, function: Function, smem: int | None) -> int:
-    """The dynamic shared bytes of a launch. Raises LaunchError E0909."""
-    name = signature.name
-    if smem is None:
-        if signature.dynamic_shared:
-            raise launch_error(
-                "E0909",
-                f"kernel '{name}' uses dynamic shared memory (external_memory), but the launch gives none",
-                help="give its size in bytes: kernel[grid, block](…, smem=…)",
-            )
-        return 0
-    size = smem
+    """The dynamic shared bytes of a launch on a device. Raises LaunchError E0909."""
+    name, size = signature.name, dynamic_size(signature, smem)
     if size + function.shared > device.max_shared:
         static = f" and {function.shared} bytes of its own" if function.shared else ""
         raise launch_error(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.errors import DeviceError
-from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dimensions
+from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dimensions, dynamic_size
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.shown import shown
 from ptxdsl.sim.run_options import RunOptions
@@ -53,7 +53,7 @@ def simulate_kernel(
         grid=dimensions(grid, "grid"),
         block=dimensions(block_of(block, signature.threads, signature.name), "block"),
         cluster=None if shape is None else dimensions(shape, "cluster"),
-        shared_bytes=smem or 0,
+        shared_bytes=dynamic_size(signature, smem),
         cooperative=cooperative,
         arguments=HostPacker(signature, spans).bind(arguments),
         names=signature.leaves,

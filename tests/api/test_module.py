@@ -84,6 +84,7 @@ def test_what_is_no_text_and_no_path():
     [
         (lambda: ptxdsl.loads(TEXT, name=3), "the name of a text is a str, not int"),
         (lambda: ptxdsl.loads(TEXT, wait="prob"), "wait is 'try' or 'probe', not 'prob'"),
+        (lambda: ptxdsl.loads(TEXT, check=True), "check is 'off', 'warn' or 'error', not True"),
         (
             lambda: ptxdsl.loads(TEXT, ptx_version="8.6"),
             r"ptx_version is two numbers such as \(8, 6\), or None; not '8.6'",

@@ -154,6 +154,7 @@ def test_what_only_the_card_looks_at_is_right_here_too(module, keyword, code):
     module.double[1, 64](x, 64, target="sim", timeout=1, stream=0)
 
 
+@pytest.mark.filterwarnings("ignore::ptxdsl.CompileWarning")
 def test_a_deadlock_is_a_device_error_with_the_line(module):
     with pytest.raises(ptxdsl.DeviceError) as caught:
         module.hang[1, 32](np.ones(1, np.float32), target="sim")
@@ -187,3 +188,21 @@ def test_an_interrupted_launch_is_an_interrupt():
 def test_limits_are_numbers(module):
     with pytest.raises(TypeError, match=r"the limit steps is a whole number from 0, not '9'"):
         module.double.simulate(np.zeros(4, np.float32), 4, limits=ptxdsl.Limits(steps="9"))
+
+
+def test_dynamic_shared_memory_has_a_size():
+    """As on a card: E0909 where the launch gives none."""
+    text = """
+@kernel(threads=64)
+def reverse(x: Pointer[Int32, MutAnyOrigin]):
+    var tile = external_memory[Int32, address_space=AddressSpace.SHARED, alignment=16]()
+    tile[unsafe_offset=thread_idx.x] = x[unsafe_offset=thread_idx.x]
+    barrier()
+    x[unsafe_offset=thread_idx.x] = tile[unsafe_offset=63 - thread_idx.x]
+"""
+    reverse = ptxdsl.loads(text, "reverse.pdsl").reverse
+    x = np.arange(64, dtype=np.int32)
+    with pytest.raises(ptxdsl.LaunchError, match="uses dynamic shared memory") as caught:
+        reverse.simulate(x)
+    assert caught.value.diagnostics[0].code == "E0909"
+    assert reverse.simulate(x, smem=256).finished and x.tolist() == list(range(63, -1, -1))

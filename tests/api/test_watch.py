@@ -131,6 +131,7 @@ def test_a_replay_has_the_arrays_of_before(module, driver, tensor):
     assert problem.diagnostics[0].code == "E0915"
 
 
+@pytest.mark.filterwarnings("ignore::ptxdsl.CompileWarning")
 def test_a_hang_is_one_and_the_replay_finds_the_deadlock(module, driver, tensor):
     driver.memory = {0x40: bytes(16)}
     driver.endless = True
@@ -210,6 +211,7 @@ def test_a_donated_array_is_waited_for(module, driver, tensor):
     assert "cannot take a donated array" in problem.diagnostics[0].message
 
 
+@pytest.mark.filterwarnings("ignore::ptxdsl.CompileWarning")
 def test_a_fault_of_an_earlier_launch_names_what_was_launched(module, driver, tensor):
     module.write[3, 64](tensor(0x40), tensor(0x80), 1)
     driver.fails["launch"] = ("CUDA_ERROR_ILLEGAL_ADDRESS", "")
