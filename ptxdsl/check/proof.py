@@ -38,6 +38,7 @@ from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.counting import ranges_of
 from ptxdsl.check.decisive import with_reads
 from ptxdsl.check.findings import Again, Fault, Finding, Unproved
+from ptxdsl.check.instances import MOST_STATES, MOST_STEPS, instances
 from ptxdsl.check.learned import BeginAgain
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
@@ -123,8 +124,11 @@ def in_lockstep(
     return found if found.verdict == PROVED else None
 
 
-def searched(search: Search) -> Proof:
-    """What one search comes to; it begins again where it has learned something of barriers."""
+def searched(search: Search, *, in_general: bool = True) -> Proof:
+    """What one search comes to; it begins again where it has learned something of barriers.
+
+    in_general: whether numbers may be tried for what is not known before the launch.
+    """
     prepared = False
     try:
         while True:
@@ -154,10 +158,23 @@ def searched(search: Search) -> Proof:
         return Proof(FAULT, (fault.finding,), (), search.states, search.steps)
     if search.doubtful is not None:
         finding = search.doubtful
+        shown = _shown(search, finding) if in_general else None
+        if shown is not None:
+            return Proof(FAULT, (shown,), (), search.states, search.steps)
         on = "what is read from memory" if goes_by_memory(finding.path) else "how trip counts are related"
         why = f"whether this can happen depends on {on} ({finding.kind}: {finding.message})"
         return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
     return Proof(PROVED, (), (), search.states, search.steps, guesses(search.kernel, search.context.boxes))
+
+
+def _shown(search: Search, finding: Finding) -> Finding | None:
+    """A fault of a small launch."""
+    for kernel, launch in instances(search.kernel, finding):
+        found = searched(Search(kernel, search.threads, MOST_STATES, MOST_STEPS), in_general=False)
+        if found.verdict == FAULT:
+            (shown,) = found.findings
+            return replace(shown, witness=", ".join(filter(None, (launch, shown.witness))))
+    return None
 
 
 def _divergent(found: Diverges) -> Finding:

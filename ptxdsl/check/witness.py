@@ -66,17 +66,12 @@ def _of(value: Any, names: dict[Atom, Atom]) -> Any:
 def assignment(path: Any) -> dict[Atom, int] | None:
     """Values of the symbols with which a path is taken; None where none were found."""
     facts = facts_of(path)
-    symbols: dict[Atom, None] = {}
-    for terms, _ in facts:
-        for atom, _ in terms:
-            for symbol in _symbols(atom):
-                symbols[symbol] = None
-    if not symbols:
+    names = list(dict.fromkeys(symbol for terms, _ in facts for atom, _ in terms for symbol in symbols(atom)))
+    if not names:
         return {}
-    choices = [_choices(symbol, facts) for symbol in symbols]
-    names = list(symbols)
+    choices = [_choices(symbol, facts) for symbol in names]
     computed = 0
-    for tried, values in enumerate(_smallest_first(choices)):
+    for tried, values in enumerate(smallest_first(choices)):
         if tried > _MOST or computed > _MOST_COMPUTED:
             return None
         launch = _Launch(dict(zip(names, values, strict=True)))
@@ -162,7 +157,8 @@ class _Launch:
         return int(all(args) if test.op == "and" else any(args))
 
 
-def _symbols(atom: Atom) -> Iterator[Atom]:
+def symbols(atom: Atom) -> Iterator[Atom]:
+    """What it is made of that may be anything."""
     if atom.op in _FREE:
         yield atom
         return
@@ -173,7 +169,7 @@ def _symbols(atom: Atom) -> Iterator[Atom]:
 def _symbols_of(value: Any) -> Iterator[Atom]:
     if isinstance(value, Sum):
         for inner, _ in value.terms:
-            yield from _symbols(inner)
+            yield from symbols(inner)
     elif isinstance(value, Test):
         yield from _symbols_of(value.value)
         for arg in value.args:
@@ -190,7 +186,7 @@ def _choices(symbol: Atom, facts: list[tuple[Terms, Bounds]]) -> list[int]:
     return [v for v in dict.fromkeys((*first, *_TRIED)) if low <= v <= high]
 
 
-def _smallest_first(choices: list[list[int]]) -> Iterator[tuple[int, ...]]:
+def smallest_first(choices: list[list[int]]) -> Iterator[tuple[int, ...]]:
     """All combinations, those first that take early choices."""
     for most in range(max((len(c) for c in choices), default=0)):
         for picked in product(*(range(min(most + 1, len(c))) for c in choices)):

@@ -24,7 +24,18 @@ def test_loops_that_make_as_many_turns(one: str, other: str) -> None:
 def test_a_consumer_that_makes_more_turns(trips: str) -> None:
     pairs = [(trips, more) for more in MORE] + [(fewer, trips) for fewer in FEWER]
     for producer, consumer in pairs:
-        assert verdict(ring(trips=producer, consumer_trips=consumer)).verdict != "proved", (producer, consumer)
+        found = verdict(ring(trips=producer, consumer_trips=consumer))
+        assert found.kinds in (("missing arrive",), ("cyclic wait",)), (producer, consumer)
+
+
+def test_a_share_that_one_role_rounds_up_shows_in_a_small_launch() -> None:
+    """Block s of S has the rows from n * s // S to n * (s + 1) // S."""
+    shares = ("var s = Int32(block_idx.x)", "var all = Int32(grid_dim.x)", "var first = n * s // all")
+    more = "first, (n * (s + 1) + all - 1) // all"
+    right = ring(trips=more, consumer_trips=more, before=shares, consumer_before=shares)
+    assert verdict(right).verdict == "proved"
+    found = verdict(right.replace(more, "first, n * (s + 1) // all", 1))
+    assert (found.verdict, found.kinds, found.shows_with) == ("fault", ("missing arrive",), ("n = 1",))
 
 
 def test_the_index_is_that_of_the_source() -> None:
