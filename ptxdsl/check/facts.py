@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Terms = tuple[tuple[Atom, int], ...]
 # Loops around a place, outermost first: each with its group, the counter's value, and which of its like it is.
 Nest = Sequence[tuple[int, int, int]]
+Range = tuple[int, int]  # from the least to the greatest value
 Key = tuple[Terms, tuple[tuple[int, int, int], ...], int]
 
 
@@ -68,6 +69,13 @@ class Facts:
             self.moving[outcome.key] = outcome.bounds
         if outcome.absolute is not ANY:
             self.absolute[outcome.terms] = outcome.absolute
+
+    def weaken(self, other: Facts) -> bool:
+        """Leaves of what holds for the whole launch no more than other facts say as well; whether that is less."""
+        before = self.absolute
+        both = [(terms, _either(own, other.absolute.get(terms, ANY))) for terms, own in before.items()]
+        self.absolute = {terms: bounds for terms, bounds in both if bounds != ANY}
+        return self.absolute != before
 
     def settle(self, test: Any, nest: Nest, counters: Counters) -> int | list[Outcome] | None:
         """The truth of a test; the ways in which what it hangs on can turn out; None where nothing is known of it."""
@@ -156,14 +164,13 @@ class Facts:
         test at a loop's head."""
         key = terms, around, ordinal
         least, most = self.bounds(terms, key, cut, base, rates, counters)
-        threshold = counters.threshold
         if most < cut:
             return 0
         if least >= cut:
             return 1
         return [
-            self._outcome(key, terms, cut, most, rates, threshold),
-            self._outcome(key, terms, least, cut - 1, rates, threshold),
+            self._outcome(key, terms, (cut, INFINITE), (least, most), rates, counters),
+            self._outcome(key, terms, (-INFINITE, cut - 1), (least, most), rates, counters),
         ]
 
     def at_most(
@@ -186,13 +193,12 @@ class Facts:
         """Whether the sum is below cut (flipped: whether it is not)."""
         key = _key(terms, rates, nest, counters)
         least, most = self.bounds(terms, key, cut, base, rates, counters)
-        threshold = counters.threshold
         if most < cut:
             return 0 if flipped else 1
         if least >= cut:
             return 1 if flipped else 0
-        above = self._outcome(key, terms, cut, most, rates, threshold)
-        below = self._outcome(key, terms, least, cut - 1, rates, threshold)
+        above = self._outcome(key, terms, (cut, INFINITE), (least, most), rates, counters)
+        below = self._outcome(key, terms, (-INFINITE, cut - 1), (least, most), rates, counters)
         return [above, below]
 
     def _equal(
@@ -200,29 +206,41 @@ class Facts:
     ) -> int | list[Outcome]:
         key = _key(terms, rates, nest, counters)
         least, most = self.bounds(terms, key, at + 1 if at >= 0 else at, base, rates, counters)
-        threshold = counters.threshold
         if at < least or at > most:
             return 0
         if least == most:
             return 1
-        outcomes = [self._outcome(key, terms, at, at, rates, threshold)]
+        ranges = [(at, at)]
         if least < at:
-            outcomes.append(self._outcome(key, terms, least, at - 1, rates, threshold))
+            ranges.append((-INFINITE, at - 1))
         if most > at:
-            outcomes.append(self._outcome(key, terms, at + 1, most, rates, threshold))
-        return outcomes
+            ranges.append((at + 1, INFINITE))
+        return [self._outcome(key, terms, found, (least, most), rates, counters) for found in ranges]
 
-    def _outcome(self, key: Key, terms: Terms, low: int, high: int, rates: Rates, threshold: int) -> Outcome:
+    def _outcome(self, key: Key, terms: Terms, found: Range, known: Range, rates: Rates, counters: Counters) -> Outcome:
+        """found: where a sum is that is known to be in a range.
+
+        A turn stands for later ones that are no different. So what is asked without a counter tells of the whole launch
+        what it finds, and nothing that facts about turns add; and what is asked with one tells of it only where turns
+        that few differ for sure, which a coarse search does not rely on (``merging.py``).
+        """
         moving = any(atom.moving for atom, _ in terms)
-        if not rates and not moving:
-            return Outcome(None, ANY, terms, Bounds(low, high))
         before = self.absolute.get(terms, ANY)
+        if not rates and not moving:
+            return Outcome(None, ANY, terms, Bounds(max(found[0], before.low), min(found[1], before.high)))
+        low, high = max(found[0], known[0]), min(found[1], known[1])
         absolute = ANY
-        if not moving:
+        if not moving and not counters.coarse:
+            threshold = counters.threshold
             least = max(before.low, min(low, threshold)) if low >= -threshold else before.low
             most = min(before.high, max(high, -threshold)) if high <= threshold else before.high
             absolute = Bounds(least, most)
         return Outcome(key, Bounds(low, high, rates), terms, absolute)
+
+
+def _either(a: Bounds, b: Bounds) -> Bounds:
+    """What both bounds that do not move say of a value."""
+    return a if a == b else Bounds(min(a.low, b.low), max(a.high, b.high))
 
 
 def _ways(op: str, value: Sum, atom: Atom, coefficient: int) -> tuple[Any, Test, Test]:

@@ -6,6 +6,12 @@ the same place if whatever is in the way in the other one is in its way too: wha
 threads have not met since, bytes that have been read in an earlier turn. No step is made possible by what somebody does
 not know, nor does a step lead elsewhere because of it; so what is proved of the weaker state is proved of the other.
 
+The same goes for facts (``facts.py``) about values that are the same in the whole launch: with fewer a state has more
+to decide. Two things must be seen to. What a step asks is decided in full before anything of it is forgotten
+(``Undecided.decided``). And a state stands for others that are some turns further on (``normal.py``), so what turns
+decide is no fact about the launch (``Facts._outcome``): ``n <= 0``, found where a role left its loop in the first turn,
+would mean another n if it was a later one.
+
 ``weaken`` makes of a state the strongest one that is weaker than it and another one. A place is looked at again when a
 way to it brings something new; as there are only so many events, that comes to an end. What is found to be wrong may be
 so on no single way, and is looked for again without merging (``proof.py``).
@@ -42,4 +48,5 @@ def weaken(state: State, other: State, proxied: int, fenced: int) -> bool:
             changed = changed or b & ~a != 0 or met & a & b & ~met_there != 0
             state.met[number] = met & met_there | met & a & ~b | met_there & b & ~a
             state.fresh[number] = a | b
+    changed |= state.facts.weaken(other.facts)
     return state.fill.weaken(other.fill) or changed

@@ -1,7 +1,8 @@
 """When two states are the same for all that comes after them: the keys by which states are recognised.
 
 Counters of a group count by their differences, variables that are assigned before they are looked at do not count, and
-facts that no role comes to any more are dropped.
+facts that no role comes to any more are dropped. So are, in a coarse search, those that all have come to: asked again,
+the question is decided again, which allows more.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ptxdsl.check.counters import Counters
-from ptxdsl.check.facts import Bounds, Key, moving_groups
+from ptxdsl.check.facts import ANY, Bounds, Key, moving_groups
 from ptxdsl.check.liveness import live_variables, places_before
-from ptxdsl.check.program import Step
+from ptxdsl.check.program import Choose, Head, Step
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.values import INFINITE, Atom, Sum, Symbols, total
 from ptxdsl.hints import Any
@@ -48,9 +49,14 @@ class Normal:
         self.nests = [
             (agent, nest) for agent, own in enumerate(steps) for nest in {step.nesting for step in own if step.nesting}
         ]
+        heads = {(agent, step.nesting) for agent, own in enumerate(steps) for step in own if isinstance(step, Head)}
+        # Loops that are ranges for all agents, by group and ordinal.
+        self.ranges = {(nest[-1][0], nest[-1][2]) for _, nest in heads}
+        self.ranges -= {(nest[-1][0], nest[-1][2]) for agent, nest in self.nests if (agent, nest) not in heads}
         self._analysed: list[list[int] | None] = [None] * len(steps)
         self._live: list[dict[int, list[int]]] = [{} for _ in steps]
         self._ahead: dict[tuple[int, int], set[int]] = {}  # by agent and counter: places from which its loop is ahead
+        self._first: dict[tuple[int, int], int] = {}  # by agent and counter: where its loop decides something first
         self._shifted: dict[tuple[Any, Any], Any] = {}
         self.plain: list[list[int]] = [[] for _ in variables]
         self.counting: list[tuple[int, int, tuple[tuple[int, int, int], ...]]] = []
@@ -67,7 +73,8 @@ class Normal:
 
     def key(self, state: State) -> tuple[Any, ...]:
         """All that what comes after a state hangs on."""
-        return self.place(state), known(state), state.fill.known()
+        fill = state.fill
+        return self.place(state), frozenset(state.facts.absolute.items()), known(state), fill.place(), fill.known()
 
     def place(self, state: State) -> tuple[Any, ...]:
         """The part of it that is not about who knows what (``merging.py``)."""
@@ -98,8 +105,6 @@ class Normal:
             frozenset(_of_turns(state, shifts)) if state.answers else (),
             frozenset(state.held.items()) if state.held else (),
             tuple(state.tensor.items()) if state.tensor else (),
-            state.fill.place(),
-            frozenset(facts.absolute.items()) if facts.absolute else (),
             frozenset(self._facts(facts.moving, shifts)) if facts.moving else (),
         )
 
@@ -211,28 +216,36 @@ class Normal:
         return self.symbols.atom(atom.op, atom.name, args, atom.low, atom.high)
 
     def _prune(self, state: State) -> None:
-        """Drops facts that no agent can come to any more."""
+        """Drops facts that no agent can come to any more; a coarse search also drops what all have decided."""
         moving = state.facts.moving
-        if not moving:
-            return
-        stale = [key for key, bounds in moving.items() if self._is_stale(state, key, bounds)]
-        for key in stale:
-            del moving[key]
-        for key, bounds in moving.items():
-            if len(bounds.rates) == 1 and not key[1]:
-                moving[key] = self._loosened(state, bounds)
+        for key, bounds in list(moving.items()):
+            if self._is_stale(state, key, bounds):
+                del moving[key]
+            elif len(bounds.rates) == 1:
+                begun = self.counters.coarse and self._all_begun(state, key, bounds)
+                if begun or not key[1]:
+                    moving[key] = looser = self._loosened(state, bounds, begun)
+                    if begun and (looser.low, looser.high) == (ANY.low, ANY.high):
+                        del moving[key]
 
-    def _loosened(self, state: State, bounds: Bounds) -> Bounds:
-        """Bounds that all counters have left far behind say no more than that."""
+    def _all_begun(self, state: State, key: Key, bounds: Bounds) -> bool:
+        """Whether a fact is about the end of a range, and all have begun that who will be in it."""
+        ((group, _, _),) = bounds.rates
+        return (group, key[2]) in self.ranges and not self._awaited(state, key, _groups(key, bounds))
+
+    def _loosened(self, state: State, bounds: Bounds, begun: bool) -> Bounds:
+        """Bounds that all counters have left far behind say no more than that. begun: nor does what heads of a range
+        have asked that all have begun, as they ask for more."""
         ((group, turns, growth),) = bounds.rates
         if growth <= 0:
             return bounds
         least = self._least(state, group)
         if least is None:
             return bounds
-        behind = least // turns * growth - growth * (self.counters.past(group) + 1)
+        at = least // turns * growth
+        behind = at - growth * (self.counters.past(group) + 1)
         high = max(bounds.high, behind)
-        low = bounds.low if bounds.low >= behind else -INFINITE
+        low = bounds.low if bounds.low >= (at + 1 if begun else behind) else -INFINITE
         return bounds if (low, high) == (bounds.low, bounds.high) else Bounds(low, high, bounds.rates)
 
     def _least(self, state: State, group: int) -> int | None:
@@ -249,6 +262,7 @@ class Normal:
 
     def _is_stale(self, state: State, key: Key, bounds: Bounds) -> bool:
         terms, around, ordinal = key
+        coarse = self.counters.coarse
         if around:
             group, value, _ = around[0]
             return self._beyond(state, group, value) or (len(around) > 1 and self._passed(state, around, ordinal))
@@ -256,7 +270,7 @@ class Normal:
             if atom.moving:
                 for index in _indices(atom):
                     at, rates = index.name
-                    if any(self._beyond(state, group, at * turns // growth) for group, turns, growth in rates):
+                    if any(self._beyond(state, g, at * turns // growth, decided=coarse) for g, turns, growth in rates):
                         return True
         groups = _groups(key, bounds)
         return bool(groups) and all(self._left(state, g, ordinal) for g in groups)
@@ -287,14 +301,28 @@ class Normal:
             return self._beyond(state, group, 1 << 60)
         return all(state.environments[agent][counter] is LEFT for agent, counter in loops)
 
-    def _beyond(self, state: State, group: int, value: int) -> bool:
-        """Whether all agents have passed a turn of their loops of a group, or have none."""
+    def _beyond(self, state: State, group: int, value: int, *, decided: bool = False) -> bool:
+        """Whether all agents have passed a turn of their loops of a group, or have none. decided: or are in that turn
+        and have decided what comes first there."""
         for agent, v, rates in self.counting:
             if len(rates) == 1 and rates[0] == (group, 1, 1):
                 at = state.environments[agent][v]
-                if self._to_begin(state, agent, v) or (type(at) is int and at <= value):
+                if self._to_begin(state, agent, v):
+                    return False
+                if type(at) is not int or at > value:
+                    continue
+                if at < value or not (decided and self._has_decided(state, agent, v)):
                     return False
         return True
+
+    def _has_decided(self, state: State, agent: int, counter: int) -> bool:
+        """Whether an agent is in a turn of its loop, beyond the first place where something is decided there."""
+        first = self._first.get((agent, counter))
+        if first is None:
+            steps = [step for step in self.steps[agent] if step.nesting and step.nesting[-1][1] == counter]
+            decisions = [step.number for step in steps if isinstance(step, (Choose, Head))]
+            first = self._first[agent, counter] = decisions[0] if decisions else len(self.steps[agent])
+        return state.places[agent] > first
 
     def _to_begin(self, state: State, agent: int, counter: int) -> bool:
         """Whether an agent has not begun a loop and may come to it."""

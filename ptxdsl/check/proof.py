@@ -16,7 +16,7 @@ here. So nested loops, tails and conditional stages of any length come to an end
 answer is "not provable here".
 
 *Few of them.* Two searches can be made. The *coarse* one allows more to happen than can: it forgets what is of no use
-to who knows it (``relevance.py``) and what was decided in loops that are over, and one state stands for all that differ
+to who knows it (``relevance.py``) and what all have decided (``normal.py``), and one state stands for all that differ
 in what is known (``merging.py``); and it takes states that differ in how far a ring has been turned for one
 (``symmetry.py``, which is exact). Where the blocks of a cluster are alike it is made with one of them first
 (``lockstep.py``). What it proves is proved. What it does not is looked at again by the *fine* search, which has the
@@ -142,7 +142,9 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
                     raise Apart from None
                 (search.shared if found.shared else search.detailed).update(found.barriers)
                 search.doubtful = None
-                prepared = False
+                if search.coarse:
+                    search.follows_barriers()
+                prepared = search.coarse
             except BeginAgain as found:
                 found.add_to(search.learned)
                 search.doubtful = None

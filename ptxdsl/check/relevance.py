@@ -60,7 +60,7 @@ class Relevance:
 
     def forget(self, state: State) -> None:
         """Clears what is of no use to who knows it, and adds to barriers what is no news there."""
-        if not self._all_seen():
+        if not self.knows:
             return
         context = self.context
         seen = context.bits, context.related, context.meetings
@@ -93,7 +93,8 @@ class Relevance:
                 state.known[holder] &= ~brings
                 state.proxied[holder] &= ~(brings & state.proxied[agent.number])
 
-    def _all_seen(self) -> bool:
+    @property
+    def knows(self) -> bool:
         """Whether all steps on barriers have been run, so that it is known who uses what."""
         if self._waiting:
             self._waiting = [step for step in self._waiting if not step.met]

@@ -11,7 +11,6 @@ from ptxdsl.check.cluster import Apart, Blocks
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Common, Expressions
-from ptxdsl.check.facts import Outcome
 from ptxdsl.check.findings import Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
 from ptxdsl.check.learned import BeginAgain, Learned
@@ -25,6 +24,7 @@ from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.symmetry import Symmetry
 from ptxdsl.check.threads import block_of, warps
+from ptxdsl.check.undecided import Undecided, order
 from ptxdsl.check.unwritten import Fill
 from ptxdsl.check.values import Symbols
 from ptxdsl.effects import Kind
@@ -44,19 +44,6 @@ MAX_FACTS = 200
 _AHEAD = "a role runs ahead of the others without end"
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
-
-
-class _Asked:
-    """A state in which something must be decided, and the ways in which it can turn out. number: of states, in the
-    order in which they were come to. pending: the numbers of ways that are to be followed; ended: of those that led to
-    no other state, or to nothing new, when they were followed last."""
-
-    def __init__(self, state: State, outcomes: list[Outcome], number: int) -> None:
-        self.state = state
-        self.outcomes = outcomes
-        self.number = number
-        self.pending: set[int] = set()
-        self.ended: set[int] = set()
 
 
 class Search:
@@ -92,7 +79,7 @@ class Search:
     def prepare(self) -> None:
         """Agents with their programs, and the first state."""
         kernel = self.kernel
-        self.seen: dict[Any, _Asked] = {}
+        self.seen: dict[Any, Undecided] = {}
         nodes = kernel.nodes
         clusters = any(isinstance(n, Op) and is_clusters(n) for n in nodes)
         if clusters and kernel.cluster is None:
@@ -154,9 +141,22 @@ class Search:
         if learned.past is None:
             return False
         self.counters.tell_apart(*learned.past)
+        self._forget_states()
+        return True
+
+    def follows_barriers(self) -> None:
+        """Makes a coarse search ready to begin again with more of barriers that is followed."""
+        for barrier in self.context.barriers:
+            place = barrier.cta, barrier.address
+            barrier.shared = barrier.shared or place in self.shared
+            barrier.detailed = place in self.detailed
+            barrier.relied = None
+        self.symmetry = None
+        self._forget_states()
+
+    def _forget_states(self) -> None:
         self.seen.clear()
         self.context.last.clear()
-        return True
 
     def first(self) -> State:
         state = State()
@@ -176,21 +176,17 @@ class Search:
         return state
 
     def run(self) -> None:
-        pending = self.pending = list[tuple[_Asked, int]]()
+        self.pending = list[tuple[Undecided, int]]()
         self.follow(self.first())
-        while pending:
-            way = min(pending, key=_turn) if self.coarse else pending[0]
-            pending.remove(way)
+        while self.pending:
+            way = min(self.pending, key=order) if self.coarse else self.pending[0]
+            self.pending.remove(way)
             asked, number = way
             asked.pending.discard(number)
-            state = asked.state.copy()
-            outcome = asked.outcomes[number]
-            state.facts.add(outcome)
-            state.path = (state.path, outcome)
-            if self.follow(state):
-                asked.ended.discard(number)
-            else:
-                asked.ended.add(number)
+            asked.ended.add(number)
+            for state in asked.decided(self.context, asked.outcomes[number]):
+                if self.follow(state):
+                    asked.ended.discard(number)
         for finding in self.context.last.values():
             self.found(finding)
 
@@ -205,7 +201,7 @@ class Search:
                 self.pending.append((asked, number))
         return True
 
-    def looked_at(self, state: State) -> _Asked | None:
+    def looked_at(self, state: State) -> Undecided | None:
         """Runs a state until something must be decided; None where that has been looked at before, or all is over."""
         context = self.context
         context.fit(state)
@@ -228,14 +224,17 @@ class Search:
             key = self.normal.place(state) if self.coarse else self.normal.key(state)
         except TooFarAhead:
             raise Unproved(self.kernel.span, _AHEAD) from None
-        seen = self.seen.get(key)
-        if seen is not None:
-            if not self.coarse:
-                return None
-            context.fit(seen.state)
-            proxied = context.plain | context.tensor | context.initialisations()
-            return seen if weaken(seen.state, state, proxied, context.tensor) else None
-        found = self.seen[key] = _Asked(state, asked[3], self.states)
+        found = self.seen.get(key)
+        if found is None:
+            found = self.seen[key] = self._new(state, asked)
+        elif not self.coarse or not self._merged(found, state):
+            return None
+        if self.coarse and found.ask(context):
+            self.pending = [way for way in self.pending if way[0] is not found]
+        return found
+
+    def _new(self, state: State, asked: Any) -> Undecided:
+        found = Undecided(state, asked, self.states, self.relevance.knows and self.states > 0)
         self.states += 1
         if len(state.facts.moving) > MAX_FACTS:
             raise Unproved(self.kernel.span, _AHEAD)
@@ -244,6 +243,17 @@ class Search:
         if self.exhausted:
             raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
         return found
+
+    def _merged(self, seen: Undecided, state: State) -> bool:
+        """Makes a state stand for another one at the same place as well; whether that makes a difference."""
+        context = self.context
+        context.fit(seen.state)
+        forgets = not seen.forgetful and self.relevance.knows
+        if forgets:
+            self.relevance.forget(seen.state)
+            seen.forgetful = True
+        proxied = context.plain | context.tensor | context.initialisations()
+        return weaken(seen.state, state, proxied, context.tensor) or forgets
 
     @property
     def exhausted(self) -> bool:
@@ -338,13 +348,6 @@ class Search:
             if turn not in asked and type(env[turn]) is int:
                 env[turn] = 0
         return self.normal.place(state)
-
-
-def _turn(way: tuple[_Asked, int]) -> tuple[bool, int, int]:
-    """Which way a coarse search follows first: from the state that was come to first, for what is new there is told to
-    all behind it, and loops go on before they end. Last what came to nothing, so that it is looked at once for all."""
-    asked, number = way
-    return number in asked.ended, asked.number, number
 
 
 def _behind(state: State, asked: Any) -> tuple[list[int], int]:

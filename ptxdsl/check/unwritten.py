@@ -91,8 +91,8 @@ class Fill:
         self.written &= other.written
         for turns, others_turns in zip(self.turns, other.turns, strict=True):
             for table, turn in others_turns.items():
-                own = turns[table]
-                several, fresh = own.several or turn.several, own.fresh and turn.fresh
+                own = turns.setdefault(table, turn)
+                several, fresh = own.several or turn.several or own.barrier != turn.barrier, own.fresh and turn.fresh
                 turns[table] = _Turn(own.barrier, several, fresh, own.stale or turn.stale)
         return before != self.known()
 

@@ -121,4 +121,4 @@ def test_the_products_of_ptxdsl_kernels(config: Config) -> None:
     }  # fmt: skip
     found = _searched(_model(HOPPER, "sm_90a", **{name: str(value) for name, value in constants.items()}), coarse=True)
     assert found.verdict == proof.PROVED
-    assert found.states < 12
+    assert found.states < 8
