@@ -37,7 +37,7 @@ def test_who_waits_for_the_other_block_is_told_nothing_new_meanwhile(monkeypatch
     [
         ("p.acquire[stage]()\n", "if rank == 0: p.acquire[stage]()\n", "E1208"),
         ("p.producer_mbar[stage]()[].wait(p.state.phase())\n", "pass\n", "E1207"),
-        ("tell[CTAS](s.producer_mbar(), e)", "mma_arrive[2](s.producer_mbar(), e)", "E1212"),
+        ("commit_to[CTAS](s.producer_mbar(), e)", "mma_arrive[2](s.producer_mbar(), e)", "E1212"),
     ],
     ids=["the odd block does not acquire", "nobody waits for the tiles", "one block is told"],
 )
