@@ -28,6 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until the tests are collected, which are kept
     driver.VERIFIES = True
+    # Else each process that a test starts would compile the package's modules anew, for half a second.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # A shell has what it starts in the background ignore Ctrl-C, nohup the end of the terminal, and that is inherited.
     # Tests send these signals.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -41,7 +41,8 @@ def test_header(path):
 
 @pytest.mark.parametrize(("path", "arch"), CASES, ids=[f"{path.stem}-{arch}" for path, arch in CASES])
 def test_sample_compiles(path, arch, ptxas):
-    options = Options(arch=arch)
+    first = header(path)["targets"].split(", ")[0]  # nothing that is proved depends on the target
+    options = Options(arch=arch, check="warn" if arch == first else "off")
     compiled = compile_kernel(read_source(path, path.name), None, (), options)  # other tests find it in the cache
     assert not compiled.warnings
     assembled = assemble(compiled.ptx, options, compiled.line_map)
