@@ -6,6 +6,7 @@ Elements are small integers, so that D is exact whatever the order of additions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,22 +63,21 @@ class Operand:
         """Writes the elements (row along M or N, k)."""
         if self.mn:
             size = containers.bits_of(multiplicand) // 8
-            for (row, k), word in np.ndenumerate(words):
-                for part in range(size):
-                    at = mn_major(int(row) * size + part, int(k), self.mode, self.leading, self.stride)
-                    self._write(image, at, int(word) >> 8 * part & 255)
+            row, k = np.indices(words.shape)
+            for part in range(size):
+                at = mn_major(row * size + part, k, self.mode, self.leading, self.stride)
+                self._write(image, at, words >> 8 * part & 255)
             return
-        for row, elements in enumerate(words):
-            for byte, content in enumerate(containers.shared_bytes(kind, multiplicand, [int(e) for e in elements])):
-                at = k_major(row, byte + self.advance, self.mode, self.leading, self.stride)
-                self._write(image, at, content)
+        rows = [containers.shared_bytes(kind, multiplicand, elements) for elements in words.tolist()]
+        content = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+        row, byte = np.indices(content.shape)
+        self._write(image, k_major(row, byte + self.advance, self.mode, self.leading, self.stride), content)
 
-    def _write(self, image: bytearray, offset: int, content: int) -> None:
+    def _write(self, image: bytearray, offsets: Codes, content: npt.NDArray[Any]) -> None:
         # The given bytes begin at a multiple of 1024, where every swizzle's pattern begins.
-        at = swizzled(self.start + offset, self.mode)
-        if at >= len(image):
-            image.extend(bytes(at + 1 - len(image)))
-        image[at] = content
+        at = swizzled(self.start + offsets, self.mode)
+        image.extend(bytes(max(int(at.max()) + 1 - len(image), 0)))
+        np.frombuffer(image, np.uint8)[at] = content
 
 
 def compact(mode: str, mn: bool, rows: int, row_bytes: int, k: int, start: int, spare: int = 0) -> Operand:

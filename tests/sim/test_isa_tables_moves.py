@@ -53,18 +53,23 @@ def test_loads(shape: str, packed: bool) -> None:
         code += ["tcgen05.wait::ld.sync.aligned;"]
         for r in range(_registers(shape, count)):
             code += [f"st.global.b32 [%out + {4 * THREADS * len(expected)}], %u{r};"]
-            expected.append([_loaded(state, shape, t, r, lane, column, split, packed) for t in range(THREADS)])
+            expected.append(_loaded(state, shape, r, lane, column, split, packed))
     output = np.zeros((len(expected), THREADS), np.uint32)
     run(Probe(every="\n".join(code), lanes=state, output=output.reshape(-1)))
     np.testing.assert_array_equal(output, expected)
 
 
-def _loaded(state: Words, shape: str, t: int, r: int, lane: int, column: int, split: int, packed: bool) -> int:
-    part = state[0, t // 32 * 32 + lane : t // 32 * 32 + 32, column:]
-    if not packed:
-        return int(part[fragments.word(shape, t % 32, r, split)])
-    low, high = (int(part[place]) & 0xFFFF for place in fragments.halves(shape, t % 32, r, split))
-    return high << 16 | low
+def _places(shape: str, r: int, lane: int, column: int, split: int, packed: bool) -> list[tuple[Words, Words]]:
+    """(lane, column) of a register of all threads: of the word, or of its low and its high half."""
+    threads = np.arange(THREADS)
+    arguments = shape, threads % 32, r, split
+    found = fragments.halves(*arguments) if packed else [fragments.word(*arguments)]
+    return [(threads // 32 * 32 + lane + row, column + col) for row, col in found]
+
+
+def _loaded(state: Words, shape: str, r: int, lane: int, column: int, split: int, packed: bool) -> Words:
+    words = [state[0][place] for place in _places(shape, r, lane, column, split, packed)]
+    return (words[1] & 0xFFFF) << 16 | words[0] & 0xFFFF if packed else words[0]
 
 
 @PACKED
@@ -80,13 +85,11 @@ def test_stores(shape: str, packed: bool) -> None:
         unpack = ".unpack::16b" if packed else ""
         code += [address, f"tcgen05.st.sync.aligned.{shape}.x{count}{unpack}.b32 [%x]{immediate}, {registers};"]
         code += ["tcgen05.wait::st.sync.aligned;"]
-        for r, t in np.ndindex(_registers(shape, count), THREADS):
-            word = int(source[r + number, t])
-            values = (word & 0xFFFF, word >> 16) if packed else (word,)
-            places = fragments.halves(shape, t % 32, r, split) if packed else (fragments.word(shape, t % 32, r, split),)
-            for value, place in zip(values, places, strict=True):
-                at = 0, t // 32 * 32 + lane + place[0], column + place[1]
-                expected[at], halves[at] = value, packed
+        for r in range(_registers(shape, count)):
+            words = source[r + number]
+            values = (words & 0xFFFF, words >> 16) if packed else (words,)
+            for value, place in zip(values, _places(shape, r, lane, column, split, packed), strict=True):
+                expected[0][place], halves[0][place] = value, packed
     after = run(Probe(every="\n".join(code), lanes=state, output=source.reshape(-1)))
     # What .unpack::16b puts into the upper halves, the ISA does not say.
     np.testing.assert_array_equal(np.where(halves, after & 0xFFFF, after), expected)
@@ -127,10 +130,9 @@ def test_copies(shape: str, form: str, ctas: int) -> None:
         code += [f"add.u32 %x, %t, {first}; tcgen05.cp.cta_group::{ctas}.{shape}{suffix} [%x], %d{number};"]
         for cta, image in enumerate(images):
             source = np.random.default_rng(number + 10 * cta).bytes(rows * width)
-            for at, byte in enumerate(source):
-                row, offset = divmod(at, width)
-                place = k_major(row, offset + advance, mode, leading, stride)
-                image[SHARED_STEP * number + swizzled(place, mode)] = byte
+            row, offset = np.divmod(np.arange(rows * width), width)
+            places = swizzled(k_major(row, offset + advance, mode, leading, stride), mode)
+            np.frombuffer(image, np.uint8)[SHARED_STEP * number + places] = np.frombuffer(source, np.uint8)
             for row in range(rows):
                 words = np.frombuffer(_copied(source[row * width : (row + 1) * width], form), np.uint32)
                 for lane in copies.lanes(shape, row):

@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 # Mode -> (bytes of a row of the atom, lowest address bit that changes, bits, distance to the bits it is xor-ed with)
 SWIZZLE_BITS: dict[str, tuple[int, int, int, int]] = {
     "none": (16, 4, 0, 3),
@@ -41,7 +43,7 @@ Offset = Callable[[int, int], int]
 
 
 def swizzled(address: int, mode: str) -> int:
-    """The shared address of a byte of which the canonical layout says address."""
+    """The shared address of a byte of which the canonical layout says address. All of these take arrays too."""
     _, low, bits, distance = SWIZZLE_BITS[mode]
     return address ^ (address >> distance & ((1 << bits) - 1) << low)
 
@@ -51,7 +53,7 @@ def k_major(row: int, byte: int, mode: str, leading: int, stride: int) -> int:
     width = SWIZZLE_BITS[mode][0]
     if mode == "none":
         return row % 8 * 16 + row // 8 * stride + byte // 16 * leading + byte % 16
-    assert byte < width
+    assert np.all(byte < width)
     return row % 8 * width + row // 8 * stride + byte
 
 
