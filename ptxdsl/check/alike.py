@@ -41,6 +41,7 @@ from ptxdsl.check.states import State
 from ptxdsl.check.tensor import Allocation, Relinquishment, TensorFence
 from ptxdsl.check.turns import Different, Names, Ring, orbits
 from ptxdsl.check.values import Value
+from ptxdsl.check.warpgroups import WarpgroupSync
 from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
 
@@ -49,7 +50,8 @@ _MOST_TRIED = 160
 
 _FREE = (
     Advance, Answered, Asked, Cannot, ClusterArrive, ClusterWait, CommitGroup, Drawn, End, Enter, Fence, Follow, Go,
-    Head, Leave, Loaded, Meet, Next, Relinquishment, TensorFence, Turned, WaitGroup, WarpSync, Written,
+    Head, Leave, Loaded, Meet, Next, Relinquishment, TensorFence, Turned, WaitGroup, WarpSync,
+    WarpgroupSync, Written,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import END
 from ptxdsl.check.states import State
+from ptxdsl.check.warpgroups import left_alone
 from ptxdsl.source import Span
 
 Note = tuple[Span | None, str]
@@ -23,6 +24,9 @@ def stuck(context: Context, state: State, going_round: Set[int]) -> Exception:
     if going_round:
         return _round(context, state, context.agents[min(going_round)])
     waiting = {a.number: a for a in context.agents if state.places[a.number] != END}
+    alone = left_alone(context, state, waiting)
+    if alone is not None:
+        return alone
     on_barriers = {n: a for n, a in waiting.items() if isinstance(a.steps[state.places[n]], Wait)}
     for agent in on_barriers.values():
         barrier = _barrier(context, state, agent)

@@ -30,8 +30,9 @@ from ptxdsl.check.program import (
     large,
 )
 from ptxdsl.check.tensor import Allocation, tensor_steps
-from ptxdsl.check.threads import Mask, whole_warps
+from ptxdsl.check.threads import Mask, whole_warpgroups, whole_warps
 from ptxdsl.check.values import UNKNOWN
+from ptxdsl.check.warpgroups import WarpgroupSync, is_of_warpgroup
 from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.answers import asks
 from ptxdsl.protocol.expressions import Expr, const, unknown
@@ -346,6 +347,9 @@ class _Flattener:
 
     def operation(self, op: Op, mask: Mask) -> None:
         if op.kind in ACCESSES and op.what.space != "tensor":
+            if op.what.convergent and mask != whole_warps(mask, self.context.every):  # ldmatrix, stmatrix
+                self.flush()
+                self.put(WarpSync(op, mask, self.expressions)).mask = mask
             mask = mask & self.expressions.block.leaders if op.elected else mask
             if mask:
                 self.used |= self.accesses.add(op, mask)
@@ -362,6 +366,11 @@ class _Flattener:
         exprs = [e for e in (op.parity, op.count, op.bytes, op.id, op.mask, *expressions_of(op)) if e is not None]
         uses = frozenset[int]().union(*(e.variables for e in exprs))
         self.use(*exprs)
+        if is_of_warpgroup(op):
+            if sum(whole_warpgroups(mask)) != mask:
+                self.put(WarpgroupSync(op, mask)).mask = mask
+            if op.kind is Kind.REGISTERS:
+                return
         before = self.steps[-1] if self.steps else None
         follows = before is not None and before.mask == mask and self.landed != self.here()
         if follows and isinstance(before, (Copy, Start)) and before.takes(op, self.expressions, self.context):

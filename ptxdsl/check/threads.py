@@ -14,6 +14,7 @@ from itertools import repeat
 from ptxdsl.protocol.expressions import BLOCK_SIZES, Expr, compute
 
 WARP = 32
+WARPGROUP = 4 * WARP
 Mask = int
 Row = int | list[int]  # a value in each thread of the block
 _MOST_ROWS = 4096
@@ -178,6 +179,13 @@ def whole_warps(mask: Mask, block: Mask) -> Mask:
     for number in warps(mask):
         result |= 0xFFFFFFFF << (WARP * number)
     return result & block
+
+
+def whole_warpgroups(mask: Mask) -> list[Mask]:
+    """The warpgroups that have threads in a mask, each as all of its threads, whether a block has them or not."""
+    whole = (1 << WARPGROUP) - 1
+    numbers = range(-(-mask.bit_length() // WARPGROUP))
+    return [whole << WARPGROUP * n for n in numbers if mask >> WARPGROUP * n & whole]
 
 
 def range_text(mask: Mask) -> str:

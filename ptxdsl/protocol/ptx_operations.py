@@ -27,7 +27,7 @@ from ptxdsl.source import Span
 _BARRIER_BYTES = 8
 _ADDRESS_BITS = 64
 
-_NOTHING = frozenset((Kind.PURE, Kind.REGISTERS, Kind.GRID))
+_NOTHING = frozenset((Kind.PURE, Kind.GRID))
 _SHARED = frozenset(("shared", "cluster"))
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 # Functions that nobody's synchronisation depends on, and those that do not come back.

@@ -110,7 +110,7 @@ _EVERYWHERE = frozenset({"try_cancel_multicast_row"})
 _ALL_CTAS = const(0xFFFF)
 
 # Rows of these kinds are no protocol, whatever memory they touch.
-_NOTHING = frozenset({Kind.PURE, Kind.REGISTERS, Kind.GRID})
+_NOTHING = frozenset({Kind.PURE, Kind.GRID})
 _SHARED = frozenset({"shared", "cluster"})
 
 _PIPE_WAIT = Effect(Kind.BAR_WAIT, "shared", scope="cta", barrier=0, convergent=True)

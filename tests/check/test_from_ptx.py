@@ -84,6 +84,7 @@ def test_matrices_of_tcgen05(instruction, places):
             "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [bars], 3;",
             "commit [bars] mask=3",
         ),
+        ("setmaxnreg.dec.sync.aligned.u32 40;", "registers"),
         ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [data];", "read reads [data]:16"),
     ],
 )
@@ -94,7 +95,7 @@ def test_operation(instruction, expected):
 @pytest.mark.parametrize(
     "instruction",
     [
-        "st.global.b32 [%rd1], %r1;", "ld.global.b32 %r1, [%rd1];", "setmaxnreg.dec.sync.aligned.u32 40;",
+        "st.global.b32 [%rd1], %r1;", "ld.global.b32 %r1, [%rd1];",
         "griddepcontrol.wait;", "prefetch.global.L2 [%rd1];", "mov.u32 %r1, %clock;", "nanosleep.u32 20;",
         "atom.global.add.u32 %r0, [%rd1], 1;",
     ],
