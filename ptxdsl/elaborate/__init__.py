@@ -58,7 +58,8 @@ def elaborate(
         sink.raise_errors()
         give_back(library, options)
         result = tir.Module(kernels)
-        simplify(result)
+        _simplify(result, sink)
+        sink.raise_errors()
         return result
 
 
@@ -83,6 +84,18 @@ def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: 
                         with _reporting(sink, decl.node.name_span):
                             kernels += _check_function(e, decl)
         _check_names(kernels, sink)
+        _simplify(tir.Module(kernels), sink)
+
+
+def _simplify(module: tir.Module, sink: DiagnosticSink) -> None:
+    for op in simplify(module):
+        called = op.span.text.partition("(")[0]
+        what = f"nobody takes the result of `{called}`: it is written into registers that are used for something else"
+        help = (
+            f"`{called}` returns the Pending result and leaves what it was given as it was: `acc = {called}(…, acc)`, "
+            "then use what the wait returns for it"
+        )
+        sink.add(error("E0352", what, op.span, help=help))
 
 
 @contextmanager

@@ -23,12 +23,20 @@ PURE = frozenset(RULES) - {
 # What does nothing where its results are unused; of `load` and `asm`, `removable` knows.
 REMOVABLE = PURE | {"alloca"} | {name for name, row in ROWS.items() if row.effect.kind is Kind.PURE}
 
+# What writes its results after it was executed: in registers that are somebody else's where nobody waits for them.
+_PENDING = {
+    name
+    for name, row in ROWS.items()
+    if (row.effect.kind, row.effect.completes_on) in ((Kind.ASYNC_MMA, "wgmma-group"), (Kind.READ, "tcgen05-wait-ld"))
+}
+
 # Rounds of finding what joins are, each finer than the one before: nested branches and loops take a few a level.
 MAX_ROUNDS = 32
 
 
-def simplify(tree: Module | Kernel) -> None:
-    """Simplifies a module or a kernel in place."""
+def simplify(tree: Module | Kernel) -> list[Op]:
+    """Simplifies a module or a kernel in place. Gives the operations whose pending results nobody takes."""
+    lost: list[Op] = []
     for kernel in tree.kernels if isinstance(tree, Module) else [tree]:
         while True:
             graph = _Graph(kernel)
@@ -37,6 +45,17 @@ def simplify(tree: Module | Kernel) -> None:
             rewrite.block(kernel.body, None)
             if not rewrite.changed:
                 break
+        lost += _lost(graph)
+    return lost
+
+
+def _lost(graph: _Graph) -> list[Op]:
+    pending = [op for op in graph.roots if op.name in _PENDING]
+    if not pending:
+        return []
+    graph.roots = [op for op in graph.roots if op.name not in _PENDING]
+    live, _ = _live(graph)
+    return [op for op in pending if op not in live]
 
 
 def removable(op: Op) -> bool:
