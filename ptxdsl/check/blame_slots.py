@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.blame import fault, where_initialised, wrong_bytes
+from ptxdsl.check.blame_groups import remedy
 from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Barrier, Touch
@@ -112,19 +113,20 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
         return (
             classes.UNDRAINED,
             f"`{array}` is written again while the asynchronous read of it may still be under way",
-            "wait for the group that reads the stage before it is released",
+            remedy(state, other.agent, other.bit, "before the stage is released")
+            or "wait for the group that reads the stage before it is released",
         )
     if (
         (other.asynchronous or other.grouped)
         and not touch.writes
         and other.agent == agent.number
         and not state.known[other.agent] & other.bit
-        and any(other.bit & group for groups in state.groups[other.agent].values() for group in groups)
+        and (repair := remedy(state, other.agent, other.bit, "first")) is not None
     ):
         return (
             classes.UNDRAINED,
             f"`{array}` is used while the asynchronous copy into it may still be under way",
-            "wait for the copy's group first",
+            repair,
         )
     for one in (touch, other):
         if one.stale is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxdsl.check import classes
 from ptxdsl.check.barriers import Commit
 from ptxdsl.check.blame import fault, wrong_bytes
+from ptxdsl.check.blame_groups import completion, remedy
 from ptxdsl.check.blame_slots import surplus
 from ptxdsl.check.context import Context
 from ptxdsl.check.parts import Touch
@@ -24,13 +25,13 @@ def check(context: Context, state: State) -> None:
             for group in groups:
                 pending = group & ~known[agent.cta]
                 if pending:
-                    touch = context.touches[pending & -pending]
+                    bit = pending & -pending
                     raise fault(
                         state,
                         classes.EXIT_IN_FLIGHT,
-                        f"the block may end while the asynchronous work started here is under way ({mechanism})",
-                        touch.span,
-                        help="wait for its group before the thread ends: `cp_async_bulk_wait_group[0]()`",
+                        f"the block may end while the {completion(mechanism).work} started here is under way",
+                        context.touches[bit].span,
+                        help=remedy(state, agent.number, bit, "before the thread ends"),
                     )
     for bit, touch in context.touches.items():
         remote = touch.cta != context.agents[touch.agent].cta

@@ -57,3 +57,43 @@ def test_who_waits_for_its_own_copies_goes_with_the_rest_of_the_block(wait: str,
     job = driver.Job(Source("kernel.pdsl", stores(wait, MEET)), None, options=Options("sm_90a", check="off"))
     model = kernel_model(driver.run(job, "tir").kernels[0])
     assert len(agents(Shape(model, block_of((64, 1, 1))))) == count
+
+
+GROUPS = {
+    "bulk": (
+        """
+        buf[unsafe_offset=t] = 1
+        fence_proxy_async()
+        barrier()
+        if t == 0:
+            cp_async_bulk_global_shared_cta(res, buf, 128)
+            {commit}
+            {wait}
+        """,
+        "cp_async_bulk_commit_group()",
+        "cp_async_bulk_wait_group[0]()",
+    ),
+    "cp.async": (
+        """
+        async_copy[4](src.unsafe_offset(t), buf.unsafe_offset(t))
+        {commit}
+        {wait}
+        res[unsafe_offset=t] = buf[unsafe_offset=t]
+        """,
+        "async_copy_commit_group()",
+        "async_copy_wait_group[0]()",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", GROUPS)
+def test_what_is_missing_for_work_that_is_under_way(family: str) -> None:
+    """A group that is never closed, or never waited for, is told of by the names of its own family."""
+    body, commit, wait = GROUPS[family]
+    assert verdict(kernel(body.format(commit=commit, wait=wait))).verdict == "proved"
+    unclosed, undone = (verdict(kernel(body.format(**lacks))) for lacks in (
+        {"commit": "pass", "wait": wait}, {"commit": commit, "wait": "pass"}
+    ))  # fmt: skip
+    assert f"`{commit}` has to stand between it and its wait" in (unclosed.diagnostics[0].help or "")
+    assert commit[: commit.index("_commit")] in (undone.diagnostics[0].help or "")
+    assert "_wait_" in (undone.diagnostics[0].help or "")

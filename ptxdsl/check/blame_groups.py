@@ -1,0 +1,40 @@
+"""What to do about asynchronous work that is not waited for, by what it completes with."""
+
+from __future__ import annotations
+
+from ptxdsl.check.states import State
+from ptxdsl.record import dataclass
+
+
+@dataclass(frozen=True)
+class Completion:
+    """work: what completes so. commit: what closes a group of it; empty where there are no groups. wait: for all."""
+
+    work: str
+    commit: str
+    wait: str
+
+
+_COMPLETIONS = {
+    "bulk-group": Completion("bulk copy", "cp_async_bulk_commit_group()", "`cp_async_bulk_wait_group[0]()`"),
+    "cp-async-group": Completion("asynchronous copy", "async_copy_commit_group()", "`async_copy_wait_all()`"),
+    "wgmma-group": Completion("matrix product", "wgmma_commit_group_sync()", "`wgmma_wait_group_sync[0](…)`"),
+    "tcgen05-wait-ld": Completion("load from tensor memory", "", "`tcgen05_load_wait(…)`"),
+    "tcgen05-wait-st": Completion("store to tensor memory", "", "`tcgen05_store_wait()`"),
+}
+_TENSOR_CORES = Completion("work of the tensor cores", "", "a wait for the barrier of an `mma_arrive` behind it")
+
+
+def completion(mechanism: str) -> Completion:
+    return _COMPLETIONS.get(mechanism, _TENSOR_CORES)
+
+
+def remedy(state: State, agent: int, bit: int, when: str) -> str | None:
+    """The help for work that an agent has not waited for; None of other work. when: what comes too early."""
+    for mechanism, groups in state.groups[agent].items():
+        if any(bit & group for group in groups):
+            how = completion(mechanism)
+            if how.commit and bit & groups[0]:
+                return f"`{how.commit}` has to stand between it and its wait, which is for closed groups alone"
+            return f"wait for it {when}: {how.wait}"
+    return None
