@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # Where constants that were given beside the text stand.
-_CONSTANTS_NAME = "<command line>"
+_CONSTANTS_NAME = "<constants>"
 _CONSTANT_HELP = "write a constant expression: -D STAGES=3, -D CHECKED=True, -D T=DType.float32"
 
 

@@ -160,6 +160,8 @@ class Arguments(Matching):
             if missing & set(names_in(argument.type)):
                 text, found = argument.type.span.text, self._given_type(given)
                 help = "pass a value of that form: the parameters are inferred from it"
+                if isinstance(given.place, MemoryPlace) and text.startswith("Pointer["):
+                    help = "pass the address: `p.unsafe_offset(i)` in place of `p[i]`"
                 raise self.fail("E0301", f"expected {text}, found {found}", given.span, help=help)
 
     @staticmethod

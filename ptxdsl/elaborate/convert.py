@@ -22,6 +22,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.library import TRAITS
 from ptxdsl.elaborate.names import Names
+from ptxdsl.elaborate.suggestions import call_of
 from ptxdsl.elaborate.types import DType, MetaType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const
 from ptxdsl.hints import TYPE_CHECKING
@@ -110,7 +111,7 @@ class Convert(Names):
                 help = f"convert it: `.cast[{want.dtype}]()`"
         elif isinstance(want, PointerType) and isinstance(have, PointerType):
             if have.elem == want.elem and have.space != want.space:
-                help = "the address spaces differ"
+                help = f"it is in {have.space} memory: are two arguments exchanged?"
             elif have.elem == want.elem:
                 help = "it is read-only: declare it as `Pointer[…, MutAnyOrigin]`"
             else:
@@ -217,6 +218,8 @@ class Convert(Names):
             if isinstance(converted, Runtime) and converted.type == types.BOOL:
                 return converted
         help = "compare it with something"
+        if isinstance(value, FunctionValue):
+            help = f"it is a function: write `{call_of(value)}`"
         if isinstance(value.type, SimdType):
             help = "compare the lanes, and join the answers: `a.gt(b).reduce_and()`, `.reduce_or()`"
         elif isinstance(value, StructValue):

@@ -28,9 +28,9 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.matching import Given
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.subscripts import Subscripts
-from ptxdsl.elaborate.suggestions import POINTER_METHODS, closest, elsewhere, meant, of_module
+from ptxdsl.elaborate.suggestions import MEMBERS, POINTER_METHODS, closest, elsewhere, meant, of_module
 from ptxdsl.elaborate.type_expressions import MAX_ARRAY
-from ptxdsl.elaborate.types import DTYPES, SPACES, ArrayType, SimdType, TupleType, Type
+from ptxdsl.elaborate.types import DTYPES, SPACES, ArrayType, PointerType, SimdType, TupleType, Type
 from ptxdsl.elaborate.values import const, type_value
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -257,6 +257,8 @@ class Expressions(Subscripts):
             return TemporaryPlace(param)
         parts = self.fields_of(t) if isinstance(t, StructType) else []
         holder = next((name for name, part in parts if node.name in self.members(part)), None)
+        if isinstance(t, PointerType) and node.name in self.members(t.elem):
+            holder = "[]"
         raise self._no_member(str(t), self.members(t), node, holder)
 
     def _get_attribute(self, getter: FunctionValue, node: ast.Attribute) -> RValue:
@@ -273,11 +275,17 @@ class Expressions(Subscripts):
             help = "take it from a value: only values have fields"
         elif node.name in POINTER_METHODS and "unsafe_offset" in names:
             help = POINTER_METHODS[node.name]
+        elif node.name in MEMBERS:
+            help = MEMBERS[node.name]
+        elif holder is not None and holder.startswith("_"):  # Pending
+            help = "only the wait for the operation returns what has it, such as `wgmma_wait_group_sync(…)`"
+        elif holder == "[]":
+            help = f"what it points to has it: write `p[].{node.name}`"
         elif holder is not None:
             help = f"`{holder}` has it: write `.{holder}.{node.name}`"
         elif near is None and self.prelude_scope().names.get(node.name) is not None:
             help = f"it is a function: `{node.name}(…)`"
-        elif near is None and 0 < len(shown := [n for n in names if not n.startswith("__")]) <= 8:
+        elif near is None and 0 < len(shown := [n for n in names if not n.startswith("_")]) <= 8:
             help = "it has " + ", ".join(f"`{n}`" for n in shown)
         message = f"{what} has no `{node.name}`"
         if self.site is not None and node.name_span.source.library:

@@ -116,7 +116,7 @@ class Kernels(KernelOptions):
         if missing is not None:
             raise self.fail(
                 "E0408", f"kernel `{decl.name}` needs a value for its parameter `{missing.name}`", missing.span,
-                help=f"give it: -D {missing.name}=…",
+                help=f"give it: `-D {missing.name}=…`, in Python `.specialize({missing.name}=…)`",
             )  # fmt: skip
         self.complete(binding)
         self.check_where(node.where, binding.scope, node.name_span)

@@ -8,8 +8,9 @@ from ptxdsl import tir
 from ptxdsl.effects import Kind
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import Comptime, Literal, Poison, Runtime, RValue, StructValue, TraitType
+from ptxdsl.elaborate.entities import Comptime, FunctionValue, Literal, Poison, Runtime, RValue, StructValue, TraitType
 from ptxdsl.elaborate.memory import Memory
+from ptxdsl.elaborate.suggestions import call_of
 from ptxdsl.elaborate.types import PointerType, SimdType
 from ptxdsl.elaborate.values import const, key_of, type_value
 from ptxdsl.hints import TYPE_CHECKING
@@ -70,11 +71,12 @@ class Operators(Memory):
                 result = self.call_method(value, method, [], span)
                 if result is not None:
                     return result
-        method = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[op]
-        raise self.fail(
-            "E0302", f"`{op}` does not apply to {value.type}", span,
-            help=f"define `{method}`" if isinstance(value, StructValue) else None,
-        )  # fmt: skip
+        help = None
+        if isinstance(value, StructValue):
+            help = f"define `{ {'-': '__neg__', '+': '__pos__', '~': '__invert__'}[op] }`"
+        elif isinstance(value, FunctionValue):
+            help = f"it is a function: write `{op}{call_of(value)}`"
+        raise self.fail("E0302", f"`{op}` does not apply to {value.type}", span, help=help)
 
     def _unary(self, op: str, value: Runtime, t: SimdType, span: Span) -> RValue:
         kind = t.dtype.kind
@@ -140,12 +142,11 @@ class Operators(Memory):
                     "E0302", f"`{op}` cannot mix {a} and {b}", span,
                     help=f"convert one side: `{a.scalar}(…)` or `{b.scalar}(…)`",
                 )  # fmt: skip
-        raise self.fail(
-            "E0302",
-            f"`{op}` does not apply to {left.type} and {right.type}",
-            span,
-            help="operators take numbers, vectors, a pointer with an integer, and structs with methods for them",
-        )
+        function = next((value for value in (left, right) if isinstance(value, FunctionValue)), None)
+        help = "operators take numbers, vectors, a pointer with an integer, and structs with methods for them"
+        if function is not None:
+            help = f"`{function.name}` is a function: write `{call_of(function)}`"
+        raise self.fail("E0302", f"`{op}` does not apply to {left.type} and {right.type}", span, help=help)
 
     def _adapt(self, op: str, literal: Literal, t: SimdType, span: Span) -> Runtime:
         if literal.is_float and t.dtype.kind != "float":

@@ -358,8 +358,9 @@ class Statements(Loops):
             if node.value is not None:
                 value = self.evaluate(node.value, scope)
                 if value.type != types.NONE:
-                    kernel = self.call_depth == 0
-                    help = "a kernel writes its results through pointers" if kernel else "declare the result: `-> T`"
+                    help = "declare the result behind the arguments: `-> Type:`"
+                    if self.call_depth == 0:
+                        help += "; a kernel writes its results through pointers"
                     raise self.fail("E0341", f"`{frame.name}` returns nothing", node.value.span, help=help)
             return NONE_VALUE
         if frame.out is not None and node.value is None:

@@ -47,7 +47,9 @@ class Subscripts(Conditions):
         if isinstance(t, StructType):
             getter = self.method(t, "__getitem__", place)
             if getter is None:
-                raise self.fail("E0331", f"{t} cannot be indexed", node.span, help="define `__getitem__`")
+                methods = [f"`{name}`" for name in t.decl.methods if not name.startswith("_")]
+                help = f"it has {', '.join(methods)}" if methods else "define `__getitem__`"
+                raise self.fail("E0331", f"{t} cannot be indexed", node.span, help=help)
             return TemporaryPlace(self.call_function(getter, self.given(node.args, scope), node.span))
         return self.element_place(node, place, t, scope)
 

@@ -12,12 +12,21 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from ptxdsl.diagnostics import nearest
+from ptxdsl.elaborate.entities import FunctionValue
 from ptxdsl.files import resources
 from ptxdsl.imports import parse_once
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
+from ptxdsl.syntax.foreign import TYPES_OF_C
 from ptxdsl.syntax.limits import children
 
+# What is asked of values: by people of other languages, and by functions of the library.
+MEMBERS = {
+    **dict.fromkeys(("infinity", "INFINITY", "inf"), "write `inf[DType.float32]()`"),
+    **dict.fromkeys(("nan", "NAN", "NaN"), "write `nan[DType.float32]()`"),
+    **dict.fromkeys(("arrive_expect_tx", "expect_tx", "arrive_and_expect_tx"), "write `.expect_bytes(bytes)`"),
+    "in_registers": "a factor is a SharedTile, or in registers: `load_operand(tile)`, `d.as_operand[DType.float16]()`",
+}
 _SIZES = "pass the number of elements as an argument: a pointer does not know it"
 # What a pointer does not have: methods that Mojo has renamed, and attributes of arrays.
 POINTER_METHODS = {
@@ -59,10 +68,18 @@ RENAMED = {
     "laneid": "lane_id()", "half": "Float16", "atomic_add": "fetch_add(p, value)", "static_assert": "comptime assert",
     "__shared__": "unsafe_stack_allocation[n, T, address_space=.SHARED]()",
     "shared": "unsafe_stack_allocation[n, T, address_space=.SHARED]()",
-    **{f"f{bits}": f"Float{bits}" for bits in (16, 32, 64)}, "bf16": "BFloat16", "double": "Float64",
+    **{f"f{bits}": f"Float{bits}" for bits in (16, 32, 64)}, "bf16": "BFloat16",
+    **{f"fp{bits}": f"Float{bits}" for bits in (16, 32, 64)}, "bfloat16": "BFloat16` or `DType.bfloat16",
+    **{name: type for name, type in TYPES_OF_C.items() if name not in ("int", "bool")},
+    "mbarrier_init": "bar[].init(count)", "mbarrier_arrive": "bar[].arrive()", "mbarrier_wait": "bar[].wait(parity)",
+    "mbarrier_expect_tx": "bar[].expect_bytes(bytes)", "cp_async": "async_copy[16](src, dst)",
+    "cp_async_commit_group": "async_copy_commit_group()", "cp_async_wait_group": "async_copy_wait_group[n]()",
+    "cp_async_wait_all": "async_copy_wait_all()", "cp_async_bulk_tensor": "tma_load(tile, map, bar, coords)",
+    "setmaxnreg_inc": "warpgroup_reg_alloc[n]()", "setmaxnreg_dec": "warpgroup_reg_dealloc[n]()",
+    **{f"shfl_{how}": f"shuffle_{how}(value, offset)" for how in ("up", "down", "xor")},
     **{f"{kind[0].lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
     **{f"{kind.lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
+    **{f"float{bits}": f"Float{bits}` or `DType.float{bits}" for bits in (16, 32, 64)},
 }  # fmt: skip
 
 
@@ -91,6 +108,13 @@ def meant(name: str, candidates: Iterable[str]) -> str | None:
     """The name that was misspelt."""
     near = closest(name, candidates)
     return f"did you mean `{near}`?" if near else None
+
+
+def call_of(function: FunctionValue) -> str:
+    """How a function that stands without its brackets is called."""
+    takes = {p.kind for decl in function.overloads for p in decl.node.params if p.default is None} - {"infer"}
+    arguments = "…" if any(decl.node.args for decl in function.overloads) else ""
+    return f"{function.name}{'[…]' if takes and not function.params else ''}({arguments})"
 
 
 def elsewhere(name: str) -> str | None:

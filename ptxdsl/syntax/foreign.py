@@ -62,6 +62,9 @@ LEADING_NAMES: dict[str, Foreign] = {
         "there is no '__shared__'",
         "write 'var tile = unsafe_stack_allocation[n, Float32, address_space=.SHARED]()'",
     ),
+    "extern": Foreign(
+        "there is no 'extern'", "shared memory of the launch's size is external_memory[T, address_space=.SHARED]()"
+    ),
     "asm": Foreign("there is no 'asm'", 'write inlined_assembly["instruction;", Type, constraints="…"](…)'),
     "type": Foreign("'type' is not in the subset", "write 'comptime NAME = Type'"),
     "print": Foreign("'print' is a function", "write 'print(...)'"),

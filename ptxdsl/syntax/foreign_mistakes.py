@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.syntax.foreign import CONVENTIONS, EFFECTS, LEADING_NAMES, STRING_PREFIXES, WORDS
+from ptxdsl.syntax.foreign import CONVENTIONS, EFFECTS, LEADING_NAMES, STRING_PREFIXES, TYPES_OF_C, WORDS
 from ptxdsl.syntax.layout import NAMES
 from ptxdsl.syntax.mistake_context import Context
 
@@ -61,4 +61,19 @@ def foreign_statement(c: Context) -> Diagnostic | None:
         return c.problem(
             "E0113", "comprehensions are not in the subset", help="fill an Array in a 'for' or 'comptime for' loop"
         )
+    return None
+
+
+def c_argument(c: Context) -> Diagnostic | None:
+    """`for (int i = 0; …)`, `def f(float* p, const int n)`."""
+    if not c.brackets or c.before is None:
+        return None
+    if c.head == "FOR" and c.brackets[0] is c.tokens[c.start + 1] and (c.kind == "EQUAL" or c.before in TYPES_OF_C):
+        return c.problem("E0110", "a 'for' goes over a range", help="write 'for i in range(n):'")
+    if c.head == "DEF" and c.before in (*TYPES_OF_C, "const") and (c.kind in NAMES or c.token == "*"):
+        named = f"{c.token}: {TYPES_OF_C.get(c.before, 'Type')}"
+        if c.token == "*" or c.before == "const":
+            named = f"p: Pointer[Float32, {'MutAnyOrigin' if c.token == '*' else 'ImmutAnyOrigin'}]"
+        message = "an argument's type stands behind its name"
+        return c.problem("E0110", message, c.span(c.before), help=f"write '{named}'")
     return None

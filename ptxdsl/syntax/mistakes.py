@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.foreign import TYPES_OF_C
-from ptxdsl.syntax.foreign_mistakes import foreign_sign, foreign_statement, foreign_word, string_prefix
+from ptxdsl.syntax.foreign_mistakes import c_argument, foreign_sign, foreign_statement, foreign_word, string_prefix
 from ptxdsl.syntax.lalr import Machine
 from ptxdsl.syntax.layout import CLOSER_OF, NAMES, Layout
 from ptxdsl.syntax.mistake_context import BLOCK_WORDS, Context, statement_start
@@ -137,8 +137,6 @@ def _equals(c: Context) -> Diagnostic | None:
         return None
     if c.head in _CONDITIONS and not c.brackets:
         return c.problem("E0112", "'=' assigns; it cannot stand in a condition", help="to compare, write '=='")
-    if c.head == "FOR" and c.brackets and c.brackets[0] is c.tokens[c.start + 1]:
-        return c.problem("E0110", "a 'for' goes over a range", help="write 'for i in range(n):'")
     if c.head == "FOR" and c.index == c.start + 2:
         return c.problem("E0110", "expected 'in' after the loop variable", help="write 'for i in range(...)'")
     if c.brackets and c.head not in ("DEF", "STRUCT"):
@@ -361,6 +359,7 @@ _RULES: tuple[Callable[[Context], Diagnostic | None], ...] = (
     _orphan,
     _brackets,
     _operators,
+    c_argument,
     _equals,
     _colon,
     _else,

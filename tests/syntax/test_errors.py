@@ -47,6 +47,16 @@ OF_C = [
     ("x = (float)^n", "E0110", "expected an operator or the end of the statement", "write 'Float32(n)'"),
     ("x = n ^as Int32", "E0110", "expected an operator or the end of the statement", "write 'Type(value)'"),
     ("for (i ^= 0; i < n; i++): pass", "E0110", "a 'for' goes over a range", "for i in range(n):"),
+    ("for (int ^i = 0; i < n; i++): pass", "E0110", "a 'for' goes over a range", "for i in range(n):"),
+    ("def f(^float* p): pass", "E0110", "an argument's type stands behind", "'p: Pointer[Float32, MutAnyOrigin]'"),
+    (
+        "def f(^const float* p): pass",
+        "E0110",
+        "an argument's type stands behind",
+        "Pointer[Float32, ImmutAnyOrigin]'",
+    ),
+    ("def f(^unsigned n): pass", "E0110", "an argument's type stands behind", "'n: UInt32'"),
+    ("^extern int x", "E0113", "there is no 'extern'", "external_memory"),
 ]
 
 HEADERS = [
