@@ -51,9 +51,10 @@ def test_sample(name, wait, unroll, place, launch, output, device, rng):
         run_case(header, kernel, scalars, launch, output, device, rng, grid, arch)
 
 
+@pytest.mark.parametrize("place", [pytest.param("card", marks=pytest.mark.device)], indirect=True)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_header(name, place, launch, output, device, rng):
-    """The header's cases once, small: for tools that slow kernels down."""
+    """The header's cases once, small: for tools that slow kernels down. In the simulator ``test_sample`` has them."""
     header, kernel, arch = sample(name, place)
     for scalars in header.cases():
         run_case(header, kernel, scalars, launch, output, device, rng, arch=arch)
