@@ -37,8 +37,9 @@ from ptxdsl.sim.watch import How, Watch
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
     from ptxdsl.sim.host import Group
-    from ptxdsl.sim.machine.cta import AgentEntity, Cta, Warp
+    from ptxdsl.sim.machine.cta import AgentEntity, Cta
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.warp import Warp
 
 Array = npt.NDArray[Any]
 

@@ -26,7 +26,8 @@ from ptxdsl.record import dataclass, field
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
     from ptxdsl.sim.barriers.mbarrier import Barrier
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta
+    from ptxdsl.sim.machine.warp import Warp
 
 _MOST_STRANDS = 16  # of a warp that have a component of their own
 _LOOKED_AT = 10  # components in use no more, for one that a thread knows to be so

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
     from ptxdsl.sim.host import Group
     from ptxdsl.sim.limits import Limits
-    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.schedule import Schedule
+    from ptxdsl.sim.machine.warp import Warp
 
 Array = npt.NDArray[Any]
 

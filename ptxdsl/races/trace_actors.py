@@ -20,8 +20,9 @@ from ptxdsl.sim.matrix.wgmma import WARPS, Product
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
     from ptxdsl.sim.host import Group
-    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.warp import Warp
 
 Access = tuple[Actor, int, int | npt.NDArray[Any]]  # by whom, his time, the site or sites
 

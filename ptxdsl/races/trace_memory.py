@@ -17,7 +17,8 @@ from ptxdsl.sim.machine.memory import SHARED_SPACES
 from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta
+    from ptxdsl.sim.machine.warp import Warp
 
 Array = npt.NDArray[Any]
 Step = tuple[int, "list[Piece[Cells]] | Array"]  # lanes of a warp, and their accesses, or one record that orders others

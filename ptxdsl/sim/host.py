@@ -17,8 +17,10 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim import families
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.warp import Warp
 
 Lanes = npt.NDArray[np.bool_]
 
@@ -137,7 +139,8 @@ class Wait:
     ready: asked by the scheduler; no side effects. then: called with the group once ready; without it the whole
     instruction is executed again. describe: for reports. timed: a ``try_wait``, that may also come back without
     success; ``give_up`` then is called when nothing else in the machine can move. at: the time (cycles) at which what
-    it waits for was done, for the cost model; without it, the clock of whoever made it ready.
+    it waits for was done, for the cost model; without it, the clock of whoever made it ready. phase: the mbarrier and
+    the parity that a ``try_wait`` of all its lanes waits for.
     """
 
     ready: Callable[[], bool]
@@ -145,6 +148,7 @@ class Wait:
     then: Callable[[Group], Wait | None] | None = None
     give_up: Callable[[Group], None] | None = None
     at: Callable[[], int] | None = None
+    phase: tuple[Barrier, int] | None = None
 
 
 Handler = Callable[[Group], "Wait | None"]

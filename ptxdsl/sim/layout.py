@@ -94,6 +94,11 @@ CTA = np.dtype(
         ("smid", "u4"),
         ("local", "u8"),  # host address of local memory: thread t of the CTA has [t * local_bytes, + local_bytes)
         ("local_bytes", "u4"),
+        (
+            "barriers",
+            "u8",
+        ),  # host address of 16 uint64: where the cluster's CTAs by rank have, for every eight bytes of
+        # their windows, the host address of the BARRIER there, or 0
     ],
     align=True,
 )
@@ -120,6 +125,121 @@ WARP = np.dtype(
         ("issued_before", "u8"),
         ("own", "u4", 128),
         ("wide", "u8", 128),
+        # The machine's, which turns in host code (``runtime_turns``) keep as well. See ``cta.Warp``.
+        ("clock", "i8"),
+        ("changes", "u8"),
+        ("woken_at", "i8"),
+        ("told_issued", "u8"),
+        ("told_retired", "u8"),
+        ("turns_alone", "u4"),
+        ("blocked", "u4"),  # lanes
+        ("live", "u4"),  # lanes
+        ("queued", "u4"),
+        ("slot", "u4"),  # in the tables of TURNS
+        ("number", "u4"),  # in its cluster
+        ("unfenced", "u4"),  # live mbarriers that it has initialised and that no fence of it has made known
+        ("cluster", "u8"),  # host address of CLUSTER
+        # Lanes that wait for the phase of a parity on one mbarrier, all of the warp's that wait: BARRIER, or 0.
+        ("wait", "u8"),
+        ("wait_mask", "u4"),
+        ("wait_parity", "u4"),
+        ("wait_at", "u8"),  # host address of SITE
+    ],
+    align=True,
+)
+
+# What turns in host code know of a cluster: the slots of its entities that wait, in the order in which they began to.
+CLUSTER = np.dtype([("blocked", "u8"), ("count", "u4")], align=True)
+
+# Turns in host code, one record a machine. They go on as long as the next one is of a warp that has nothing but what
+# they know, and come back with a reason.
+TURNS = np.dtype(
+    [
+        ("run", "u8"),  # host address of the function that runs a warp
+        ("launch", "u8"),  # host address of LAUNCH
+        ("sites", "u8"),  # of SITE
+        ("warps", "u8"),  # by slot the host address of WARP; 0: its turns are the machine's
+        ("queue", "u8"),  # slots of those that can move, in a ring
+        ("ring", "u4"),  # its size less one: a power of two
+        ("head", "u4"),
+        ("count", "u4"),
+        ("fuel", "i4"),
+        ("left", "u4"),  # turns until it comes back
+        # What it has done since the machine set them to 0:
+        ("hosts", "u4"),  # host instructions
+        ("changes", "u4"),
+        ("writes", "u4"),  # of barriers
+        ("issued", "u8"),
+        ("retired", "u8"),
+        # How the last turn ended:
+        ("reason", "u4"),
+        ("slot", "u4"),
+        ("code", "i4"),  # that compiled code gave
+        ("before", "u8"),  # LAUNCH.writes at its beginning
+    ],
+    align=True,
+)
+# Reasons. UNFINISHED: the machine has to go on where compiled code came back. APART: the lanes of WARP.mask have been
+# alone for long, so others are to run. CHANGED: somebody may be ready of whom the machine alone knows.
+NEXT, UNFINISHED, APART, CHANGED = range(4)
+ALONE = 64  # host instructions of some lanes while others of the warp could run
+
+# A host instruction that host code can execute. kind: 0 none. address, number: byte offsets in the register file, -1
+# where ``plus`` and ``constant`` are the values themselves; result: of a predicate or a state, -1 if nobody reads it.
+ARRIVE, EXPECT, TRY_WAIT, TEST_WAIT, FENCE = 1, 2, 3, 4, 5
+SITE = np.dtype(
+    [
+        ("kind", "u4"),
+        ("number", "u4"),  # the site's
+        ("next", "i4"),  # block
+        ("address", "i4"),
+        ("wide", "u4"),  # whether the address has 64 bits
+        ("local", "u4"),  # whether it must be the CTA's own
+        ("operand", "i4"),
+        ("constant", "u4"),
+        ("result", "i4"),
+        ("executed", "u4"),
+        ("plus", "i8"),
+    ],
+    align=True,
+)
+
+# The fields of an mbarrier's 64-bit word, as read on an H200 after mbarrier.inval; its counts are negative: they count
+# up to zero.
+COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
+COUNT_FIELD = COUNT_LIMIT
+EXPECTED_SHIFT = 1
+TX_SHIFT, TX_FIELD = 21, (1 << 21) - 1
+PENDING_SHIFT = 43
+PARITY_SHIFT = 63
+# A state token (what an arrive returns) has parity and pending count where the word has them, and below them the
+# whole number of the phase: a token of a phase long past is told from a good one.
+TOKEN_PHASE = (1 << PENDING_SHIFT) - 1
+
+# What warps bring to an mbarrier in a phase, and what is known of a warp: where it arrived last (a site + 1; 0: it has
+# not, -1: the machine knows), and the last phase that some sets of its lanes (0: none) have seen complete.
+BROUGHT = np.dtype(
+    [("phase", "i8"), ("warp", "u4"), ("site", "u4"), ("arrivals", "u4"), ("expected", "u4")], align=True
+)
+LANE_SETS = 4
+KNOWN = np.dtype([("arrived", "i4"), ("masks", "u4", LANE_SETS), ("phases", "i8", LANE_SETS)], align=True)
+MOST_BROUGHT = 48
+# See ``mbarrier.Barrier``.
+BARRIER = np.dtype(
+    [
+        ("cell", "u8"),  # host address of its 8 bytes
+        ("word", "u8"),
+        ("phase", "i8"),
+        ("seen", "i8"),
+        ("latest", "i8"),
+        ("done_at", "i8"),
+        ("pending", "i4"),
+        ("expected", "i4"),
+        ("tx", "i4"),
+        ("brought", "u4"),  # how many records of BROUGHT there are
+        ("brought_before", "u4"),  # of the phase before
+        ("known", "u8"),  # host address of KNOWN of each warp of the cluster
+        ("records", BROUGHT, MOST_BROUGHT),
     ],
     align=True,
 )
@@ -144,6 +264,7 @@ def offset(record: np.dtype, name: str) -> int:
     return int(fields[name][1])
 
 
-def cells(bytes: npt.NDArray[np.uint8], format: Literal["I", "Q"]) -> memoryview:
-    """Bytes as numbers of 32 bits (``I``) or 64 (``Q``): single ones are read and written sooner than NumPy's."""
+def cells(bytes: npt.NDArray[np.uint8], format: Literal["i", "I", "q", "Q"]) -> memoryview:
+    """Bytes as numbers of 32 bits (``I``, with a sign ``i``) or 64 (``Q``, ``q``): single ones are read and written
+    sooner than NumPy's."""
     return memoryview(bytes).cast(format)  # type: ignore[arg-type]  # NumPy's types do not say that it is a buffer

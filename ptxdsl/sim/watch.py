@@ -20,9 +20,10 @@ from ptxdsl.sim.layout import ACCESS, LOG, cells
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
     from ptxdsl.sim.host import Group
-    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, Warp
+    from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.memory import Memory
+    from ptxdsl.sim.machine.warp import Warp
 
 # reduce: an asynchronous reduction, atomic in each element.
 How = Literal["read", "write", "reduce"]

@@ -111,7 +111,7 @@ class Bench:
         self.states: dict[Any, Any] = {}
         self.agents: list[Any] = []
         self.eager = eager
-        self.trace = self.current = self.watch = None
+        self.trace = self.current = self.watch = self.host_turns = None
         self.cta_count = ctas
         self.last_registers: dict[str, Any] = {}
         cluster = Cluster()

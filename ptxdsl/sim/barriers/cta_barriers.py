@@ -16,8 +16,9 @@ from ptxdsl.ptx.module import Instruction, Operand
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import EXIT_WARNINGS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import LANES
-from ptxdsl.sim.machine.cta import Cluster, Cta, Warp
+from ptxdsl.sim.machine.cta import Cluster, Cta
 from ptxdsl.sim.machine.faults import BARRIER_MISUSE, CLUSTER_MISUSE, SHARED_ID
+from ptxdsl.sim.machine.warp import Warp
 from ptxdsl.sim.machine.who import numbers_text
 
 if TYPE_CHECKING:

@@ -14,43 +14,48 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import counted
 from ptxdsl.sim.barriers.mbarrier_faults import AGAIN, ahead, too_many
-from ptxdsl.sim.barriers.mbarrier_word import TOKEN_PHASE, pack, token
+from ptxdsl.sim.barriers.mbarrier_record import Record
+from ptxdsl.sim.barriers.mbarrier_word import pack, token
 from ptxdsl.sim.host import Fault, WaitsFor
-from ptxdsl.sim.layout import RANK_SHIFT, SHARED_WINDOW, cells
-from ptxdsl.sim.machine.cta import Warp
-from ptxdsl.sim.machine.ledger import Ledger, history
-from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES
+from ptxdsl.sim.layout import COUNT_LIMIT, RANK_SHIFT, SHARED_WINDOW, TOKEN_PHASE, cells
+from ptxdsl.sim.machine.ledger import history
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, SHARED_SPACES, host_address
+from ptxdsl.sim.machine.warp import Warp
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
     from ptxdsl.sim.host import Wait
     from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
-    from ptxdsl.sim.machine.memory import Memory
+    from ptxdsl.sim.machine.memory import Bytes, Memory
 
 SIZE = 8
-COUNT_LIMIT = (1 << 20) - 1  # of expected and pending arrivals, and of the tx-count in both directions
 
 
-class Barrier:
-    """A live mbarrier. Counts are of the phase under way, ``phase`` its number from 0.
+class Barrier(Record):
+    """A live mbarrier.
 
-    initial: the count it was initialised with, by ``origin``. seen: the newest phase that a wait has found complete,
-    -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's arrivals.
-    ledger: who has brought what in the phase under way, ``before`` in the one before it. name: in messages; role: what
+    initial: the count it was initialised with, by ``origin``. name: in messages; role: what
     the barrier is to a RolePipeline (``consumer_mbar of stage 0``), or ""; place: both. initialiser: the warp and lane
     that initialised it; fenced: whether that thread has made it known to the asynchronous proxy since, by a fence.
     waits: how lanes wait that all name this barrier, by their instruction and the parity.
     """
 
     __slots__ = (
-        "address", "before", "cell", "done_at", "expected", "fenced", "initial", "initialiser", "latest", "ledger",
-        "name", "origin", "pending", "phase", "place", "role", "seen", "table", "tx", "waited",
-        "waits", "word",
+        "address", "cell", "cluster", "fenced", "initial", "initialiser", "name", "origin", "place", "role", "table",
+        "waits",
     )  # fmt: skip
 
     def __init__(
-        self, table: Barriers, address: int, name: str, role: str, cell: memoryview, count: int, origin: Instruction
+        self,
+        table: Barriers,
+        cta: Cta,
+        address: int,
+        name: str,
+        role: str,
+        bytes: Bytes,
+        count: int,
+        origin: Instruction,
     ) -> None:
         self.name = name
         self.role = role
@@ -61,18 +66,13 @@ class Barrier:
                 f"the mbarrier {self.place} is initialised with {count} arrivals per phase; a count is 1 to "
                 f"{COUNT_LIMIT}",
             )
+        super().__init__(table.machine, cta.cluster if table.machine is not None else None, host_address(bytes))
         self.table = table
+        self.cluster = cta.cluster
         self.address = address
-        self.cell = cell
+        self.cell = cells(bytes, "Q")
         self.initial = self.expected = self.pending = count
         self.origin = origin
-        self.tx = self.phase = 0
-        self.seen = -1
-        self.latest = self.done_at = 0
-        self.word = 0
-        self.ledger = Ledger()
-        self.before: Ledger | None = None
-        self.waited: dict[tuple[Warp, int], int] = {}  # the last phase that lanes of a warp have seen complete
         self.waits: dict[tuple[Instruction, int], Wait] = {}
         self.initialiser: tuple[Warp, int] | None = None
         self.fenced = False
@@ -109,10 +109,8 @@ class Barrier:
     def saw(self, warp: Warp | None = None, lanes: int = 0, at: Instruction | None = None) -> None:
         """A wait, of lanes of a warp, has found the phase before this one complete."""
         self.seen = phase = self.phase - 1
-        if warp is not None and phase >= 0:
-            if self.waited.get((warp, lanes)) == phase:
-                warp.states[AGAIN] = (self, phase, at)
-            self.waited[warp, lanes] = phase
+        if warp is not None and phase >= 0 and self.seen_by(warp, lanes, phase):
+            warp.states[AGAIN] = (self, phase, at)
 
     def state(self, parity: bool = True) -> str:
         """The phase under way in words."""
@@ -222,7 +220,6 @@ class Barrier:
         return history(self, machine is not None and machine.cta_count == 1, with_phase_before)
 
     def _complete(self) -> None:
-        self.before, self.ledger = self.ledger, Ledger()
         self.phase += 1
         self.pending = self.expected
         self.done_at = self.latest
@@ -251,6 +248,7 @@ class Barriers:
         self.memory = memory
         self.machine = machine
         self.watch = machine.watch if machine is not None else None
+        self.host_turns = machine.host_turns if machine is not None else None
         self.live: dict[int, Barrier] = {}
         self.ended: dict[int, str] = {}
         self.fences: dict[Cta, Instruction] = {}  # the first fence.mbarrier_init of each CTA
@@ -306,10 +304,11 @@ class Barriers:
                 "initialise a barrier once, by one thread, and end it by mbarrier.inval before its memory is reused",
                 [(old.origin, f"{old.name} was initialised here before")],
             )
-        cell = cells(bytes, "Q")
-        barrier = Barrier(self, address, name, role, cell, count, origin)
+        barrier = Barrier(self, cta, address, name, role, bytes, count, origin)
         self.live[address] = barrier
         self.ended.pop(address, None)
+        if self.host_turns is not None:
+            self.host_turns.born(cta, barrier)
         if self.watch is not None:
             self.watch.initialised(barrier)
         return barrier
@@ -320,6 +319,10 @@ class Barriers:
             self.watch.invalidated(barrier)
         del self.live[address]
         self.ended[address] = "has been invalidated"
+        if barrier.initialiser is not None and not barrier.fenced:
+            barrier.initialiser[0].unfenced -= 1
+        if self.host_turns is not None:
+            self.host_turns.died(cta, barrier)
 
     def spare(self, address: int, size: int, operation: str) -> None:
         """Raises Fault where [address, address + size), which is about to be written, has a byte of a live barrier."""

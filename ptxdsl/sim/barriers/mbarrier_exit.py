@@ -26,7 +26,9 @@ def fence(group: Group) -> None:
     for barrier in table.live.values():
         if not barrier.fenced and barrier.initialiser is not None:
             warp, lane = barrier.initialiser
-            barrier.fenced = warp is group.warp and bool(group.mask >> lane & 1)
+            if warp is group.warp and group.mask >> lane & 1:
+                barrier.fenced = True
+                warp.unfenced -= 1
     if instruction.opcode.startswith(_FENCE):
         table.fences.setdefault(group.cta, instruction)
 

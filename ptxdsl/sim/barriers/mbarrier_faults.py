@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptxdsl.diagnostics import counted
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.host import Fault
-from ptxdsl.sim.machine.cta import Warp
+from ptxdsl.sim.machine.warp import Warp
 from ptxdsl.sim.machine.who import entities_text
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ptxdsl.record import dataclass
 from ptxdsl.sim.barriers.mbarrier import SIZE, Barrier, barriers_of, shared_address
 from ptxdsl.sim.barriers.mbarrier_word import token_pending, tokens
 from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
-from ptxdsl.sim.layout import LANES, RANK_SHIFT
-from ptxdsl.sim.machine.cta import lane_numbers
+from ptxdsl.sim.layout import LANES, RANK_SHIFT, SHARED_WINDOW
+from ptxdsl.sim.machine.warp import lane_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ def init(group: Group) -> None:
     for lane, address, count in zip(lane_numbers(group.mask), addresses, counts, strict=True):
         barrier = table.init(group.cta, own(group, made, address), count, group.instruction)
         barrier.initialiser = (group.warp, lane)
+        group.warp.unfenced += 1
 
 
 @handles("mbarrier.inval")
@@ -201,9 +202,14 @@ def _wait_together(group: Group, made: Form, result: Operand | None, address: in
             group.write(result, True, "pred")
         group.quiet = True
         return None
+    return _later_together(group, made, result, barrier, what)
+
+
+def _later_together(group: Group, made: Form, result: Operand | None, barrier: Barrier, what: int) -> Wait | None:
     kept = barrier.waits.get((group.instruction, what))
     if kept is not None:
         return kept
+    address = barrier.address if made.space else barrier.address + SHARED_WINDOW
 
     def again(group: Group) -> Wait | None:
         return _wait_together(group, made, result, address, what)
@@ -211,6 +217,14 @@ def _wait_together(group: Group, made: Form, result: Operand | None, address: in
     later = _later(group, made, result, [(barrier, what)], again)
     if later is not None and made.parity:  # else a state, of which there are ever more
         barrier.waits[group.instruction, what] = later
+    return later
+
+
+def waits_for(group: Group, barrier: Barrier, parity: int) -> Wait:
+    """How a group waits, all lanes for one phase of a barrier, at its ``try_wait``."""
+    made, result, _, _ = parsed(group.instruction)
+    later = _later_together(group, made, result, barrier, parity)
+    assert later is not None
     return later
 
 
@@ -274,7 +288,8 @@ def _later(
             group.write(result, False, "pred")
 
     if made.blocking:
-        return Wait(ready, describe, then, give_up=give_up)
+        alone = (barrier, what) if made.parity and then is not None else None
+        return Wait(ready, describe, then, give_up=give_up, phase=alone)
     give_up(group)
     group.polled(Wait(ready, describe))
     return None

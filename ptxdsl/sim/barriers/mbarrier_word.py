@@ -1,7 +1,4 @@
-"""The 64-bit word of an mbarrier, and the state tokens that arrivals return: how their fields lie.
-
-The fields of the word are as read on an H200 after mbarrier.inval; its counts are negative: they count up to zero.
-"""
+"""The 64-bit word of an mbarrier, and the state tokens that arrivals return (``layout`` has where their fields lie)."""
 
 from __future__ import annotations
 
@@ -10,36 +7,36 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.layout import LANES
-
-_FIELD = (1 << 20) - 1
-_EXPECTED_SHIFT = 1
-_TX_SHIFT, _TX_FIELD = 21, (1 << 21) - 1
-_PENDING_SHIFT = 43
-_PARITY_SHIFT = 63
-# A state token (what an arrive returns) has parity and pending count where the word has them, and below them the
-# whole number of the phase: a token of a phase long past is told from a good one.
-TOKEN_PHASE = (1 << _PENDING_SHIFT) - 1
+from ptxdsl.sim.layout import (
+    COUNT_FIELD,
+    EXPECTED_SHIFT,
+    LANES,
+    PARITY_SHIFT,
+    PENDING_SHIFT,
+    TOKEN_PHASE,
+    TX_FIELD,
+    TX_SHIFT,
+)
 
 
 def pack(phase: int, pending: int, tx: int, expected: int) -> int:
     """The word of a barrier."""
     return (
-        (phase & 1) << _PARITY_SHIFT
-        | (-pending & _FIELD) << _PENDING_SHIFT
-        | (-tx & _TX_FIELD) << _TX_SHIFT
-        | (-expected & _FIELD) << _EXPECTED_SHIFT
+        (phase & 1) << PARITY_SHIFT
+        | (-pending & COUNT_FIELD) << PENDING_SHIFT
+        | (-tx & TX_FIELD) << TX_SHIFT
+        | (-expected & COUNT_FIELD) << EXPECTED_SHIFT
     )
 
 
 def token(phase: int, pending: int) -> int:
     """What an arrive that found this phase and pending count returns."""
-    return (phase & 1) << _PARITY_SHIFT | (-pending & _FIELD) << _PENDING_SHIFT | phase & TOKEN_PHASE
+    return (phase & 1) << PARITY_SHIFT | (-pending & COUNT_FIELD) << PENDING_SHIFT | phase & TOKEN_PHASE
 
 
 def token_pending(state: int) -> int:
     """``mbarrier.pending_count``."""
-    return -(state >> _PENDING_SHIFT) & _FIELD
+    return -(state >> PENDING_SHIFT) & COUNT_FIELD
 
 
 def tokens(first: int, mask: int, count: int) -> npt.NDArray[np.uint64]:
@@ -51,4 +48,4 @@ def tokens(first: int, mask: int, count: int) -> npt.NDArray[np.uint64]:
 def _steps(mask: int, count: int) -> npt.NDArray[np.uint64]:
     """What each lane's state has more than the first one's: the arrivals of the lanes of a mask before it."""
     before = np.array([(mask & (1 << lane) - 1).bit_count() for lane in range(LANES)], np.uint64)
-    return before * np.uint64(count << _PENDING_SHIFT)
+    return before * np.uint64(count << PENDING_SHIFT)

@@ -11,8 +11,9 @@ from math import prod
 from ptxdsl.ptx.module import Function
 from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import LANES
-from ptxdsl.sim.machine.cta import Cta, Warp
+from ptxdsl.sim.machine.cta import Cta
 from ptxdsl.sim.machine.faults import REGISTERS_MISUSE
+from ptxdsl.sim.machine.warp import Warp
 
 REGISTERS = 65536  # of an SM, 32 bits each
 WARPGROUP = 4  # warps

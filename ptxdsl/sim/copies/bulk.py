@@ -20,8 +20,8 @@ from ptxdsl.sim.copies.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.copies.transfer import BULK, Transfer, groups_of, wait_for
 from ptxdsl.sim.host import Group, Wait, handles
 from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.machine.cta import lane_numbers
 from ptxdsl.sim.machine.timeline import copy_cycles
+from ptxdsl.sim.machine.warp import lane_numbers
 from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:

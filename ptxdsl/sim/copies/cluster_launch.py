@@ -18,7 +18,7 @@ from ptxdsl.sim.barriers.mbarrier import shared_address
 from ptxdsl.sim.copies.bulk import Bytes, start_into
 from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.machine.cta import lanes_of
+from ptxdsl.sim.machine.warp import lanes_of
 
 _BYTES = 16
 _OFFSET = (1 << RANK_SHIFT) - 1

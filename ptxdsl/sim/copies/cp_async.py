@@ -16,9 +16,9 @@ from ptxdsl.sim.barriers.mbarrier_instructions import find, form, own
 from ptxdsl.sim.copies.bulk import kept
 from ptxdsl.sim.copies.transfer import CP_ASYNC, After, Transfer, groups_of, wait_for
 from ptxdsl.sim.host import Group, Wait, handles
-from ptxdsl.sim.machine.cta import lane_numbers
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.timeline import copy_cycles
+from ptxdsl.sim.machine.warp import lane_numbers
 
 Array = npt.NDArray[Any]
 

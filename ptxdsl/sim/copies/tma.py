@@ -33,8 +33,8 @@ from ptxdsl.sim.copies.tile import (
 )
 from ptxdsl.sim.copies.transfer import BULK, Transfer, groups_of
 from ptxdsl.sim.host import Fault, Group, handles
-from ptxdsl.sim.machine.cta import lane_numbers
 from ptxdsl.sim.machine.timeline import copy_cycles
+from ptxdsl.sim.machine.warp import lane_numbers
 from ptxdsl.sim.watch import How
 
 Bytes = npt.NDArray[np.uint8]

@@ -6,86 +6,23 @@ the next one gets it. So a grid of ten thousand CTAs needs the memory of those t
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim import layout
-from ptxdsl.sim.layout import BLOCKED, CTA, EXITED, LANES, RUNNABLE, WARP, cells, offset
-from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Bytes, aligned_bytes, host_address
+from ptxdsl.sim.layout import CTA, LANES, RANK_SHIFT, WARP
+from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, aligned_bytes, host_address
+from ptxdsl.sim.machine.warp import Warp, WarpStorage
 
 if TYPE_CHECKING:
     from ptxdsl.sim.host import Agent
-    from ptxdsl.sim.machine.polling import Poll
-    from ptxdsl.sim.machine.waits import Blocked
+    from ptxdsl.sim.machine.host_turns import HostTurns
 
-FULL = (1 << LANES) - 1
 UNINITIALISED = 0xFF  # what shared and local memory hold before the first write: NaN, -1
 _SMS = 132  # %smid: CTAs are dealt to this many
-
-# Indices of a warp record's fields in its 32-bit words and, for those of 64 bits, its 64-bit words.
-FUEL_WORD = offset(WARP, "fuel") // 4
-MASK_WORD = offset(WARP, "mask") // 4
-SITE_WORD = offset(WARP, "site") // 4
-MEMBERS_WORD = offset(WARP, "members") // 4
-RETIRED_QUAD = offset(WARP, "retired") // 8
-ISSUED_QUAD = offset(WARP, "issued") // 8
-
-_LANE_BITS = np.arange(LANES, dtype=np.uint32)
-
-
-@lru_cache(4096)
-def lanes_of(mask: int) -> npt.NDArray[np.bool_]:
-    """32 booleans, shared: not to be changed."""
-    lanes: npt.NDArray[np.bool_] = (np.uint32(mask) >> _LANE_BITS & 1).astype(bool)
-    lanes.flags.writeable = False
-    return lanes
-
-
-@lru_cache(4096)
-def lane_numbers(mask: int) -> tuple[int, ...]:
-    """The lanes of a mask, in order."""
-    return tuple(lane for lane in range(LANES) if mask >> lane & 1)
-
-
-def mask_of(lanes: npt.NDArray[np.bool_]) -> int:
-    return int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little")
-
-
-class WarpStorage:
-    """A warp's record and register file, and views of them that are made once."""
-
-    def __init__(
-        self, record: Bytes, registers: Bytes, cta_record: int, index: int, block: tuple[int, int, int]
-    ) -> None:
-        self.address = host_address(record)
-        self.words = cells(record, "I")
-        self.quads = cells(record, "Q")
-        fields: npt.NDArray[Any] = record.view(WARP)
-        self.pc: npt.NDArray[np.int32] = fields["pc"][0]
-        self.status: npt.NDArray[np.int32] = fields["status"][0]
-        self.fields = fields
-        self.registers = registers
-        self.views: dict[tuple[str, str], Any] = {}  # by Group: register and type -> view
-        self.bits: dict[tuple[int, str], Any] = {}  # by Group: operand and type -> what reads its bytes
-        thread = index * LANES + np.arange(LANES)
-        self.tid: npt.NDArray[np.uint32] = fields["tid"][0]
-        self.tid[:] = (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1]))
-        threads = block[0] * block[1] * block[2]
-        self.first_status = np.where(thread < threads, RUNNABLE, EXITED).astype(np.int32)
-        self.lanes = mask_of(thread < threads)
-        fields["cta"] = cta_record
-        fields["registers"] = host_address(registers)
-        fields["index"] = index
-
-    def reset(self) -> None:
-        self.pc.fill(0)
-        self.status[:] = self.first_status
-        self.registers.fill(0)
-        for name in ("retired", "issued", "issued_before", "own"):
-            self.fields[name] = 0
 
 
 class CtaStorage:
@@ -104,10 +41,14 @@ class CtaStorage:
         self.address = host_address(record)
         self.window_address = host_address(self.window)
         self.peers[0] = self.window_address  # of a CTA without a cluster
+        self.barriers: npt.NDArray[np.uint64] = aligned_bytes(shared_end // 8 * 8 + 8).view(np.uint64)
+        self.tables: npt.NDArray[np.uint64] = aligned_bytes(8 * CLUSTER_LIMIT).view(np.uint64)
+        self.tables[0] = host_address(self.barriers)
         self.fields["launch"] = launch_record
         self.fields["shared"] = self.window_address
         self.fields["shared_end"] = shared_end
         self.fields["peers"] = host_address(self.peers)
+        self.fields["barriers"] = host_address(self.tables)
         self.fields["local"] = host_address(self.local)
         self.fields["local_bytes"] = local_bytes
         stride = -(-WARP.itemsize // 64) * 64
@@ -126,123 +67,16 @@ class CtaStorage:
         ]
         self.bytes = len(self.window) + len(self.local) + len(records) + len(files)
 
+    def place_barrier(self, address: int, record: int) -> None:
+        """An mbarrier lives at a shared address from now on, or (0) none. record: host address of its record."""
+        self.barriers[(address & (1 << RANK_SHIFT) - 1) // 8] = record
+
     def reset(self) -> None:
         self.window[layout.SHARED_START :].fill(UNINITIALISED)
         self.local.fill(UNINITIALISED)
+        self.barriers.fill(0)
         for warp in self.warps:
             warp.reset()
-
-
-class Warp:
-    """32 lanes. ``live``: those that have not exited, as far as known (``refresh``); ``blocked``: those that wait.
-
-    clock: cycles of the cost model. polls: what is known of loops that only look (``polling``).
-    """
-
-    unit = "warp"
-
-    __slots__ = (
-        "address",
-        "blocked",
-        "changes",
-        "clock",
-        "cta",
-        "fuel",
-        "index",
-        "issued",
-        "live",
-        "name",
-        "parked",
-        "patience",
-        "patience_left",
-        "pc",
-        "poll_changes",
-        "polls",
-        "probe",
-        "quads",
-        "queued",
-        "registers",
-        "retired",
-        "states",
-        "status",
-        "storage",
-        "turns_alone",
-        "waits",
-        "woken_at",
-        "words",
-    )
-
-    def __init__(self, cta: Cta, index: int, storage: WarpStorage, fuel: int) -> None:
-        self.cta = cta
-        self.index = index
-        self.name = f"{cta.name}.warp{index}"
-        self.storage = storage
-        self.address = storage.address
-        self.words = storage.words
-        self.quads = storage.quads
-        self.pc = storage.pc
-        self.status = storage.status
-        self.registers = storage.registers
-        self.live = storage.lanes
-        self.blocked = 0
-        self.waits: list[Blocked] = []
-        self.queued = False
-        self.clock: int = 0
-        self.fuel = fuel
-        self.changes = 0  # host instructions of this warp that changed something
-        self.retired = 0
-        self.issued = 0
-        self.polls: dict[tuple[int, int], Poll] = {}  # by site and mask
-        self.poll_changes = 0  # ``changes`` when they were begun
-        self.probe = False  # the next turn looks whether it is still in a loop that only looks
-        self.patience = 0  # turns between such looks at a long loop
-        self.patience_left = 0
-        self.parked = 0  # lanes that stand back for one turn so that others of the warp come on
-        self.woken_at = 0
-        self.turns_alone = 0
-        self.states: dict[object, Any] = {}
-
-    def woken(self, time: int) -> None:
-        """What its lanes waited for was done at a time."""
-        self.woken_at = time
-
-    def refresh(self) -> None:
-        """Looks which lanes have exited since."""
-        live = mask_of(self.status != EXITED)
-        if live != self.live:
-            self.cta.live_threads -= (self.live & ~live).bit_count()
-            self.cta.exits += 1
-            self.live = live
-
-    def block(self, mask: int) -> None:
-        self.blocked |= mask
-        if mask == FULL:
-            self.status.fill(BLOCKED)
-        else:
-            self.status[lanes_of(mask)] = BLOCKED
-
-    def release(self, mask: int, pc: int | None = None) -> None:
-        """Lets blocked lanes run again, at another block if one is given."""
-        self.blocked &= ~mask
-        if mask == FULL:
-            self.status.fill(RUNNABLE)
-            if pc is not None:
-                self.pc.fill(pc)
-            return
-        lanes = lanes_of(mask)
-        self.status[lanes] = RUNNABLE
-        if pc is not None:
-            self.pc[lanes] = pc
-
-    def advance(self, mask: int, pc: int) -> None:
-        """Lanes that run go on at a block."""
-        if mask == FULL:
-            self.pc.fill(pc)
-        else:
-            self.pc[lanes_of(mask)] = pc
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 class Cta:
@@ -254,19 +88,19 @@ class Cta:
     def __init__(
         self, cluster: Cluster, linear: int, id: tuple[int, int, int], rank: int, storage: CtaStorage, fuel: int
     ) -> None:
-        self.cluster = cluster
+        self.cluster: Cluster = cluster
         self.linear = linear
         self.id = id
-        self.rank = rank
+        self.rank: int = rank
         self.name = f"cta{linear}"
-        self.storage = storage
+        self.storage: CtaStorage = storage
         self.window = storage.window
         self.local = storage.local
         self.states: dict[object, Any] = {}
         self.agents = 0  # under way
         self.agent_numbers: dict[str, int] = {}  # by unit, to name the next
         storage.reset()
-        self.warps = [Warp(self, i, warp, fuel) for i, warp in enumerate(storage.warps)]
+        self.warps: list[Warp] = [Warp(self, i, warp, fuel) for i, warp in enumerate(storage.warps)]
         self.live_threads = sum(warp.live.bit_count() for warp in self.warps)
         self.live_warps = len(self.warps)
         self.exits = 0  # counts changes of live_threads
@@ -287,7 +121,8 @@ class Cta:
 class Cluster:
     """CTAs that share memory; a launch without clusters has one CTA in each.
 
-    blocked: its warps and agents that wait, in the order in which they began to.
+    blocked: its warps and agents that wait, in the order in which they began to. host_turns: who keeps them, if turns
+    are taken in host code.
     """
 
     def __init__(
@@ -301,7 +136,8 @@ class Cluster:
         self.index = index
         self.name = f"cluster{index}"
         self.states: dict[object, Any] = {}
-        self.blocked: dict[Any, None] = {}
+        self.blocked: MutableMapping[Any, None] = {}
+        self.host_turns: HostTurns | None = None
         self.storages = storages
         counts = tuple(g // s for g, s in zip(grid, shape, strict=True))
         at = (index % counts[0], index // counts[0] % counts[1], index // (counts[0] * counts[1]))
@@ -318,7 +154,10 @@ class Cluster:
             fields["smid"] = linear % _SMS
             if len(storages) > 1:  # CTAs that exited before were cut off
                 storage.peers[: len(storages)] = [peer.window_address for peer in storages]
+                storage.tables[: len(storages)] = [host_address(peer.barriers) for peer in storages]
             self.ctas.append(Cta(self, linear, id, rank, storage, fuel))
+        for number, warp in enumerate(warp for cta in self.ctas for warp in cta.warps):
+            warp.number = number
 
     def cut_off(self, cta: Cta) -> None:
         """The threads of a CTA have exited: its shared memory cannot be reached by the others any more."""
@@ -334,7 +173,7 @@ class AgentEntity:
     """An asynchronous agent in the schedule. number: in the launch, in the order in which they began. clock: when it
     began, or was last made ready."""
 
-    __slots__ = ("agent", "clock", "cluster", "cta", "name", "number", "queued", "unit")
+    __slots__ = ("agent", "clock", "cluster", "cta", "name", "number", "queued", "slot", "unit")
 
     def __init__(self, agent: Agent, name: str, number: int, clock: int) -> None:
         self.agent = agent
@@ -345,6 +184,7 @@ class AgentEntity:
         self.name = name
         self.clock = clock
         self.queued = False
+        self.slot = 0  # see ``host_turns``
 
     def woken(self, time: int) -> None:
         """What it waited for was done at a time."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.barriers.mbarrier import Barrier
-from ptxdsl.sim.machine.cta import AgentEntity, Warp
+from ptxdsl.sim.machine.cta import AgentEntity
 from ptxdsl.sim.machine.cycle import find_cycle
 from ptxdsl.sim.machine.faults import DEADLOCK, Note
 from ptxdsl.sim.machine.ledger import origin_text, share_text
@@ -28,6 +28,7 @@ from ptxdsl.sim.machine.waiting import (
     what_text,
 )
 from ptxdsl.sim.machine.waits import GATHER, POLL, WHOLE, lanes_text
+from ptxdsl.sim.machine.warp import Warp
 from ptxdsl.sim.machine.who import Entity, entities_text, plural
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _BRINGS = ("mbarrier.arrive", "mbarrier.arrive_drop", "cp.async.mbarrier.arrive"
 
 def report(machine: Machine) -> Diagnostic:
     """The diagnostic: E1180 where lanes of a warp wait for one another at different places, else E1190."""
+    if machine.host_turns is not None:
+        machine.host_turns.take_in()
     waiting = list(all_waiting(machine))
     for warp in dict.fromkeys(w.entity for w in waiting if isinstance(w.entity, Warp)):
         if all(b.kind in _MEETINGS for b in warp.waits) and warp.waits:
@@ -126,7 +129,7 @@ class Report:
 
     def _left_behind(self, warp: Warp, barrier: Barrier) -> Iterable[str]:
         """A warp for which phases have passed unseen: a parity tells only two phases in a row apart."""
-        last = max((phase for (one, _), phase in barrier.waited.items() if one is warp), default=-1)
+        last = barrier.last_seen_by(warp)
         if barrier.phase - last > 2:
             yield (
                 f"phases {last + 1} to {barrier.phase - 1} of {barrier.name} were completed before "

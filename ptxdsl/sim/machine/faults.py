@@ -16,7 +16,8 @@ from ptxdsl.sim.machine.waits import lanes_text
 from ptxdsl.source import Source, Span
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta
+    from ptxdsl.sim.machine.warp import Warp
 
 Note = tuple[Span, str]
 

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Register, Sink, Symbol
+from ptxdsl.sim.barriers.mbarrier_record import Record
 from ptxdsl.sim.layout import LANES, RANK_SHIFT
-from ptxdsl.sim.machine.cta import FULL, Cta, Warp, lane_numbers, lanes_of
+from ptxdsl.sim.machine.cta import Cta
 from ptxdsl.sim.machine.faults import ACCESS_CODES, NOT_UNIFORM, SimulationFault
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.special import special_register
 from ptxdsl.sim.machine.waits import NotWhole
+from ptxdsl.sim.machine.warp import FULL, Warp, lane_numbers, lanes_of
 
 if TYPE_CHECKING:
     from ptxdsl.sim.host import Wait
@@ -309,6 +311,8 @@ class WarpGroup:
         if who is None:
             who = touches[key] = {}
         who[self.warp] = self.instruction
+        if isinstance(key, Record):
+            key.touched(self.warp)
 
     @property
     def time(self) -> int:

@@ -9,7 +9,6 @@ A turn of a warp is in ``turns``; what happens when nothing can move, in ``stall
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,25 +16,26 @@ import numpy.typing as npt
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.record import dataclass, field
-from ptxdsl.sim.host import HANDLERS, Agent, Fault, Handler, handler_prefix
+from ptxdsl.sim.host import Agent, Fault
 from ptxdsl.sim.layout import LAUNCH, cells, offset
 from ptxdsl.sim.limits import Limits, Progress, Statistics
-from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, CtaStorage, Warp
+from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, CtaStorage
 from ptxdsl.sim.machine.exits import check_exit, warn_at_exit
 from ptxdsl.sim.machine.faults import ACCESS_CODES, Places, SimulationFault, cta_text
+from ptxdsl.sim.machine.host_turns import HostTurns
 from ptxdsl.sim.machine.memory import AccessFault, Memory, host_address
 from ptxdsl.sim.machine.polling import Snapshots
-from ptxdsl.sim.machine.schedule import Recorder, Schedule
+from ptxdsl.sim.machine.schedule import Recorder, RoundRobin, Schedule
+from ptxdsl.sim.machine.sites import site_of
 from ptxdsl.sim.machine.stall import Stall
 from ptxdsl.sim.machine.timeline import Trace
 from ptxdsl.sim.machine.turns import Turns
+from ptxdsl.sim.machine.warp import Warp
 from ptxdsl.sim.watch import AccessLog, How
 
 if TYPE_CHECKING:
     from ptxdsl.sim.arguments import Shape
     from ptxdsl.sim.run_options import RunOptions
-    from ptxdsl.sim.translate.warp_code import Site as CodeSite
     from ptxdsl.sim.translate.warp_code import WarpCode
 
 T = TypeVar("T")
@@ -46,24 +46,6 @@ _CHECK_EVERY = 256  # turns between looks at limits and progress
 _PROGRESS_SECONDS = 0.1
 
 WRITES_QUAD = offset(LAUNCH, "writes") // 8
-
-
-@dataclass(slots=True, eq=False)
-class Site:
-    """A host instruction, or one at which compiled code may stop: with its handler, if it has one. executed: by any
-    lane, once at least."""
-
-    instruction: Instruction
-    next_block: int
-    handler: Handler | None
-    warp_barrier: bool = field(default=False)
-    executed: bool = field(default=False)
-
-
-@lru_cache(4096)
-def _handler(opcode: str) -> Handler | None:
-    prefix = handler_prefix(opcode)
-    return HANDLERS[prefix] if prefix is not None else None
 
 
 class Machine:
@@ -117,7 +99,7 @@ class Machine:
         self.recorder = Recorder(self.fuel) if seen_by.get("record") else None
         self.picker = self.schedule.picker()
         self.pollers: dict[Warp, None] = {}  # those with a loop that waits for memory to change
-        self.sites = [self._site(site) for site in code.sites]
+        self.sites = [site_of(site) for site in code.sites]
         self.snapshots = Snapshots(code)
         self.launch_quads = cells(memory.record_bytes, "Q")
         self._told = 0  # warp-instructions that the code has been told of
@@ -133,13 +115,18 @@ class Machine:
         record_fields["dynamic_shared"] = shape.shared_bytes
         record_fields["total_shared"] = self.shared_end
         self.turns = Turns(self)
+        self.host_turns = self._host_turns(seen_by)
         self.stall = Stall(self)
 
-    @staticmethod
-    def _site(site: CodeSite) -> Site:
-        opcode = site.instruction.opcode
-        barrier = opcode.startswith(("bar.warp", "barrier.warp"))
-        return Site(site.instruction, site.next_block, _handler(opcode), barrier)
+    def _host_turns(self, seen_by: RunOptions) -> HostTurns | None:
+        """Where turns in host code are of use, and nobody asks for what they do not tell."""
+        if not isinstance(self.picker, RoundRobin) or seen_by.get("trace") or self.watch is not None or self.recorder:
+            return None
+        made = HostTurns(self)
+        if not made.useful:
+            return None
+        self.picker = made.queue
+        return made
 
     # Services for handlers
 
@@ -157,6 +144,8 @@ class Machine:
         cta.agent_numbers[agent.unit] = number + 1
         clock = self.current.clock if self.current is not None else 0
         entity = AgentEntity(agent, f"{cta.name}.{agent.unit}#{number}", self.statistics.agents, clock)
+        if self.host_turns is not None:
+            self.host_turns.enter(entity)
         cta.agents += 1
         self.statistics.agents += 1
         if self.trace is not None:
@@ -195,9 +184,9 @@ class Machine:
     def run(self) -> str:
         """``finished`` or ``deadlock``. Raises SimulationFault, LimitReached, KeyboardInterrupt, and CompileError for a
         recorded schedule that does not fit."""
-        picker, turns, recorder = self.picker, self.turns, self.recorder
+        picker, turns, host_turns, recorder = self.picker, self.turns, self.host_turns, self.recorder
         statistics = self.statistics
-        check = statistics.turns
+        check = statistics.turns + 1
         if self.watch is not None:
             self.watch.begin(self)
         self._start_clusters()
@@ -208,16 +197,17 @@ class Machine:
                 if not self.stall.resolve():
                     return "deadlock"
                 continue
-            entity = picker.take()
-            entity.queued = False
-            if recorder is not None:
-                recorder.took(entity.name)
-            self.current = entity
-            if entity.unit == "warp":
-                turns.turn(entity)
-            else:
-                self._agent_turn(entity)
-            statistics.turns += 1
+            if host_turns is None or self.pollers or not host_turns.run(check - statistics.turns):
+                entity = picker.take()
+                entity.queued = False
+                if recorder is not None:
+                    recorder.took(entity.name)
+                self.current = entity
+                if entity.unit == "warp":
+                    turns.turn(entity)
+                else:
+                    self._agent_turn(entity)
+                statistics.turns += 1
             if statistics.turns >= check:
                 check = statistics.turns + _CHECK_EVERY
                 self._check()
@@ -259,6 +249,8 @@ class Machine:
             if entity.clock > self.statistics.cycles:
                 self.statistics.cycles = entity.clock
             cta.agents -= 1
+            if self.host_turns is not None:
+                self.host_turns.leave(entity)
             if self.trace is not None:
                 self.trace.add(entity.clock, entity.name, "end", agent.origin.opcode, agent.origin.line)
         self.wake(entity.cluster, agent.time)
@@ -336,6 +328,8 @@ class Machine:
         else:
             storages = [self._storage() for _ in range(self.cluster_size)]
         cluster = Cluster(self.next_cluster, self.grid, self.cluster_shape, storages, self.fuel)
+        if self.host_turns is not None:
+            self.host_turns.begin(cluster)
         self.resident[cluster.index] = cluster
         self.next_cluster += 1
         self._resident_warps += self.cluster_size * self._cta_warps
@@ -387,6 +381,8 @@ class Machine:
         cluster = cta.cluster
         if all(peer.done for peer in cluster.ctas):
             del self.resident[cluster.index]
+            if self.host_turns is not None:
+                self.host_turns.gone(cluster)
             self._spare.append(cluster.storages)
             self._resident_warps -= self.cluster_size * self._cta_warps
             if self.watch is not None:

@@ -16,10 +16,10 @@ from ptxdsl.ptx.module import Address, Instruction, Pair, Register, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import Wait
 from ptxdsl.sim.layout import FUEL, LAUNCH, offset
-from ptxdsl.sim.machine.cta import FUEL_WORD, FULL, MASK_WORD, Warp, lanes_of
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.memory import SPACES, AccessFault, Bytes, access_bytes
 from ptxdsl.sim.machine.waits import POLL, Blocked
+from ptxdsl.sim.machine.warp import FUEL_WORD, FULL, MASK_WORD, Warp, lanes_of
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine

@@ -10,10 +10,10 @@ import numpy as np
 from ptxdsl.ptx.module import Arguments, Operand, Sink
 from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.layout import LANES
-from ptxdsl.sim.machine.cta import lane_numbers
 from ptxdsl.sim.machine.faults import ASSERTION, HEAP
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.printf_format import LONGEST, format_text
+from ptxdsl.sim.machine.warp import lane_numbers
 
 
 def _parts(group: Group) -> tuple[Operand, tuple[Operand, ...]]:

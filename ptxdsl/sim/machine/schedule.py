@@ -64,7 +64,7 @@ class Schedule:
             return _Slow(_matcher(self.slow))
         if self.recorded is not None:
             return _Replay(self.recorded)
-        return _RoundRobin()
+        return RoundRobin()
 
     def __str__(self) -> str:
         if self.recorded is not None:
@@ -178,7 +178,7 @@ def _matcher(name: str) -> Callable[[Entity], bool]:
     )
 
 
-class _RoundRobin:
+class RoundRobin:
     def __init__(self) -> None:
         self._queue: deque[Any] = deque()
         self.add = self._queue.append

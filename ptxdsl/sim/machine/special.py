@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl.sim.machine.cta import Warp
+from ptxdsl.sim.machine.warp import Warp
 
 AXES = {"x": 0, "y": 1, "z": 2}
 LANE = np.arange(32, dtype=np.uint32)

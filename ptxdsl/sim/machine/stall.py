@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.sim.limits import LimitReached
-from ptxdsl.sim.machine.cta import Warp
 from ptxdsl.sim.machine.deadlock import report
 from ptxdsl.sim.machine.faults import Note
 from ptxdsl.sim.machine.polling import Snapshot
 from ptxdsl.sim.machine.waits import HANDLER, POLL, Blocked
+from ptxdsl.sim.machine.warp import Warp
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine

@@ -11,22 +11,31 @@ from typing import TYPE_CHECKING
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim import layout
 from ptxdsl.sim.host import Fault, Wait
-from ptxdsl.sim.layout import FUEL, GATHER, HOST, LAUNCH, TRAPPED, offset
-from ptxdsl.sim.machine.cta import FUEL_WORD, ISSUED_QUAD, MASK_WORD, MEMBERS_WORD, RETIRED_QUAD, SITE_WORD, Warp
+from ptxdsl.sim.layout import ALONE, APART, CHANGED, FUEL, GATHER, HOST, LAUNCH, TRAPPED, UNFINISHED, offset
 from ptxdsl.sim.machine.faults import ACCESS_CODES, TRAP, SimulationFault, access_text
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.memory import AccessFault
 from ptxdsl.sim.machine.polling import Polling
 from ptxdsl.sim.machine.waits import GATHER as GATHER_WAIT
 from ptxdsl.sim.machine.waits import HANDLER, POLL, WHOLE, Blocked, NotWhole
+from ptxdsl.sim.machine.warp import (
+    FUEL_WORD,
+    ISSUED_QUAD,
+    MASK_WORD,
+    MEMBERS_WORD,
+    RETIRED_QUAD,
+    SITE_WORD,
+    TOLD_ISSUED_QUAD,
+    TOLD_RETIRED_QUAD,
+    WAIT_QUAD,
+    Warp,
+)
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
 
 CLOCK_QUAD = offset(LAUNCH, "clock") // 8
 WRITES_QUAD = offset(LAUNCH, "writes") // 8
-
-_ALONE = 64  # host instructions of some lanes while others of the warp could run
 
 
 class Turns:
@@ -56,21 +65,41 @@ class Turns:
                 warp.words[FUEL_WORD] = warp.fuel
                 code = self.run(warp.address)
                 self.count(warp)
-            if code == HOST:
-                words = warp.words
-                self.host(warp, words[MASK_WORD], words[SITE_WORD])
-            elif code >= 0:
-                self._stopped(warp, code, writes)
+            self._came_back(warp, code, writes)
             if parked:
                 warp.parked &= ~parked
                 warp.release(parked)
-        if quads[WRITES_QUAD] != writes:
+        self._end(warp, writes)
+
+    def finish(self, warp: Warp, reason: int, code: int, writes: int) -> None:
+        """A turn that began in host code (``layout.TURNS``). writes: the counter of memory's changes before it."""
+        self.changed = reason == CHANGED
+        if reason == UNFINISHED:
+            self._came_back(warp, code, writes)
+        elif reason == APART:
+            self.changed = bool(code)
+            self._park(warp, warp.words[MASK_WORD])
+        self._end(warp, writes)
+
+    def _came_back(self, warp: Warp, code: int, writes: int) -> None:
+        if code == HOST:
+            words = warp.words
+            self.host(warp, words[MASK_WORD], words[SITE_WORD])
+        elif code >= 0:
+            self._stopped(warp, code, writes)
+
+    def _end(self, warp: Warp, writes: int) -> None:
+        """Of a turn: who may move now."""
+        machine = self.machine
+        if self.quads[WRITES_QUAD] != writes:
             warp.changes += 1
             self.tell(quiet=True)  # nobody but loops that look at it waits for memory
         cluster = warp.cta.cluster
         if self.changed:
             machine.wake(cluster, warp.clock)
-        if warp.live & ~warp.blocked or (warp.waits and self.any_ready(warp)):
+        if machine.host_turns is not None:
+            machine.host_turns.settle(warp)
+        if warp.live & ~warp.blocked or self.any_ready(warp):
             warp.queued = True
             machine.picker.add(warp)
         elif warp.live:
@@ -85,11 +114,12 @@ class Turns:
         """Instructions executed by compiled code since, and the time that they took."""
         quads = warp.quads
         issued, retired = quads[ISSUED_QUAD], quads[RETIRED_QUAD]
+        more = issued - quads[TOLD_ISSUED_QUAD]
         statistics = self.machine.statistics
-        warp.clock += issued - warp.issued
-        statistics.warp_instructions += issued - warp.issued
-        statistics.thread_instructions += retired - warp.retired
-        warp.issued, warp.retired = issued, retired
+        warp.clock += more
+        statistics.warp_instructions += more
+        statistics.thread_instructions += retired - quads[TOLD_RETIRED_QUAD]
+        quads[TOLD_ISSUED_QUAD], quads[TOLD_RETIRED_QUAD] = issued, retired
         if self.watch is not None:
             self.watch.ran(warp)
 
@@ -166,11 +196,11 @@ class Turns:
             warp.turns_alone = 0
             return
         warp.turns_alone += 1
-        if warp.turns_alone >= _ALONE:
-            warp.turns_alone = 0
+        if warp.turns_alone >= ALONE:
             self._park(warp, mask)
 
     def _park(self, warp: Warp, mask: int) -> None:
+        warp.turns_alone = 0
         warp.parked |= mask
         warp.block(mask)
 
@@ -199,6 +229,9 @@ class Turns:
     # Coming back
 
     def any_ready(self, warp: Warp) -> bool:
+        if warp.quads[WAIT_QUAD]:
+            assert self.machine.host_turns is not None
+            return self.machine.host_turns.ready(warp)
         for blocked in warp.waits:
             wait = blocked.wait
             if blocked.kind is HANDLER:

@@ -10,9 +10,10 @@ from ptxdsl.ptx.module import Instruction
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.barriers.mbarrier import Barrier
 from ptxdsl.sim.host import WaitsFor
-from ptxdsl.sim.machine.cta import AgentEntity, Warp
+from ptxdsl.sim.machine.cta import AgentEntity
 from ptxdsl.sim.machine.faults import DIVERGENT
 from ptxdsl.sim.machine.waits import GATHER, POLL, Blocked, lanes_text
+from ptxdsl.sim.machine.warp import Warp
 from ptxdsl.sim.machine.who import Entity, plural
 
 if TYPE_CHECKING:

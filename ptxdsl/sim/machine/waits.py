@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
-from ptxdsl.sim.machine.cta import FULL, lane_numbers
+from ptxdsl.sim.machine.warp import FULL, lane_numbers
 
 if TYPE_CHECKING:
     from ptxdsl.sim.host import Wait

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.layout import RUNNABLE
-from ptxdsl.sim.machine.cta import Warp
 from ptxdsl.sim.machine.faults import Note, cta_text
+from ptxdsl.sim.machine.warp import Warp
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ptxdsl.sim.machine.cta import AgentEntity, Cta, Warp
+from ptxdsl.sim.machine.cta import AgentEntity, Cta
 from ptxdsl.sim.machine.faults import cta_text
 from ptxdsl.sim.machine.waits import lanes_text
+from ptxdsl.sim.machine.warp import Warp
 
 Entity = Warp | AgentEntity
 

@@ -30,8 +30,9 @@ from ptxdsl.sim.tcgen05.tensor_memory import (
 )
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.warp import Warp
 
 _ALL_LANES = (1 << 128) - 1
 

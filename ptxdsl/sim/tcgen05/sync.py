@@ -26,8 +26,9 @@ from ptxdsl.sim.tcgen05.tensor_memory import Access, TensorMemory, tensor_memory
 from ptxdsl.sim.watch import How
 
 if TYPE_CHECKING:
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.warp import Warp
 
 PAIR = "E1167"
 COMMIT_CYCLES = 1

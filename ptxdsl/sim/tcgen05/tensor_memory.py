@@ -23,8 +23,9 @@ from ptxdsl.sim.host import Fault
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction
-    from ptxdsl.sim.machine.cta import Cta, Warp
+    from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.warp import Warp
 
 Words = npt.NDArray[np.uint32]
 

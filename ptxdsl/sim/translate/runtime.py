@@ -11,12 +11,15 @@ from collections.abc import Callable, Container, Iterable
 from threading import RLock
 
 from ptxdsl.sim.translate import (
+    runtime_arrivals,
     runtime_atomics,
     runtime_collectives,
     runtime_control,
+    runtime_mbarriers,
     runtime_meetings,
     runtime_memory,
     runtime_pointers,
+    runtime_turns,
 )
 from ptxdsl.sim.translate.host_code import HostCode, add_symbol, compile_ir
 
@@ -29,10 +32,13 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_memory.text,
     runtime_atomics.text,
     runtime_collectives.text,
+    runtime_turns.text,
+    runtime_mbarriers.text,
+    runtime_arrivals.text,
 )
 _INTRINSIC = re.compile(r"call ([^@()]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
 
-_known: set[str] = set()
+_addresses: dict[str, int] = {}
 _codes: list[HostCode] = []  # kept forever: compiled kernels call into them
 _lock = RLock()
 
@@ -45,6 +51,13 @@ def link(text: str) -> str:
     return _declared(names)
 
 
+def address(name: str) -> int:
+    """Host address of a function."""
+    with _lock:
+        _compile({name})
+        return _addresses[name]
+
+
 def _declared(names: Iterable[str]) -> str:
     """A call says itself what it hands over, and what it gets."""
     return "".join(f"declare void @rt.{name}()\n" for name in sorted(names))
@@ -52,7 +65,7 @@ def _declared(names: Iterable[str]) -> str:
 
 def _compile(names: set[str]) -> None:
     texts: dict[str, str] = {}
-    work = [name for name in names if name not in _known]
+    work = [name for name in names if name not in _addresses]
     while work:
         name = work.pop()
         if name in texts:
@@ -61,7 +74,7 @@ def _compile(names: set[str]) -> None:
         if found is None:
             raise KeyError(f"no runtime function {name}")
         texts[name] = found
-        work.extend(used for used in _NAME.findall(found) if used not in _known)
+        work.extend(used for used in _NAME.findall(found) if used not in _addresses)
     if not texts:
         return
 
@@ -70,8 +83,8 @@ def _compile(names: set[str]) -> None:
     code = compile_ir(body + declarations(body) + _declared(others), 2, "simulator-runtime")
     _codes.append(code)
     for name in texts:
-        add_symbol(f"rt.{name}", code.address(f"rt.{name}"))
-    _known.update(texts)
+        _addresses[name] = code.address(f"rt.{name}")
+        add_symbol(f"rt.{name}", _addresses[name])
 
 
 def declarations(body: str, known: Container[str] = ()) -> str:

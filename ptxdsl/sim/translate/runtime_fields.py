@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from ptxdsl.sim.layout import ACCESS, CTA, LAUNCH, LOG, REGION, WARP, offset
+from ptxdsl.sim.layout import (
+    ACCESS,
+    BARRIER,
+    BROUGHT,
+    CLUSTER,
+    CTA,
+    KNOWN,
+    LAUNCH,
+    LOG,
+    REGION,
+    SITE,
+    TURNS,
+    WARP,
+    offset,
+)
+
+_RECORDS = {
+    "warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS, "turns": TURNS,
+    "cluster": CLUSTER, "site": SITE, "bar": BARRIER, "brought": BROUGHT, "known": KNOWN,
+}  # fmt: skip
 
 # The words of WARP's `own`, by name.
 _OWN = {
@@ -32,8 +51,7 @@ def place(name: str) -> tuple[str, int]:
     if name in _OWN:
         return "warp", own(name)
     record, _, field = name.partition("_")
-    kinds = {"warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS}
-    return record, offset(kinds[record], field)
+    return record, offset(_RECORDS[record], field)
 
 
 def load(name: str, type: str = "i32", result: str = "") -> str:
@@ -92,3 +110,14 @@ def count_writes(more: str) -> str:
         f"{load('launch_writes', 'i64')}\n  %writes.new = add i64 %launch_writes, {more}\n"
         f"  {store('launch_writes', '%writes.new', 'i64')}"
     )
+
+
+def add(name: str, value: str, type: str = "i32", key: str = "had") -> str:
+    """IR that adds to a field; once a function for each key."""
+    had = f"{name}.{key}"
+    return f"{load(name, type, had)}\n  %{had}.sum = add {type} %{had}, {value}\n  {store(name, f'%{had}.sum', type)}"
+
+
+def unless(condition: str, then: str, label: str) -> str:
+    """IR that goes to a label where an i1 is true, and else on."""
+    return f"br i1 {condition}, label %{then}, label %{label}\n{label}:"

@@ -48,6 +48,7 @@ class WarpCode:
     register_bytes: int
     sites: list[Site]
     run: Callable[[int], int]
+    address: int
     _text: str
     _codes: list[HostCode]  # the first has `run` and `current`, what `run` calls; they live as long as this object
     _executed: int = 0
@@ -116,6 +117,6 @@ def translate(program: Program, *, trace: bool = False, optimise: int = 0) -> Wa
     sites = [
         Site(instruction, k, k + 1) for k, block in enumerate(program.blocks) for instruction in block.instructions
     ]
-    run = _RUN(code.address("run"))
+    address = code.address("run")
     size = scratch + 256 * SCRATCH
-    return WarpCode(program, slots, size, sites, run, text, [code])
+    return WarpCode(program, slots, size, sites, _RUN(address), address, text, [code])

@@ -1,0 +1,327 @@
+"""Turns of warps in host code: what ``machine.turns`` does, for the commonest of it.
+
+``turns`` takes one warp after another from the queue, as the machine does. An instruction on an mbarrier that all lanes
+execute alike, and that does nothing but what is expected of it, is executed here (``runtime_mbarriers``); with all else
+the turn goes back to the machine, before anything of it has been done. So the order of turns, and all that comes of
+them, is the same.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ptxdsl.sim.layout import (
+    ALONE,
+    APART,
+    BARRIER,
+    CHANGED,
+    HOST,
+    NEXT,
+    RUNNABLE,
+    SITE,
+    UNFINISHED,
+    offset,
+)
+from ptxdsl.sim.translate.runtime_fields import add, load, set_lanes, store, unless
+from ptxdsl.sim.translate.runtime_mbarriers import LEFT, MAKES_READY, WAITS
+
+
+@cache
+def _functions() -> dict[str, str]:
+    return {
+        "turns": _TURNS,
+        "push": f"""
+define void @rt.push(ptr %turns, ptr %warp) {{
+  {store("warp_queued", "1")}
+  {load("warp_slot")}
+  {load("turns_queue", "ptr")}
+  {load("turns_head")}
+  {load("turns_count")}
+  {load("turns_ring")}
+  %end = add i32 %turns_head, %turns_count
+  %place = and i32 %end, %turns_ring
+  %at = getelementptr i32, ptr %turns_queue, i32 %place
+  store i32 %warp_slot, ptr %at
+  %more = add i32 %turns_count, 1
+  {store("turns_count", "%more")}
+  ret void
+}}""",
+        # Whether what a warp waits for is there.
+        "ready": f"""
+define i1 @rt.ready(ptr %warp) {{
+  {load("warp_wait", "ptr")}
+  %none = icmp eq ptr %warp_wait, null
+  br i1 %none, label %no, label %look
+look:
+  %phase.at = getelementptr i8, ptr %warp_wait, i64 {offset(BARRIER, "phase")}
+  %phase = load i64, ptr %phase.at
+  {load("warp_wait_parity")}
+  %parity = zext i32 %warp_wait_parity to i64
+  %odd = and i64 %phase, 1
+  %ready = icmp ne i64 %odd, %parity
+  ret i1 %ready
+no:
+  ret i1 false
+}}""",
+        # Those of a cluster who are ready may move. False, and nothing done, where the machine must be asked of one.
+        "wake": f"""
+define i1 @rt.wake(ptr %turns, ptr %cluster, i64 %time) {{
+entry:
+  {load("cluster_count")}
+  {load("cluster_blocked", "ptr")}
+  {load("turns_warps", "ptr")}
+  %nobody = icmp eq i32 %cluster_count, 0
+  br i1 %nobody, label %done, label %look
+look:
+  %i = phi i32 [ 0, %entry ], [ %i.next, %known ]
+  %at = getelementptr i32, ptr %cluster_blocked, i32 %i
+  %slot = load i32, ptr %at
+  %warp.at = getelementptr ptr, ptr %turns_warps, i32 %slot
+  %there = load ptr, ptr %warp.at
+  %strange = icmp eq ptr %there, null
+  br i1 %strange, label %ask, label %known
+known:
+  %i.next = add i32 %i, 1
+  %all = icmp eq i32 %i.next, %cluster_count
+  br i1 %all, label %each, label %look
+ask:
+  ret i1 false
+each:
+  %k = phi i32 [ 0, %known ], [ %k.next, %next ]
+  %kept = phi i32 [ 0, %known ], [ %kept.next, %next ]
+  %k.at = getelementptr i32, ptr %cluster_blocked, i32 %k
+  %k.slot = load i32, ptr %k.at
+  %k.warp.at = getelementptr ptr, ptr %turns_warps, i32 %k.slot
+  %warp = load ptr, ptr %k.warp.at
+  %ready = call i1 @rt.ready(ptr %warp)
+  br i1 %ready, label %move, label %stay
+move:
+  {store("warp_woken_at", "%time", "i64")}
+  call void @rt.push(ptr %turns, ptr %warp)
+  br label %next
+stay:
+  %stay.at = getelementptr i32, ptr %cluster_blocked, i32 %kept
+  store i32 %k.slot, ptr %stay.at
+  %one.more = add i32 %kept, 1
+  br label %next
+next:
+  %kept.next = phi i32 [ %kept, %move ], [ %one.more, %stay ]
+  %k.next = add i32 %k, 1
+  %over = icmp eq i32 %k.next, %cluster_count
+  br i1 %over, label %cut, label %each
+cut:
+  {store("cluster_count", "%kept.next")}
+  br label %done
+done:
+  ret i1 true
+}}""",
+        # The value that the lanes of %mask have in a register, extended; -1 where they differ.
+        "resume": f"""
+define i32 @rt.resume(ptr %warp) {{
+  %ready = call i1 @rt.ready(ptr %warp)
+  br i1 %ready, label %look, label %no
+look:
+  {load("warp_wait", "ptr", "bar")}
+  {load("bar_cell", "ptr")}
+  {load("bar_word", "i64")}
+  %bytes = load i64, ptr %bar_cell
+  %overwritten = icmp ne i64 %bytes, %bar_word
+  br i1 %overwritten, label %left, label %sound
+sound:
+  {load("warp_wait_mask")}
+  {load("warp_wait_at", "ptr", "site")}
+  {load("warp_woken_at", "i64")}
+  {load("warp_clock", "i64")}
+  %late = icmp sgt i64 %warp_woken_at, %warp_clock
+  %clock = select i1 %late, i64 %warp_woken_at, i64 %warp_clock
+  {store("warp_clock", "%clock", "i64")}
+  %seen = call i1 @rt.saw(ptr %bar, ptr %warp, i32 %warp_wait_mask, ptr %site)
+  br i1 %seen, label %release, label %undo
+undo:
+  {store("warp_clock", "%warp_clock", "i64")}
+  br label %left
+left:
+  ret i32 -1
+release:
+  {store("warp_wait", "null", "ptr")}
+  {load("warp_blocked")}
+  %others = xor i32 %warp_wait_mask, -1
+  %blocked = and i32 %warp_blocked, %others
+  {store("warp_blocked", "%blocked")}
+  {load("site_next")}
+  {set_lanes("warp_status", "%warp_wait_mask", str(RUNNABLE), "s")}
+  {set_lanes("warp_pc", "%warp_wait_mask", "%site_next", "p")}
+  ret i32 1
+no:
+  ret i32 0
+}}""",
+        # A warp waits, last of its cluster.
+        "block": f"""
+define void @rt.block(ptr %cluster, i32 %slot) {{
+  {load("cluster_count")}
+  {load("cluster_blocked", "ptr")}
+  %at = getelementptr i32, ptr %cluster_blocked, i32 %cluster_count
+  store i32 %slot, ptr %at
+  %more = add i32 %cluster_count, 1
+  {store("cluster_count", "%more")}
+  ret void
+}}""",
+    }
+
+
+# `Turns.turn`, of one warp after another.
+_TURNS = f"""
+define void @rt.turns(ptr %turns) {{
+entry:
+  {load("turns_launch", "ptr", "launch")}
+  {load("turns_left")}
+  br label %loop
+loop:
+  %left = phi i32 [ %turns_left, %entry ], [ %left.next, %over ]
+  {load("turns_count")}
+  {load("turns_head")}
+  {load("turns_queue", "ptr")}
+  {load("turns_ring")}
+  %tired = icmp eq i32 %left, 0
+  %nobody = icmp eq i32 %turns_count, 0
+  %enough = or i1 %tired, %nobody
+  {unless("%enough", "out", "some")}
+  %place = and i32 %turns_head, %turns_ring
+  %slot.at = getelementptr i32, ptr %turns_queue, i32 %place
+  %slot = load i32, ptr %slot.at
+  {load("turns_warps", "ptr")}
+  %warp.at = getelementptr ptr, ptr %turns_warps, i32 %slot
+  %warp = load ptr, ptr %warp.at
+  %strange = icmp eq ptr %warp, null
+  {unless("%strange", "out", "mine")}
+  %resumed = call i32 @rt.resume(ptr %warp)
+  %refused = icmp slt i32 %resumed, 0
+  {unless("%refused", "out", "take")}
+  %head = add i32 %turns_head, 1
+  %fewer = sub i32 %turns_count, 1
+  {store("turns_head", "%head")}
+  {store("turns_count", "%fewer")}
+  {store("turns_slot", "%slot")}
+  {store("warp_queued", "0")}
+  %left.next = sub i32 %left, 1
+  {store("turns_left", "%left.next")}
+  {load("launch_writes", "i64", "before")}
+  {load("turns_changes")}
+  {load("warp_changes", "i64")}
+  %resumed.long = zext i32 %resumed to i64
+  %turns_changes.new = add i32 %turns_changes, %resumed
+  {store("turns_changes", "%turns_changes.new")}
+  %warp_changes.new = add i64 %warp_changes, %resumed.long
+  {store("warp_changes", "%warp_changes.new", "i64")}
+  {load("warp_live")}
+  {load("warp_blocked")}
+  %free = xor i32 %warp_blocked, -1
+  %runnable = and i32 %warp_live, %free
+  %none = icmp eq i32 %runnable, 0
+  br i1 %none, label %end, label %run
+run:
+  {load("warp_clock", "i64")}
+  {store("launch_clock", "%warp_clock", "i64")}
+  {load("turns_fuel")}
+  {store("warp_fuel", "%turns_fuel")}
+  {load("turns_run", "ptr")}
+  %code = call i32 %turns_run(ptr %warp)
+  {load("warp_issued", "i64")}
+  {load("warp_told_issued", "i64")}
+  {load("warp_retired", "i64")}
+  {load("warp_told_retired", "i64")}
+  %issued = sub i64 %warp_issued, %warp_told_issued
+  %retired = sub i64 %warp_retired, %warp_told_retired
+  {store("warp_told_issued", "%warp_issued", "i64")}
+  {store("warp_told_retired", "%warp_retired", "i64")}
+  {add("turns_issued", "%issued", "i64")}
+  {add("turns_retired", "%retired", "i64")}
+  %clock = add i64 %warp_clock, %issued
+  {store("warp_clock", "%clock", "i64")}
+  %host = icmp eq i32 %code, {HOST}
+  br i1 %host, label %stands, label %unfinished
+stands:
+  {load("warp_mask")}
+  {load("warp_site")}
+  {load("turns_sites", "ptr")}
+  %site.byte = mul i32 %warp_site, {SITE.itemsize}
+  %site = getelementptr i8, ptr %turns_sites, i32 %site.byte
+  {load("site_kind")}
+  %unknown = icmp eq i32 %site_kind, 0
+  br i1 %unknown, label %unfinished, label %execute
+execute:
+  %how = call i32 @rt.host_instruction(ptr %turns, ptr %warp, ptr %site, i32 %warp_mask)
+  %refuses = icmp eq i32 %how, {LEFT}
+  br i1 %refuses, label %unfinished, label %executed
+executed:
+  {add("turns_hosts", "1")}
+  {store("site_executed", "1")}
+  %waits = icmp eq i32 %how, {WAITS}
+  br i1 %waits, label %end, label %advance
+advance:
+  {load("site_next")}
+  {set_lanes("warp_pc", "%warp_mask", "%site_next", "p")}
+  {add("turns_changes", "1", key="again")}
+  {add("warp_changes", "1", "i64", key="again")}
+  %changed = icmp eq i32 %how, {MAKES_READY}
+  %not.mask = xor i32 %warp_mask, -1
+  %others = and i32 %runnable, %not.mask
+  %no.others = icmp eq i32 %others, 0
+  {load("warp_turns_alone")}
+  %alone.more = add i32 %warp_turns_alone, 1
+  %alone.new = select i1 %no.others, i32 0, i32 %alone.more
+  %whole = icmp eq i32 %warp_mask, %warp_live
+  %alone = select i1 %whole, i32 %warp_turns_alone, i32 %alone.new
+  {store("warp_turns_alone", "%alone")}
+  %long = icmp uge i32 %alone, {ALONE}
+  br i1 %long, label %apart, label %wakes
+wakes:
+  br i1 %changed, label %wake, label %end
+wake:
+  {load("warp_cluster", "ptr", "cluster")}
+  %woken = call i1 @rt.wake(ptr %turns, ptr %cluster, i64 %clock)
+  br i1 %woken, label %end, label %ask
+end:
+  {load("launch_writes", "i64", "after")}
+  %written = icmp ne i64 %after, %before
+  %written.long = zext i1 %written to i64
+  {add("warp_changes", "%written.long", "i64", key="end")}
+  {load("warp_blocked", "i32", "blocked.now")}
+  %free.now = xor i32 %blocked.now, -1
+  %runnable.now = and i32 %warp_live, %free.now
+  %some.run = icmp ne i32 %runnable.now, 0
+  %ready = call i1 @rt.ready(ptr %warp)
+  %goes.on = or i1 %some.run, %ready
+  br i1 %goes.on, label %push, label %block
+push:
+  call void @rt.push(ptr %turns, ptr %warp)
+  br label %over
+block:
+  {load("warp_cluster", "ptr", "its.cluster")}
+  call void @rt.block(ptr %its.cluster, i32 %slot)
+  br label %over
+over:
+  br label %loop
+out:
+  br label %return
+unfinished:
+  br label %return
+apart:
+  %apart.code = zext i1 %changed to i32
+  br label %return
+ask:
+  br label %return
+return:
+  %reason = phi i32 [ {NEXT}, %out ], [ {UNFINISHED}, %unfinished ], [ {APART}, %apart ], [ {CHANGED}, %ask ]
+  %last.code = phi i32 [ 0, %out ], [ %code, %unfinished ], [ %apart.code, %apart ], [ 0, %ask ]
+  %last.before = phi i64 [ 0, %out ], [ %before, %unfinished ], [ %before, %apart ], [ %before, %ask ]
+  {store("turns_reason", "%reason")}
+  {store("turns_code", "%last.code")}
+  {store("turns_before", "%last.before", "i64")}
+  ret void
+}}"""
+
+
+def text(name: str) -> str | None:
+    """The IR of a function of this file."""
+    return _functions().get(name)
