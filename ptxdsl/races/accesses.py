@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -47,6 +47,13 @@ class Piece(Generic[T]):
     sites: int | Array
     kind: int
     index: Any = None
+
+
+def elsewhere(piece: Piece[Any]) -> Hashable:
+    """What there is to say of an access but where in its memory it is."""
+    starts, sites = piece.starts, piece.sites
+    many = 1 if isinstance(starts, int) else len(starts)
+    return piece.cells, piece.kind, piece.size, many, sites if isinstance(sites, int) else sites.tobytes()
 
 
 @dataclass(slots=True, eq=False)

@@ -32,7 +32,7 @@ from ptxdsl.record import dataclass
 
 Handler = Callable[..., None]
 
-_FIRST_LOOK = 400  # events
+_FIRST_LOOK = 200  # events
 _TAIL = 24  # events that are looked for among those before
 _TRIES = 4  # turns after which their states are compared, before it is given up for a while
 _MANY = 16  # turns
@@ -102,6 +102,31 @@ class Repeats:
             self._go_on()
         handler(*given)
         self._happened(key)
+
+    # Events that are looked at many at once (``in_bulk``)
+
+    @property
+    def expected(self) -> list[Hashable]:
+        """While events are passed over, those of a turn; else none."""
+        return self._turn if self._shift is not None else []
+
+    @property
+    def at(self) -> int:
+        """The number of the one that is expected next."""
+        return self._at
+
+    def take(self, others: list[Piece[Cells]]) -> bool:
+        """Whether these accesses to global memory, the next ones, are such as can be passed over."""
+        return self._fresh.take(others)
+
+    def skip(self, count: int, handler: tuple[Handler, tuple[Any, ...]] | None) -> None:
+        """So many events are as expected. handler: what is to be done for them if the turn does not come to its end;
+        None where it does."""
+        if handler is None:
+            self._turn_over()
+        else:
+            self._waiting.append(handler)
+            self._at += count
 
     def _turn_over(self) -> None:
         self._at = 0

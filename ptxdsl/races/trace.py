@@ -20,7 +20,8 @@ import numpy.typing as npt
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.simulated import Kernel, LaunchShape, simulation
 from ptxdsl.diagnostics import Diagnostic, counted
-from ptxdsl.races.accesses import Piece
+from ptxdsl.races.accesses import Piece, elsewhere
+from ptxdsl.races.in_bulk import Batch, InBulk
 from ptxdsl.races.races import Race
 from ptxdsl.races.repeats import Repeats
 from ptxdsl.races.shadow import Cells
@@ -103,9 +104,12 @@ class TraceCheck(Watch):
     operation) follow from the events before, or are given as differences.
     """
 
+    in_bulk = True
+
     def begin(self, machine: Machine) -> None:
         self.order = TraceEnds(machine)
         self.repeats = Repeats(self.order)
+        self.in_host_code = InBulk(self)
         self.agents = 0  # that have been issued
 
     def found(self) -> Found:
@@ -120,10 +124,16 @@ class TraceCheck(Watch):
 
     # Accesses
 
+    def happened(self, events: Array, phases: Array, words: memoryview) -> None:
+        self.in_host_code.happened(Batch(events, phases, words))
+
     def ran(self, warp: Warp) -> None:
         steps = self.order.steps(warp)
-        if not steps:
-            return
+        if steps:
+            self.accessed(warp, steps)
+
+    def accessed(self, warp: Warp, steps: list[Step]) -> None:
+        """Compiled code of a warp has come back."""
         key: list[Hashable] = ["ran", warp]
         own: list[Step] = []
         others: list[Piece[Cells]] = []
@@ -135,14 +145,14 @@ class TraceCheck(Watch):
                 key.append(site if self.order.sites.kinds[site].meets else object())
                 own.append((lanes, what))
                 continue
-            elsewhere = [piece for piece in what if not piece.cells.own]
-            if not elsewhere:
+            there = [piece for piece in what if not piece.cells.own]
+            if not there:
                 key += what
                 own.append((lanes, what))
                 continue
-            key += [piece if piece.cells.own else _elsewhere(piece) for piece in what]
+            key += [piece if piece.cells.own else elsewhere(piece) for piece in what]
             own.append((lanes, [piece for piece in what if piece.cells.own]))
-            others += elsewhere
+            others += there
         if others:
             self.repeats.tell_accesses(tuple(key), others, self.order.ran, (warp, steps), (warp, own))
         else:
@@ -155,7 +165,7 @@ class TraceCheck(Watch):
             return
         key: list[Hashable] = ["touches"]
         for piece in pieces:
-            key.append(_here(piece) if piece.cells.own else _elsewhere(piece))
+            key.append(_here(piece) if piece.cells.own else elsewhere(piece))
         others = [piece for piece in pieces if not piece.cells.own]
         own = [piece for piece in pieces if piece.cells.own]
         self.repeats.tell_accesses(tuple(key), others, self.order.touches, (pieces,), (own,))
@@ -230,10 +240,3 @@ def _here(piece: Piece[Cells]) -> Hashable:
     """What there is to say of an access to memory of a cluster's own."""
     starts = piece.starts
     return piece.cells, piece.kind, piece.size, starts if isinstance(starts, int) else starts.tobytes()
-
-
-def _elsewhere(piece: Piece[Cells]) -> Hashable:
-    """The same of one to global memory: all but where it is."""
-    starts, sites = piece.starts, piece.sites
-    many = 1 if isinstance(starts, int) else len(starts)
-    return piece.cells, piece.kind, piece.size, many, sites if isinstance(sites, int) else sites.tobytes()

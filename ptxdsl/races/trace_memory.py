@@ -13,6 +13,7 @@ from ptxdsl.races.clocks import GENERIC
 from ptxdsl.races.patches import Area
 from ptxdsl.races.shadow import Before, Cells, Index
 from ptxdsl.races.trace_actors import TraceActors
+from ptxdsl.sim.layout import ACCESS
 from ptxdsl.sim.machine.memory import SHARED_SPACES
 from ptxdsl.sim.watch import How
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Step = tuple[int, "list[Piece[Cells]] | Array"]  # lanes of a warp, and their accesses, or one record that orders others
 
+_WORDS = ACCESS.itemsize // 8
 _MOST_TILES = 1 << 10
 
 
@@ -32,18 +34,19 @@ class TraceMemory(TraceActors):
     def steps(self, warp: Warp) -> list[Step]:
         """What compiled code of a warp has done since it was asked last, in order."""
         log = self.machine.log
-        count = log.count if log is not None else 0
-        if log is None or not count:
+        if log is None or not log.count:
             return []
-        pieces = self.ranges.pieces(warp.cta, log.words, count)
+        steps = self.steps_of(warp, log.words[: log.count * _WORDS])
+        log.clear()
+        return steps
+
+    def steps_of(self, warp: Warp, words: memoryview) -> list[Step]:
+        """The same of records of the access log."""
+        pieces = self.ranges.pieces(warp.cta, words, len(words) // _WORDS)
         if pieces is not None:
-            lanes = log.words[2] >> 32
-            log.clear()
-            return [(lanes, pieces)]
-        records = log.take()
-        assert records is not None
+            return [(words[2] >> 32, pieces)]
         steps: list[Step] = []
-        for mask, part in segments(records):
+        for mask, part in segments(np.frombuffer(words, ACCESS)):
             for orders, some in self.flags.split(part) if self.sites.orders else ((False, part),):
                 if orders:
                     steps.append((mask, some.copy()))

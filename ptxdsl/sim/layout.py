@@ -171,6 +171,14 @@ TURNS = np.dtype(
         ("writes", "u4"),  # of barriers
         ("issued", "u8"),
         ("retired", "u8"),
+        # For whoever watches: EVENT records and the phases of their mbarriers, and how many; how many records of the
+        # access log they speak of, after how many it comes back, and for how many there was no room.
+        ("events", "u8"),
+        ("phases", "u8"),
+        ("happened", "u4"),
+        ("logged", "u4"),
+        ("log_room", "u4"),
+        ("lost", "u4"),
         # How the last turn ended:
         ("reason", "u4"),
         ("slot", "u4"),
@@ -179,6 +187,15 @@ TURNS = np.dtype(
     ],
     align=True,
 )
+# What has happened in a turn. kind: RAN, compiled code has come back, after ``logged`` accesses; else that the lanes of
+# ``mask`` have executed an instruction: FENCED, ARRIVED on an mbarrier, or by that COMPLETED its phase, SAW the phase
+# before complete, at once or, RESUMED, after a wait, or WAITS for it.
+RAN, RESUMED, WAITED, ARRIVED, COMPLETED, SAW, FENCED = range(1, 8)
+EVENT = np.dtype(
+    [("kind", "u4"), ("slot", "u4"), ("site", "u4"), ("mask", "u4"), ("barrier", "u8"), ("logged", "u8")], align=True
+)
+MOST_EVENTS = 3  # of a turn
+
 # Reasons. UNFINISHED: the machine has to go on where compiled code came back. APART: the lanes of WARP.mask have been
 # alone for long, so others are to run. CHANGED: somebody may be ready of whom the machine alone knows.
 NEXT, UNFINISHED, APART, CHANGED = range(4)

@@ -30,7 +30,14 @@ How = Literal["read", "write", "reduce"]
 
 
 class Watch:
-    """Does nothing; those who want to know override what they want."""
+    """Does nothing; those who want to know override what they want. in_bulk: whether it takes ``happened``; else all
+    turns are the machine's."""
+
+    in_bulk = False
+
+    def happened(self, events: npt.NDArray[Any], phases: npt.NDArray[np.int64], words: memoryview) -> None:
+        """Turns have been taken in host code: ``layout.EVENT`` records, the phases that they speak of, and the words of
+        the access log, beginning with those of the first event. All is overwritten afterwards."""
 
     def begin(self, machine: Machine) -> None:
         """Before the first turn."""
@@ -99,7 +106,7 @@ class AccessLog:
 
     def __init__(self, memory: Memory, capacity: int = 1 << 17) -> None:
         self._capacity = capacity
-        self._entries: npt.NDArray[Any] = np.empty(capacity, ACCESS)
+        self._entries: npt.NDArray[Any] = np.empty(2 * capacity, ACCESS)  # of turns in host code, of many at once
         self._log: npt.NDArray[Any] = np.zeros(1, LOG)
         self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
         self._count = cells(self._log.view(np.uint8), "Q")
@@ -119,6 +126,16 @@ class AccessLog:
         if count > self._capacity:
             self.lost += count - self._capacity
         self._count[0] = 0
+
+    @property
+    def room(self) -> int:
+        """Records of turns in host code after which they must come back."""
+        return self._capacity
+
+    def rewind(self, lost: int) -> None:
+        """The records of turns in host code are done with."""
+        self._log["entries"] = self._entries.ctypes.data
+        self.lost += lost
 
     def take(self) -> npt.NDArray[Any] | None:
         """The records since the last call, None if there are none. They are overwritten when a warp runs again."""

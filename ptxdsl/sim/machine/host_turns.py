@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ptxdsl.sim.barriers.mbarrier import Barrier
 from ptxdsl.sim.barriers.mbarrier_instructions import waits_for
-from ptxdsl.sim.layout import CLUSTER, NEXT, SITE, TURNS, WARP, cells, offset
+from ptxdsl.sim.layout import CLUSTER, EVENT, MOST_EVENTS, NEXT, SITE, TURNS, WARP, cells, offset
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.host_sites import host_site
@@ -27,10 +27,12 @@ from ptxdsl.sim.translate.runtime import address
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.watch import Watch
 
 Entity = Warp | AgentEntity
 
 _LOOKED_AT = (HANDLER, POLL)  # waits that may end without their warp having a turn
+_MOST_TURNS = 256  # at once
 _FIRST_ROOM = 64  # slots; a power of two
 _WAIT_AT_QUAD = offset(WARP, "wait_at") // 8
 _WAIT_MASK, _WAIT_PARITY = offset(WARP, "wait_mask") // 4, offset(WARP, "wait_parity") // 4
@@ -39,6 +41,7 @@ _HEAD, _COUNT, _LEFT, _SLOT, _CODE, _REASON = (
 )
 _HOSTS, _CHANGES, _WRITES = (offset(TURNS, name) // 4 for name in ("hosts", "changes", "writes"))
 _ISSUED, _RETIRED, _BEFORE = (offset(TURNS, name) // 8 for name in ("issued", "retired", "before"))
+_HAPPENED, _LOGGED, _LOST = (offset(TURNS, name) // 4 for name in ("happened", "logged", "lost"))
 _BLOCKED_COUNT = offset(CLUSTER, "count") // 4
 
 
@@ -155,6 +158,12 @@ class HostTurns:
         fields["fuel"] = machine.fuel
         self._known = memoryview(b"").cast("Q")  # by slot: the record of a warp, or 0
         self._widen(_FIRST_ROOM)
+        self._watch = machine.watch
+        if machine.watch is not None and machine.log is not None:
+            self._events = aligned_bytes(EVENT.itemsize * MOST_EVENTS * _MOST_TURNS).view(EVENT)
+            self._phases = aligned_bytes(8 * MOST_EVENTS * _MOST_TURNS).view(np.int64)
+            fields["events"], fields["phases"] = host_address(self._events), host_address(self._phases)
+            fields["log_room"] = machine.log.room
         self._address = host_address(self._record)
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address("turns"))
 
@@ -220,11 +229,11 @@ class HostTurns:
     def run(self, most: int) -> int:
         """Takes turns, at most so many, as long as they are such as host code knows. Gives their number."""
         words, quads, machine = self.words, self._quads, self.machine
-        words[_LEFT] = most
+        words[_LEFT] = min(most, _MOST_TURNS)
         words[_HOSTS] = words[_CHANGES] = words[_WRITES] = 0
         quads[_ISSUED] = quads[_RETIRED] = 0
         self._call(self._address)
-        turns = most - words[_LEFT]
+        turns = min(most, _MOST_TURNS) - words[_LEFT]
         if not turns:
             return 0
         statistics = machine.statistics
@@ -238,10 +247,22 @@ class HostTurns:
         warp = self._entities[words[_SLOT]]
         assert isinstance(warp, Warp)
         machine.current = warp
+        if self._watch is not None:
+            self._tell(self._watch)
         if not done:
             machine.turns.finish(warp, words[_REASON], self._codes[_CODE], quads[_BEFORE])
             statistics.turns += 1
         return turns
+
+    def _tell(self, watch: Watch) -> None:
+        """Whoever watches is told of what has happened."""
+        words, log = self.words, self.machine.log
+        count, words[_HAPPENED] = words[_HAPPENED], 0
+        assert log is not None
+        if count:
+            watch.happened(self._events[:count], self._phases[:count], log.words)
+        log.rewind(words[_LOST])
+        words[_LOGGED] = words[_LOST] = 0
 
     def settle(self, warp: Warp) -> None:
         """The machine has taken a turn of a warp: whether the next one can be host code's. Lanes that wait for others

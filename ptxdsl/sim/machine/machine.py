@@ -120,7 +120,9 @@ class Machine:
 
     def _host_turns(self, seen_by: RunOptions) -> HostTurns | None:
         """Where turns in host code are of use, and nobody asks for what they do not tell."""
-        if not isinstance(self.picker, RoundRobin) or seen_by.get("trace") or self.watch is not None or self.recorder:
+        if not isinstance(self.picker, RoundRobin) or seen_by.get("trace") or self.recorder is not None:
+            return None
+        if self.watch is not None and not self.watch.in_bulk:
             return None
         made = HostTurns(self)
         if not made.useful:

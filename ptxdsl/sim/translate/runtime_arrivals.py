@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from ptxdsl.sim.layout import (
+    ARRIVED,
     BARRIER,
     BROUGHT,
+    COMPLETED,
     COUNT_FIELD,
     COUNT_LIMIT,
     EXPECTED_SHIFT,
@@ -179,6 +181,9 @@ keep:
   {load("bar_cell", "ptr")}
   store i64 %word, ptr %bar_cell
   {add("turns_writes", "1")}
+  %completes = icmp eq i32 %how, {MAKES_READY}
+  %kind = select i1 %completes, i32 {COMPLETED}, i32 {ARRIVED}
+  call void @rt.event(ptr %turns, ptr %warp, i32 %kind, i32 %site_number, i32 %mask, ptr %bar, i64 %bar_phase, i64 0)
   ret i32 %how
 left:
   ret i32 {LEFT}

@@ -8,6 +8,7 @@ from ptxdsl.sim.layout import (
     BROUGHT,
     CLUSTER,
     CTA,
+    EVENT,
     KNOWN,
     LAUNCH,
     LOG,
@@ -20,7 +21,7 @@ from ptxdsl.sim.layout import (
 
 _RECORDS = {
     "warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS, "turns": TURNS,
-    "cluster": CLUSTER, "site": SITE, "bar": BARRIER, "brought": BROUGHT, "known": KNOWN,
+    "cluster": CLUSTER, "site": SITE, "bar": BARRIER, "brought": BROUGHT, "known": KNOWN, "event": EVENT,
 }  # fmt: skip
 
 # The words of WARP's `own`, by name.

@@ -9,11 +9,14 @@ from ptxdsl.sim.layout import (
     BLOCKED,
     EXPECT,
     FENCE,
+    FENCED,
     KNOWN,
     LANE_SETS,
     RANK_SHIFT,
+    SAW,
     TEST_WAIT,
     TRY_WAIT,
+    WAITED,
     offset,
 )
 from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat, store, unless
@@ -180,9 +183,12 @@ entry:
   br i1 %fences, label %fence, label %where
 fence:
   {load("warp_unfenced")}
+  {load("site_number")}
   %some = icmp ne i32 %warp_unfenced, 0
-  %done = select i1 %some, i32 {LEFT}, i32 {QUIET}
-  ret i32 %done
+  br i1 %some, label %left, label %fenced
+fenced:
+  call void @rt.event(ptr %turns, ptr %warp, i32 {FENCED}, i32 %site_number, i32 %mask, ptr null, i64 0, i64 0)
+  ret i32 {QUIET}
 where:
   %wide = icmp ne i32 %site_wide, 0
   %given = icmp slt i32 %site_address, 0
@@ -233,8 +239,12 @@ look:
   br i1 %complete, label %see, label %later
 see:
   %seen = call i1 @rt.saw(ptr %bar, ptr %warp, i32 %mask, ptr %site)
-  %how = select i1 %seen, i32 {QUIET}, i32 {LEFT}
-  ret i32 %how
+  br i1 %seen, label %saw, label %left
+saw:
+  {load("site_number", "i32", "saw.site")}
+  {load("bar_seen", "i64")}
+  call void @rt.event(ptr %turns, ptr %warp, i32 {SAW}, i32 %saw.site, i32 %mask, ptr %bar, i64 %bar_seen, i64 0)
+  ret i32 {QUIET}
 later:
   {load("warp_wait", "ptr")}
   %waits = icmp ne ptr %warp_wait, null
@@ -250,6 +260,8 @@ block:
   %all = or i32 %warp_blocked, %mask
   {store("warp_blocked", "%all")}
   {set_lanes("warp_status", "%mask", str(BLOCKED), "s")}
+  {load("site_number", "i32", "wait.site")}
+  call void @rt.event(ptr %turns, ptr %warp, i32 {WAITED}, i32 %wait.site, i32 %mask, ptr %bar, i64 0, i64 0)
   ret i32 {WAITS}
 left:
   ret i32 {LEFT}

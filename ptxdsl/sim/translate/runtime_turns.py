@@ -11,12 +11,16 @@ from __future__ import annotations
 from functools import cache
 
 from ptxdsl.sim.layout import (
+    ACCESS,
     ALONE,
     APART,
     BARRIER,
     CHANGED,
+    EVENT,
     HOST,
     NEXT,
+    RAN,
+    RESUMED,
     RUNNABLE,
     SITE,
     UNFINISHED,
@@ -30,6 +34,54 @@ from ptxdsl.sim.translate.runtime_mbarriers import LEFT, MAKES_READY, WAITS
 def _functions() -> dict[str, str]:
     return {
         "turns": _TURNS,
+        # Tells whoever watches what has happened. See ``layout.EVENT``.
+        "event": f"""
+define void @rt.event(ptr %turns, ptr %warp, i32 %kind, i32 %site, i32 %mask, ptr %bar, i64 %phase, i64 %count) {{
+  {load("turns_events", "ptr")}
+  %nobody = icmp eq ptr %turns_events, null
+  {unless("%nobody", "done", "tell")}
+  {load("turns_happened")}
+  {load("turns_phases", "ptr")}
+  {load("warp_slot")}
+  %byte = mul i32 %turns_happened, {EVENT.itemsize}
+  %event = getelementptr i8, ptr %turns_events, i32 %byte
+  {store("event_kind", "%kind")}
+  {store("event_slot", "%warp_slot")}
+  {store("event_site", "%site")}
+  {store("event_mask", "%mask")}
+  {store("event_barrier", "%bar", "ptr")}
+  {store("event_logged", "%count", "i64")}
+  %phase.at = getelementptr i64, ptr %turns_phases, i32 %turns_happened
+  store i64 %phase, ptr %phase.at
+  %more = add i32 %turns_happened, 1
+  {store("turns_happened", "%more")}
+  br label %done
+done:
+  ret void
+}}""",
+        # Compiled code has come back: what it has logged stays, and the log of the next turn begins behind it.
+        "logged": f"""
+define void @rt.logged(ptr %turns, ptr %warp, ptr %log) {{
+  {load("log_count", "i64")}
+  {load("log_capacity", "i64")}
+  {load("log_entries", "ptr")}
+  %none = icmp eq i64 %log_count, 0
+  {unless("%none", "done", "some")}
+  %kept = call i64 @llvm.umin.i64(i64 %log_count, i64 %log_capacity)
+  call void @rt.event(ptr %turns, ptr %warp, i32 {RAN}, i32 0, i32 0, ptr null, i64 0, i64 %kept)
+  %over = sub i64 %log_count, %kept
+  %lost = trunc i64 %over to i32
+  {add("turns_lost", "%lost")}
+  %kept.short = trunc i64 %kept to i32
+  {add("turns_logged", "%kept.short")}
+  %bytes = mul i64 %kept, {ACCESS.itemsize}
+  %behind = getelementptr i8, ptr %log_entries, i64 %bytes
+  {store("log_entries", "%behind", "ptr")}
+  {store("log_count", "0", "i64")}
+  br label %done
+done:
+  ret void
+}}""",
         "push": f"""
 define void @rt.push(ptr %turns, ptr %warp) {{
   {store("warp_queued", "1")}
@@ -117,7 +169,7 @@ done:
 }}""",
         # The value that the lanes of %mask have in a register, extended; -1 where they differ.
         "resume": f"""
-define i32 @rt.resume(ptr %warp) {{
+define i32 @rt.resume(ptr %turns, ptr %warp) {{
   %ready = call i1 @rt.ready(ptr %warp)
   br i1 %ready, label %look, label %no
 look:
@@ -151,6 +203,10 @@ release:
   {load("site_next")}
   {set_lanes("warp_status", "%warp_wait_mask", str(RUNNABLE), "s")}
   {set_lanes("warp_pc", "%warp_wait_mask", "%site_next", "p")}
+  {load("site_number")}
+  {load("bar_seen", "i64")}
+  call void @rt.event(ptr %turns, ptr %warp, i32 {RESUMED}, i32 %site_number, i32 %warp_wait_mask, ptr %bar,
+    i64 %bar_seen, i64 0)
   ret i32 1
 no:
   ret i32 0
@@ -184,7 +240,11 @@ loop:
   {load("turns_ring")}
   %tired = icmp eq i32 %left, 0
   %nobody = icmp eq i32 %turns_count, 0
-  %enough = or i1 %tired, %nobody
+  %idle = or i1 %tired, %nobody
+  {load("turns_logged")}
+  {load("turns_log_room")}
+  %full = icmp ugt i32 %turns_logged, %turns_log_room
+  %enough = or i1 %idle, %full
   {unless("%enough", "out", "some")}
   %place = and i32 %turns_head, %turns_ring
   %slot.at = getelementptr i32, ptr %turns_queue, i32 %place
@@ -194,7 +254,7 @@ loop:
   %warp = load ptr, ptr %warp.at
   %strange = icmp eq ptr %warp, null
   {unless("%strange", "out", "mine")}
-  %resumed = call i32 @rt.resume(ptr %warp)
+  %resumed = call i32 @rt.resume(ptr %turns, ptr %warp)
   %refused = icmp slt i32 %resumed, 0
   {unless("%refused", "out", "take")}
   %head = add i32 %turns_head, 1
@@ -238,6 +298,13 @@ run:
   {add("turns_retired", "%retired", "i64")}
   %clock = add i64 %warp_clock, %issued
   {store("warp_clock", "%clock", "i64")}
+  {load("launch_trace", "ptr", "log")}
+  %unseen = icmp eq ptr %log, null
+  br i1 %unseen, label %came, label %logs
+logs:
+  call void @rt.logged(ptr %turns, ptr %warp, ptr %log)
+  br label %came
+came:
   %host = icmp eq i32 %code, {HOST}
   br i1 %host, label %stands, label %unfinished
 stands:

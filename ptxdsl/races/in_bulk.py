@@ -1,0 +1,231 @@
+"""Events of turns in host code, which come many at once.
+
+While turns of the run repeat themselves (``repeats``), their bytes are compared with those that are expected, and only
+accesses to global memory are looked at one by one. Else each event is worked through by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxdsl.races.accesses import GLOBAL, LOCAL, Piece, elsewhere
+from ptxdsl.races.shadow import Cells
+from ptxdsl.sim.layout import ACCESS, ARRIVED, COMPLETED, EVENT, FENCED, RAN, WAITED
+from ptxdsl.sim.machine.group import WarpGroup
+from ptxdsl.sim.machine.warp import Warp
+
+if TYPE_CHECKING:
+    from ptxdsl.races.trace import TraceCheck
+
+Array = npt.NDArray[Any]
+
+WORDS = ACCESS.itemsize // 8
+_BYTES = EVENT.itemsize
+_ADDRESSES = 3  # the words of a record before them
+
+
+class Key(NamedTuple):
+    """What there is to say of an event: its own bytes; of the accesses that it speaks of the words, without addresses
+    in global memory, and what else is known of those."""
+
+    text: bytes
+    words: bytes = b""
+    elsewhere: tuple[Hashable, ...] = ()
+
+
+class Batch:
+    """Events, the phases that they speak of, and the access log. first: of each event the record from which on its own
+    are there."""
+
+    def __init__(self, events: Array, phases: Array, words: memoryview) -> None:
+        self.count = len(events)
+        self.events = events
+        self.text = events.tobytes()
+        self.phases = phases
+        self.words = words
+        self.first = [0, *np.cumsum(events["logged"]).tolist()]
+
+    def words_of(self, at: int, count: int = 1) -> memoryview:
+        """Of the records of some events."""
+        return self.words[self.first[at] * WORDS : self.first[at + count] * WORDS]
+
+
+class Expected:
+    """The events of a turn by their bytes. ends: where those that come without one of the machine's between end."""
+
+    def __init__(self, turn: Sequence[Hashable]) -> None:
+        keys = [key if isinstance(key, Key) else None for key in turn]
+        self.text = b"".join(bytes(_BYTES) if key is None else key.text for key in keys)
+        self.words: Array = np.frombuffer(b"".join(key.words for key in keys if key is not None), np.uint64)
+        self.compared = _compared(self.words)
+        self.first = [0, *np.cumsum([0 if key is None else len(key.words) // ACCESS.itemsize for key in keys]).tolist()]
+        self.elsewhere = {at: key.elsewhere for at, key in enumerate(keys) if key is not None and key.elsewhere}
+        self.ends = [0] * len(keys)
+        end = len(keys)
+        for at in reversed(range(len(keys))):
+            if keys[at] is None:
+                end = at
+            self.ends[at] = end
+
+    def alike(self, at: int, batch: Batch, place: int, count: int) -> int:
+        """How many of so many events of a batch, from a place on, are those expected from ``at`` on."""
+        ours, theirs = self.text[at * _BYTES : (at + count) * _BYTES], batch.text
+        if ours != theirs[place * _BYTES : (place + count) * _BYTES]:
+            count = next(
+                n
+                for n in range(count)
+                if ours[n * _BYTES : (n + 1) * _BYTES] != theirs[(place + n) * _BYTES : (place + n + 1) * _BYTES]
+            )
+        words = np.frombuffer(batch.words_of(place, count), np.uint64)
+        if not len(words):
+            return count
+        part = slice(self.first[at] * WORDS, self.first[at + count] * WORDS)
+        apart = (words ^ self.words[part]) & self.compared[part]
+        if not apart.any():
+            return count
+        record = int(np.flatnonzero(apart)[0]) // WORDS + self.first[at]
+        return next(n for n in range(count) if self.first[at + n + 1] > record)
+
+
+def _compared(words: Array) -> Array:
+    """Of records a mask of the words that two turns must have alike: not addresses in global memory, and none of local
+    memory, which nobody shares."""
+    mask: Array = np.full((len(words) // WORDS, WORDS), np.uint64(0xFFFFFFFFFFFFFFFF))
+    space = words[2::WORDS] & np.uint64(0xFF)
+    mask[(space == GLOBAL) | (space == LOCAL), _ADDRESSES:] = 0
+    return mask.reshape(-1)
+
+
+class InBulk:
+    """Hands events of host code on to a check."""
+
+    def __init__(self, check: TraceCheck) -> None:
+        self.check = check
+        self.order = check.order
+        self.repeats = check.repeats
+        self.machine = check.order.machine
+        self._expected: tuple[Sequence[Hashable], Expected] | None = None  # and the turn that it is of
+
+    def happened(self, batch: Batch) -> None:
+        at = 0
+        while at < batch.count:
+            turn = self.repeats.expected
+            if turn:
+                at = self._passed_over(turn, batch, at)
+                if at == batch.count:
+                    return
+            self._event(batch, at)
+            at += 1
+
+    # Turns that repeat themselves
+
+    def _passed_over(self, turn: Sequence[Hashable], batch: Batch, at: int) -> int:
+        """Passes over events, from one on, that are as expected. Gives the first that is not."""
+        if self._expected is None or self._expected[0] is not turn:
+            self._expected = turn, Expected(turn)
+        expected = self._expected[1]
+        while at < batch.count:
+            place = self.repeats.at
+            asked = min(batch.count - at, expected.ends[place] - place)
+            found = self._fresh(expected, place, batch, at, expected.alike(place, batch, at, asked)) if asked else 0
+            if found:
+                again = place + found < len(turn)  # else nothing has to be remembered
+                self.repeats.skip(found, (self._again, self._kept(batch, at, found)) if again else None)
+                at += found
+            if found < asked or not asked:
+                break
+        return at
+
+    def _fresh(self, expected: Expected, place: int, batch: Batch, at: int, count: int) -> int:
+        """How many of these events have only accesses to global memory that nothing can be in the way of."""
+        for n in range(count):
+            there = expected.elsewhere.get(place + n)
+            if there is not None:
+                pieces = self._pieces(batch, at + n)
+                others = None if pieces is None else [piece for piece in pieces if not piece.cells.own]
+                if others is None or tuple(map(elsewhere, others)) != there or not self.repeats.take(others):
+                    return n
+        return count
+
+    @staticmethod
+    def _kept(batch: Batch, at: int, count: int) -> tuple[bytes, bytes, bytes]:
+        """What is needed of events if they have to be worked through later."""
+        text = batch.text[at * _BYTES : (at + count) * _BYTES]
+        return text, batch.phases[at : at + count].tobytes(), batch.words_of(at, count).tobytes()
+
+    def _again(self, text: bytes, phases: bytes, words: bytes) -> None:
+        """Works events through that were passed over."""
+        batch = Batch(np.frombuffer(text, EVENT), np.frombuffer(phases, np.int64), memoryview(words).cast("Q"))
+        for at in range(batch.count):
+            kind, warp, *rest = self._read(batch, at)
+            if kind == RAN:
+                pieces = self._pieces(batch, at)
+                assert pieces is not None
+                self.order.ran(warp, [(_lanes(batch, at), [piece for piece in pieces if piece.cells.own])])
+            else:
+                self._instruction(kind, warp, *rest)
+
+    # One by one
+
+    def _read(self, batch: Batch, at: int) -> tuple[int, Warp, int, int, int, int]:
+        """An event: kind, warp, site, lanes, host address of the mbarrier's record, phase."""
+        kind, slot, site, mask, barrier, _ = batch.events[at].item()
+        turns = self.machine.host_turns
+        assert turns is not None
+        warp = turns.entity(slot)
+        assert isinstance(warp, Warp)
+        return kind, warp, site, mask, barrier, int(batch.phases[at])
+
+    def _event(self, batch: Batch, at: int) -> None:
+        kind, warp, *rest = self._read(batch, at)
+        text = batch.text[at * _BYTES : (at + 1) * _BYTES]
+        if kind != RAN:
+            self.repeats.tell(Key(text), self._instruction, kind, warp, *rest)
+            return
+        pieces = self._pieces(batch, at)
+        if pieces is None:
+            self.check.accessed(warp, self.order.steps_of(warp, batch.words_of(at)))
+            return
+        words = np.frombuffer(batch.words_of(at), np.uint64)
+        others = [piece for piece in pieces if not piece.cells.own]
+        key = Key(text, (words & _compared(words)).tobytes(), tuple(map(elsewhere, others)))
+        lanes = _lanes(batch, at)
+        if others:
+            own = [piece for piece in pieces if piece.cells.own]
+            self.repeats.tell_accesses(key, others, self.order.ran, (warp, [(lanes, pieces)]), (warp, [(lanes, own)]))
+        else:
+            self.repeats.tell(key, self.order.ran, warp, [(lanes, pieces)])
+
+    def _pieces(self, batch: Batch, at: int) -> list[Piece[Cells]] | None:
+        """The accesses of an event, if they are ranges of lanes that run together."""
+        _, warp, *_ = self._read(batch, at)
+        words = batch.words_of(at)
+        return self.order.ranges.pieces(warp.cta, words, len(words) // WORDS)
+
+    def _instruction(self, kind: int, warp: Warp, site: int, mask: int, record: int, phase: int) -> None:
+        """Lanes have executed an instruction that host code knows."""
+        order, turns = self.order, self.machine.host_turns
+        group = WarpGroup(self.machine, warp, self.machine.sites[site].instruction, mask)
+        order.stands(group, None)
+        if kind == FENCED:
+            order.executed(group)
+            return
+        assert turns is not None
+        barrier = turns.barriers[record]
+        order.used(barrier)
+        if kind in (ARRIVED, COMPLETED):
+            order.arrives(barrier, phase)
+            if kind == COMPLETED:
+                order.completed(barrier, phase)
+        elif kind != WAITED:
+            order.saw(group, barrier, phase)
+
+
+def _lanes(batch: Batch, at: int) -> int:
+    """Those that ran together."""
+    lanes: int = batch.words[batch.first[at] * WORDS + 2] >> 32
+    return lanes
