@@ -72,9 +72,16 @@ def match(steps: Sequence[Step], others: Sequence[Sequence[Step]], blocks: Block
     for step, *elsewhere in zip(steps, *others, strict=True):
         for other in elsewhere:
             _compare(step, other)
-        step.elsewhere = elsewhere
-        for part, *same in zip(_parts(step), *map(_parts, elsewhere), strict=True):
-            part.elsewhere = tuple(same)
+        for one, *same in zip([step, *_parts(step)], *([other, *_parts(other)] for other in elsewhere), strict=True):
+            if any(not _asked_alike(one, other) for other in same):
+                step.elsewhere = elsewhere
+                one.elsewhere = tuple(same)
+
+
+def _asked_alike(one: Step | Part, other: Step | Part) -> bool:
+    """Whether what is asked of a step (or a part of it) when it is come to is the same in another block: functions are
+    one object where they are the same (``Expressions.function``)."""
+    return all(getattr(one, name, None) is getattr(other, name, None) for name in _ASKED - {"parts"})
 
 
 def _paired(steps: Sequence[Step], others: Sequence[Step], rank: int, blocks: Blocks) -> list[Step]:
