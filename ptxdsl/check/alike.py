@@ -2,7 +2,8 @@
 
 That is not read off the text but tried. A step is asked for its barriers, parities, bytes and events with all values
 that the variables of rings can have, once; what it answers for a value and for the turned one must correspond, in one
-renaming for all steps of all agents.
+renaming for all steps of all agents. How many bytes are touched may hang on more: that is as it is when a step is
+tried, and must not become another (``Symmetry.check``).
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from ptxdsl.check.ring_variables import RingVariables
 from ptxdsl.check.slots import Access
 from ptxdsl.check.states import State
 from ptxdsl.check.tensor import Allocation, Relinquishment, TensorFence
+from ptxdsl.check.touched import of_widths
 from ptxdsl.check.turns import Different, Names, Ring, orbits
-from ptxdsl.check.values import Value
+from ptxdsl.check.values import Sum, Value
 from ptxdsl.check.warpgroups import WarpgroupSync
 from ptxdsl.hints import Any
 from ptxdsl.record import dataclass
@@ -187,10 +189,14 @@ class Trial:
         used, whole = _looked_at(step, own)
         variables = self.variables[agent.number]
         used |= {variables.partner[v] for v in used if v in variables.partner}
-        if any(v not in variables.stages and v not in variables.constants for v in used):
-            if not isinstance(step, Choose) or not own.isdisjoint(used):
-                raise Different  # it looks at what is no ring's
-            return None
+        others = {v for v in used if v not in variables.stages and v not in variables.constants}
+        if others:  # it looks at what is no ring's
+            if isinstance(step, Choose) and own.isdisjoint(used):
+                return None
+            env = self.state.environments[agent.number]
+            if not others <= of_widths(step) or not all(isinstance(env[v], (int, Sum)) for v in others):
+                raise Different
+            used -= others
         key = step, whole
         if key not in self._known:
             self._known[key] = None

@@ -28,10 +28,8 @@ from collections.abc import Callable, Iterator, Sequence
 from ptxdsl.check.addresses import Part
 from ptxdsl.check.barriers import Arrive, Copy, OnBarrier
 from ptxdsl.check.cluster import Apart, Blocks
-from ptxdsl.check.groups import Start
 from ptxdsl.check.program import Advance, Assignment, Enter, Follow, Step, Turned
-from ptxdsl.check.slots import Access
-from ptxdsl.check.tensor import Allocation
+from ptxdsl.check.touched import parts
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import CTA_SHIFT, Expr
 
@@ -72,7 +70,7 @@ def match(steps: Sequence[Step], others: Sequence[Sequence[Step]], blocks: Block
     for step, *elsewhere in zip(steps, *others, strict=True):
         for other in elsewhere:
             _compare(step, other)
-        for one, *same in zip([step, *_parts(step)], *([other, *_parts(other)] for other in elsewhere), strict=True):
+        for one, *same in zip([step, *parts(step)], *([other, *parts(other)] for other in elsewhere), strict=True):
             if any(not _asked_alike(one, other) for other in same):
                 step.elsewhere = elsewhere
                 one.elsewhere = tuple(same)
@@ -122,7 +120,7 @@ def _place(step: Any, rank: int, blocks: Blocks) -> int:
 
 def _compare(step: Step, other: Step) -> None:
     """Raises Apart where two steps differ in more than addresses."""
-    if type(step) is not type(other) or len(_parts(step)) != len(_parts(other)):
+    if type(step) is not type(other) or len(parts(step)) != len(parts(other)):
         raise Apart
     there = vars(other)
     for name, value in vars(step).items():
@@ -136,16 +134,8 @@ def _compare(step: Step, other: Step) -> None:
                 raise Apart
         elif there[name] != value:
             raise Apart
-    for a, b in zip(_parts(step), _parts(other), strict=True):
+    for a, b in zip(parts(step), parts(other), strict=True):
         if (a.span, a.width, a.spread, a.width_function, a.variables, a.offsets) != (
             b.span, b.width, b.spread, b.width_function, b.variables, b.offsets
         ):  # fmt: skip
             raise Apart
-
-
-def _parts(step: Step) -> list[Part]:
-    if isinstance(step, Copy):
-        return [*step.reads, *step.writes]
-    if isinstance(step, Start):
-        return [part for parts, _ in step.parts for part in parts]
-    return step.parts if isinstance(step, (Access, Allocation)) else []

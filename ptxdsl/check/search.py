@@ -187,6 +187,8 @@ class Search:
             for state in asked.decided(self.context, asked.outcomes[number]):
                 if self.follow(state):
                     asked.ended.discard(number)
+        if self.symmetry is not None:
+            self.symmetry.check()
         for finding in self.context.last.values():
             self.found(finding)
 

@@ -41,10 +41,17 @@ class Symmetry:
         trial = Trial(context, state, self.variables, self.region)
         self.rings = [ring for ring in rings(trial) if trial.alike(ring)]
         self._turns: dict[tuple[int, ...], Turn] = {}
+        self._touches = len(context.touches)  # all that the steps have, with all values of the rings' variables
         context.fit(state)
+
+    def check(self) -> None:
+        """Raises Unproved where a step has touched what it was not tried with."""
+        if self.rings and len(self.context.touches) > self._touches:
+            raise Unproved(self.context.kernel.span, "how much of a stage is touched is not the same in all turns")
 
     def turn(self, state: State) -> None:
         """Turns the rings of a state to where they begin."""
+        self.check()
         places = state.places
         if not all(place < 0 or place in region for place, region in zip(places, self.region, strict=True)):
             return

@@ -122,3 +122,20 @@ def test_the_products_of_ptxdsl_kernels(config: Config) -> None:
     found = _searched(_model(HOPPER, "sm_90a", **{name: str(value) for name, value in constants.items()}), coarse=True)
     assert found.verdict == proof.PROVED
     assert found.states < 8
+
+
+def test_a_ring_whose_stages_are_filled_by_as_many_bytes_as_are_left() -> None:
+    """Stores of five stages are in flight: their turns are told apart, and no stages of the ring."""
+    copies = _model((SAMPLES / "07_bulk_copy_ring.pdsl").read_text(encoding="utf-8"), "sm_90a")
+    found = _searched(copies, coarse=True)
+    assert (found.verdict, found.states) == (proof.PROVED, 7)
+
+
+@pytest.mark.parametrize(("bytes", "is_"), [(64, proof.PROVED), (128, proof.PROVED), (256, proof.FAULT)])
+def test_bytes_that_are_others_in_one_turn(bytes: int, is_: str) -> None:
+    """More than a stage has are the next one's, which its readers may not have read."""
+    ring = (CLEAN[0].parent / "bulk_loads.pdsl").read_text(encoding="utf-8")
+    several = ring.replace("expect_bytes(128)", "expect_bytes(bytes)").replace("128, full", "bytes, full")
+    turn = f"p.acquire()\n            var bytes = Int32({bytes}) if i == 5 else Int32(128)"
+    assert several.count("bytes, full") == 1
+    assert verdict(several.replace("p.acquire()", turn)).verdict == is_
