@@ -162,6 +162,11 @@ FEATURES: dict[str, Feature] = {
     "mma.m16n8k16": Feature(_ALL, (7, 0), "warp matrix multiply (mma.sync.m16n8k16)", plural=False),
     "mma.float8": Feature(_at_least(89), (8, 4), "warp matrix multiply of 8-bit floats (mma.sync)", plural=False),
     "ldmatrix": Feature(_ALL, (7, 0), "ldmatrix", plural=False),
+    "ldmatrix.b8": Feature(
+        frozenset(name for name in _SPECIFIC if not name.startswith("sm_90")),
+        (8, 6),
+        "transposed matrices of bytes (ldmatrix.m16n16)",
+    ),
     "stmatrix": Feature(_SM90, (7, 8), "stmatrix", plural=False),
     "griddepcontrol": Feature(_SM90, (7, 8), "programmatic dependent launch (griddepcontrol)", plural=False),
     "redux": Feature(_ALL, (7, 0), "integer warp reductions (redux.sync)"),

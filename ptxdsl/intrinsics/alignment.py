@@ -41,6 +41,8 @@ ALIGNED: dict[str, tuple[tuple[int, int | str], ...]] = {
     "ldmatrix_x1": ((0, 16),),
     "ldmatrix_x2": ((0, 16),),
     "ldmatrix_x4": ((0, 16),),
+    "ldmatrix_bytes_x1": ((0, 16),),
+    "ldmatrix_bytes_x2": ((0, 16),),
     "stmatrix_x1": ((0, 16),),
     "stmatrix_x2": ((0, 16),),
     "stmatrix_x4": ((0, 16),),

@@ -77,6 +77,12 @@ WARPGROUP: dict[str, Row] = {
     "ldmatrix_x4": asm(
         "ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {$r0, $r1, $r2, $r3}, [$0];", _LDMATRIX, "ldmatrix"
     ),
+    "ldmatrix_bytes_x1": asm(
+        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {$r0, $r1}, [$0];", _LDMATRIX, "ldmatrix.b8"
+    ),
+    "ldmatrix_bytes_x2": asm(
+        "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {$r0, $r1, $r2, $r3}, [$0];", _LDMATRIX, "ldmatrix.b8"
+    ),
 }
 
 # The fifth generation of tensor cores: PTX ISA, "TensorCore 5th Generation Family Instructions". Addresses of tensor

@@ -38,6 +38,8 @@ _READS: dict[str, _Touch] = {
     "ldmatrix_x1": ((0, 16),),
     "ldmatrix_x2": ((0, 16),),
     "ldmatrix_x4": ((0, 16),),
+    "ldmatrix_bytes_x1": ((0, 16),),
+    "ldmatrix_bytes_x2": ((0, 16),),
 }
 _WRITES: dict[str, _Touch] = {
     "cp_async_bulk_g2s": ((0, "$2"),),

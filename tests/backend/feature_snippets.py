@@ -38,6 +38,7 @@ SNIPPETS = {
     "mma.float8": "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4},"
     " {%r5,%r6}, {%f1,%f2,%f3,%f4};",
     "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [s];",
+    "ldmatrix.b8": "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [s];",
     "stmatrix": "stmatrix.sync.aligned.m8n8.x1.shared.b16 [s], {%r1};",
     "griddepcontrol": "griddepcontrol.wait;",
     "redux": "redux.sync.add.s32 %r1, %r2, -1;",

@@ -76,6 +76,19 @@ def test_matrices_through_registers(count, load, store):
     np.testing.assert_array_equal(found, values.transpose(0, 2, 1) if load != store else values)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_matrices_of_bytes(count, transposed):
+    """As the fragments of the operands of mma.m16n8k32: four elements along the rows, or along the columns."""
+    values = np.random.default_rng(count).integers(-128, 128, (count, 16 if transposed else 8, 16)).astype(np.int8)
+    found = np.zeros((32, count * (8 if transposed else 4)), np.int8)
+    constants = {"T": "DType.int8", "COUNT": count, "TRANSPOSED": transposed}
+    simulated("byte_matrices", constants, values, found, arch="sm_100a")
+    columns = values.transpose(0, 2, 1) if transposed else values  # (matrix, 8 or 16 groups, 16)
+    groups = columns.reshape(count, -1, 8, 4, 4)  # matrix, half of the groups, thread // 4, thread % 4, element
+    np.testing.assert_array_equal(found, groups.transpose(2, 3, 0, 1, 4).reshape(32, -1))
+
+
 def test_a_result_that_is_multiplied_again():
     rng = np.random.default_rng(5)
     codes, values = zip(*(random_codes(rng, "bf16", (64, 64)) for _ in range(3)), strict=True)

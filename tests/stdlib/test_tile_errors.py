@@ -141,6 +141,12 @@ CASES = {
         "4 steps of K have as many words of metadata, not 3",
     # matrices of 8 by 8
     "_ = ld_matrix[8](a.ptr)": "ldmatrix loads 1, 2 or 4 matrices, not 8",
+    "_ = ld_matrix[4, transpose=True](a.ptr.bitcast[Int8]())": "ldmatrix transposes 1 or 2 matrices of bytes, not 4",
+    "_ = ld_matrix[1](a.ptr.bitcast[Float32]())": "ldmatrix loads types of 8 or 16 bits, not DType.float32",
+    "st_matrix[transpose=True](a.ptr.bitcast[Int8](), SIMD[DType.int8, 4](0))":
+        "stmatrix transposes types of 16 bits, not DType.int8",
+    "st_matrix(a.ptr.bitcast[Int8](), SIMD[DType.int8, 2](0))":
+        "stmatrix stores 4, 8 or 16 elements of each thread, not 2",
     "st_matrix(a.ptr, SIMD[BF16, 16](0))": "stmatrix stores 2, 4 or 8 elements of each thread, not 16",
 }  # fmt: skip
 
