@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from ptxdsl.diagnostics import Diagnostic
+from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax.token import Token
+
+if TYPE_CHECKING:
+    import re
 
 _ESCAPE = r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|\r?\n|[\s\S])"
 
@@ -24,6 +26,8 @@ def decode_string(source: Source, token: Token, problems: list[Diagnostic]) -> s
     body = quoted[width:-width]
     if raw or "\\" not in body:
         return str(body)
+    import re  # where there is an escape
+
     base = token.start + width
 
     def resolve(match: re.Match[str]) -> str:

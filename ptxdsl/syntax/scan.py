@@ -1,8 +1,10 @@
-"""Text to tokens, by the grammar's terminals; characters that begin no token do not end it."""
+"""Text to tokens: the grammar's terminals, written out. Characters that begin no token do not end it.
+
+A regular expression of all terminals takes longer to compile, and the module ``re`` longer to import, than a small
+kernel takes to parse.
+"""
 
 from __future__ import annotations
-
-import re
 
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Source, Span
@@ -14,153 +16,138 @@ ERROR = "ERROR"
 
 MAX_NUMBER = 4000  # characters; Python itself stops at 4300 digits
 
-# Not allowed anywhere, not even in strings and comments: controls, lone surrogates, and the marks that make text
-# look different from what it is (bidirectional overrides).
-_HIDDEN = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
+_DECIMAL = frozenset("0123456789")
+_OF_BASE = {"x": frozenset("0123456789abcdefABCDEF"), "o": frozenset("01234567"), "b": frozenset("01")}
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
-# Of text that is no token. Compiled where there is such text.
-_LONE_CR = r"\r(?!\n)"
-_NUMBER = r"[0-9]([0-9A-Za-z_]|\.(?=[0-9]))*"
-_QUOTE = "\"\"\"|'''|\"|'"
-_WORD = r"\w+"
 
-# Characters that begin no token: code, message, help.
-_ADVICE = {
-    "!": ("E0103", "'!' is not an operator", "write 'not'"),
-    "?": ("E0103", "'?' is not an operator", "write 'a if condition else b'"),
-    "$": ("E0103", "'$' is not allowed here", None),
-    "`": ("E0103", "names in backticks are not in the subset", "choose a name of letters, digits and '_'"),
-    "\\": ("E0103", "'\\' continues a line only as its last character", "remove what follows it, spaces too"),
-    "\ufeff": ("E0102", "a byte order mark is allowed only at the start of the file", "remove it"),
-    "\u00a0": ("E0102", "a no-break space does not count as white space", "write an ordinary space"),
-    "\u201c": ("E0102", "typographic quotes do not make a string", "write '\"'"),
-    "\u201d": ("E0102", "typographic quotes do not make a string", "write '\"'"),
-    "\u2018": ("E0102", "typographic quotes do not make a string", 'write "\'"'),
-    "\u2019": ("E0102", "typographic quotes do not make a string", 'write "\'"'),
-    "\u2013": ("E0102", "this dash is not a minus sign", "write '-'"),
-    "\u2212": ("E0102", "this dash is not a minus sign", "write '-'"),
-    "\u00d7": ("E0102", "'×' is not an operator", "write '*'"),
-}
+class _OnlyWords(dict[int, str]):
+    """For ``str.translate``: what words are made of stays, all else becomes blanks."""
+
+    def __missing__(self, code: int) -> str:
+        return " "
+
+
+_ONLY_WORDS = _OnlyWords({ord(char): char for char in _LETTERS | _DECIMAL})
 
 
 def scan(tables: ParseTables, source: Source, problems: list[Diagnostic]) -> list[Token]:
     """All tokens of a source, without the layout's. What is no token becomes an ERROR token and a diagnostic."""
-    text = source.text
-    _find_hidden(source, problems)
-    match, keywords, signs, ignored = tables.pattern.match, tables.keywords, tables.signs, tables.ignored
+    text, names, signs = source.text, tables.words, tables.signs
+    if "\r" in text or not text.replace("\n", "").replace("\t", "").isprintable():
+        from ptxdsl.syntax.strange import find_hidden  # nothing that is hidden is printable
+
+        find_hidden(source, problems)
+    words = text.translate(_ONLY_WORDS) + " "
     lengths = sorted({len(sign) for sign in signs}, reverse=True)
     tokens: list[Token] = []
     start, size = 0, len(text)
     while start < size:
-        found = match(text, start)
-        if found is None:
+        char = text[start]
+        if char == " " or char == "\t":
+            start += 1
+            continue
+        end = 0  # for what is no token
+        if char in _LETTERS:
+            end, kind = words.find(" ", start), "STRING"
+            closed = _string_end(text, end) if end == start + 1 and char in "rR" else 0
+            if not closed:
+                kind = names.get(text[start:end], "NAME")
+            end = closed or end
+        elif char in "\n#\r":
+            end, kind = _line_end(text, start), "NEWLINE"
+        elif char in _DECIMAL or (char == "." and words[start + 1] in _DECIMAL):
+            end, kind = _number(text, words, start)
+        elif char == '"' or char == "'":
+            end, kind = _string_end(text, start), "STRING"
+        elif char == "\\" and text.startswith(("\n", "\r\n"), start + 1):
+            start = text.index("\n", start) + 1
+            continue
+        if not end:
             for length in lengths:
                 word = text[start : start + length]
                 if word in signs:
-                    end = start + len(word)  # the text may end before
-                    tokens.append(Token(signs[word], word, start, end))
+                    end, kind = start + len(word), signs[word]  # the text may end before
                     break
-            else:
-                end, problem = _explain(source, start)
-                if problem is not None:
-                    problems.append(problem)
-                tokens.append(Token(ERROR, text[start:end], start, end))
-        else:
-            end = found.end()
-            kind = found.lastgroup
-            if kind == "NAME":
-                word = found[0]
-                tokens.append(Token(keywords.get(word, "NAME"), word, start, end))
-            elif kind != ignored:
-                assert kind is not None
-                token = Token(kind, found[0], start, end)
-                tokens.append(token)
-                if end - start > MAX_NUMBER and kind in ("INTEGER", "FLOAT"):
-                    message = f"this number is longer than {MAX_NUMBER} digits"
-                    help = "no type holds such a number"
-                    problems.append(Diagnostic("E0107", message, Span(source, start, end), help=help))
-                    token.type = ERROR
+        if not end:
+            from ptxdsl.syntax.strange import explain
+
+            (end, problem), kind = explain(source, start), ERROR
+            if problem is not None:
+                problems.append(problem)
+        elif end - start > MAX_NUMBER and kind in ("INTEGER", "FLOAT"):
+            message = f"this number is longer than {MAX_NUMBER} digits"
+            help = "no type holds such a number"
+            problems.append(Diagnostic("E0107", message, Span(source, start, end), help=help))
+            kind = ERROR
+        tokens.append(Token(kind, text[start:end], start, end))
         start = end
     return tokens
 
 
-def _find_hidden(source: Source, problems: list[Diagnostic]) -> None:
-    text = source.text
-    if "\r" not in text and text.replace("\n", "").replace("\t", "").isprintable():
-        return  # nothing that is hidden is printable
-    for pattern in (_HIDDEN, _LONE_CR):
-        for match in re.finditer(pattern, text):
-            code = ord(match[0])
-            name = "NUL byte" if code == 0 else _unicode_name(match[0], "control character")
-            if code == 13:
-                name = "carriage return"
-            problems.append(
-                Diagnostic(
-                    "E0102",
-                    f"{name} (U+{code:04X}) in the text",
-                    Span(source, match.start(), match.end()),
-                    help="remove it; in a string write an escape such as '\\x00'",
-                )
-            )
-            if len(problems) >= 20:  # a binary file: the first ones say enough
-                return
+# Where a token ends that may begin here; 0 where it does not.
 
 
-def _explain(source: Source, start: int) -> tuple[int, Diagnostic | None]:
-    """Where the text that begins no token ends, and what is wrong with it (None if that is already said)."""
-    text = source.text
-    char = text[start]
-    if match := re.compile(_NUMBER).match(text, start):
-        return match.end(), _number(source, match)
-    if match := re.compile(_QUOTE).match(text, start):
-        quote = match[0]
-        if len(quote) == 3:
-            span = Span(source, start, start + 3)
-            return len(text), Diagnostic(
-                "E0104", f"this string has no closing {quote}", span, help=f"close it with {quote}"
-            )
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        help = f"close it with {quote}; a string over several lines is written between {quote * 3}"
-        return end, Diagnostic(
-            "E0104", f"this string has no closing {quote} on its line", Span(source, start, end), help=help
-        )
-    if re.match(_HIDDEN, char) or char == "\r":
-        return start + 1, None
-    here = Span(source, start, start + 1)
-    if char == "\\" and not text[start + 1 :].strip():
-        return len(text), Diagnostic("E0103", "'\\' continues no line here: the text ends", here, help="remove it")
-    if char in _ADVICE:
-        code, message, advice = _ADVICE[char]
-        return start + 1, Diagnostic(code, message, here, help=advice)
-    if match := re.compile(_WORD).match(text, start):
-        span = Span(source, start, match.end())
-        help = "names are made of the letters a-z and A-Z, digits and '_'"
-        return match.end(), Diagnostic("E0103", f"{char!r} is not allowed in a name", span, help=help)
-    name = _unicode_name(char, "")
-    message = f"the character {char!r} (U+{ord(char):04X}{', ' + name if name else ''}) is not allowed here"
-    return start + 1, Diagnostic(
-        "E0102", message, here, help="such characters are allowed only in strings and comments"
-    )
+def _line_end(text: str, start: int) -> int:
+    """A line end with the blank and comment lines after it, and the blanks before what comes then."""
+    end, size = start, len(text)
+    while end < size:
+        if text[end] == "#":
+            line_end = text.find("\n", end)
+            end = size if line_end < 0 else line_end
+        elif text.startswith(("\n", "\r\n"), end):
+            end = text.index("\n", end) + 1
+            while end < size and text[end] in " \t":
+                end += 1
+        else:
+            break
+    return end if end > start else 0
 
 
-def _unicode_name(char: str, default: str) -> str:
-    import unicodedata  # for mistakes only
+def _string_end(text: str, start: int) -> int:
+    """A string from its quote on."""
+    quote = text[start : start + 1]
+    if quote not in ('"', "'"):
+        return 0
+    if text.startswith(quote * 3, start):
+        quote *= 3
+    at = start + len(quote)
+    while (end := text.find(quote, at)) >= 0:
+        escape = text.find("\\", at, end)
+        if len(quote) == 1 and text.find("\n", at, end if escape < 0 else escape) >= 0:
+            break
+        if escape < 0:
+            return end + len(quote)
+        at = escape + 2
+    return 0
 
-    return unicodedata.name(char, default).lower()
+
+def _number(text: str, words: str, start: int) -> tuple[int, str]:
+    """A number, and which kind. words: the text, with blanks for what is in no word."""
+    whole = end = _digits(words, start, _DECIMAL)
+    if text.startswith(".", whole):
+        fraction = _digits(words, whole + 1, _DECIMAL)
+        if fraction > whole + 1 or whole > start:
+            end = fraction
+    if end > start and words[end] in "eE":
+        sign = end + 2 if text.startswith(("+", "-"), end + 1) else end + 1
+        end = exponent if (exponent := _digits(words, sign, _DECIMAL)) > sign else end
+    if end > whole and words[end] == " ":
+        return end, "FLOAT"
+    end = whole
+    digits = _OF_BASE.get(words[start + 1].lower()) if text[start] == "0" else None
+    if digits is not None:
+        first = start + 3 if words[start + 2] == "_" else start + 2
+        end = last if (last := _digits(words, first, digits)) > first else start
+    elif text[start] == "0" and words[start:end].strip("0_"):
+        end = start
+    continued = words[end] != " " or (text.startswith(".", end) and words[end + 1] in _DECIMAL)
+    return (0 if continued else end), "INTEGER"
 
 
-def _number(source: Source, match: re.Match[str]) -> Diagnostic:
-    text = match[0]
-    span = Span(source, match.start(), match.end())
-    help = None
-    if re.fullmatch(r"0[0-9_]+", text):
-        help = f"leading zeros are not allowed; octal is written 0o{text.lstrip('0_') or '0'}"
-    elif re.match(r"0[xXoObB]", text):
-        help = "after 0x come hexadecimal digits, after 0o octal ones, after 0b binary ones; '_' only between digits"
-    elif "__" in text or text.endswith("_"):
-        help = "'_' is allowed only between two digits"
-    elif re.fullmatch(r"[0-9_.]*[A-Za-z_]\w*", text):
-        help = "a name cannot begin with a digit, and a number has no suffix: write Float32(1.5), UInt32(7)"
-    shown = text if len(text) <= 40 else text[:37] + "..."
-    return Diagnostic("E0105", f"'{shown}' is not a number", span, help=help)
+def _digits(words: str, start: int, digits: frozenset[str]) -> int:
+    """Where the digits end that begin here, with single ``_`` between them."""
+    end = start
+    while words[end] in digits or (words[end] == "_" and end > start and words[end + 1] in digits):
+        end += 1
+    return end

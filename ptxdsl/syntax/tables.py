@@ -8,8 +8,7 @@ reads and for which, other than for JSON, nothing has to be imported.
 from __future__ import annotations
 
 import marshal
-import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from ptxdsl.files.digest import fingerprint
 from ptxdsl.files.resources import grammar_text
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-_FORMAT = "ptxdsl-tables-5"
+_FORMAT = "ptxdsl-tables-6"
 _MARSHAL = 2  # the version of its format: the last without references, so that equal tables are equal bytes
 
 
@@ -45,28 +44,20 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class ParseTables:
-    """``keywords``: the names that are terminals of their own. ``signs``: the other terminals that are fixed texts: the
-    longest counts where ``pattern`` matches nothing. (They are not in it, since compiling it takes a process longer
-    than parsing a small kernel.)
+    """``words``: the names that are terminals of their own. ``signs``: the other terminals that are fixed texts, of which
+    the longest counts.
 
     ``states``: for each state pairs of a symbol and an action, one after another, as text: a parse visits few states,
     and reads those. An action of 0 or more shifts, or goes, to that state; -1 - n reduces by rule n.
     """
 
-    pattern_text: str
-    ignored: str
-    keywords: dict[str, str]
+    words: dict[str, str]
     signs: dict[str, str]
     symbols: list[str]
     rules: list[RuleRow]
     states: list[str]
     start: int
     end: int
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """Matches one token; the group that matched is its terminal."""
-        return re.compile(self.pattern_text)
 
 
 class _KeepRefused:
@@ -116,12 +107,9 @@ def load_tables(data: bytes, grammar: str) -> ParseTables | None:
 
 
 def _extract(lark: Lark) -> dict[str, Any]:
-    from lark.lexer import PatternStr
     from lark.parsers.lalr_analysis import Shift
 
-    lexer = lark.parser.lexer.lexer
-    patterns = [t for t in lexer.scanner.terminals if not isinstance(t.pattern, PatternStr)]  # in order of priority
-    (ignored,) = lexer.ignore_types
+    fixed = {text: str(t.name) for t in lark.terminals for text in _fixed_texts(t.pattern)}
     table = lark.parser.parser._parse_table
     symbols: dict[str, int] = {}
     rules: dict[Any, int] = {}
@@ -134,16 +122,25 @@ def _extract(lark: Lark) -> dict[str, Any]:
             flat.append(state_numbers[argument] if action is Shift else -1 - rules.setdefault(argument, len(rules)))
         states.append(" ".join(map(str, flat)))
     return {
-        "pattern_text": "|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in patterns),
-        "ignored": str(ignored),
-        "keywords": {t.pattern.value: str(t.name) for t in lexer.callback["NAME"].scanner.terminals},
-        "signs": {t.pattern.value: str(t.name) for t in lexer.scanner.terminals if t not in patterns},
+        "words": {text: name for text, name in fixed.items() if text.isidentifier()},
+        "signs": {text: name for text, name in fixed.items() if not text.isidentifier()},
         "symbols": list(symbols),
         "rules": [[getattr(row, name) for name in field_names(RuleRow)] for row in map(_rule_row, rules)],
         "states": states,
         "start": state_numbers[table.start_states["module"]],
         "end": state_numbers[table.end_states["module"]],
     }
+
+
+def _fixed_texts(pattern: Any) -> list[str]:
+    """The texts that a terminal stands for: ``"if"``, ``"+=" | "-="``, ``/(let|try)(?!…)/``; of others none."""
+    import re
+
+    if pattern.type == "str":
+        return [pattern.value]
+    listed = re.fullmatch(r"\((?:\?:)?(.*?)\)(?:\(\?!.*\))?", pattern.value, re.S)
+    texts = [re.sub(r"\\(.)", r"\1", text) for text in re.split(r"(?<!\\)\|", listed[1])] if listed else []
+    return texts if all(re.fullmatch(r"\w+|[^\w\s]+", text) for text in texts) else []
 
 
 def _rule_row(rule: Any) -> RuleRow:

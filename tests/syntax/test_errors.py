@@ -264,7 +264,7 @@ SOFT_KEYWORDS = {"read", "mut", "out", "ref", "deinit", "raises", "thin", "where
 
 
 def test_keywords_are_no_names_and_soft_ones_are(problems):
-    words = [*current_tables().keywords, *WORDS]
+    words = [*current_tables().words, *WORDS]
     assert {"if", "while", "comptime", "None", "fn", "lambda", *SOFT_KEYWORDS} <= set(words)
     for word in words:
         for text in (f"var {word} = 3", f"x.{word} = 3", f"comptime {word} = 3", f"for {word} in x: pass"):

@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
+from itertools import takewhile
+from random import Random
 
 import pytest
 from kernel_files import KERNEL_FILES
-from lark import Lark, Tree
+from lark import Lark, Tree, UnexpectedCharacters
 from lark import Token as LarkToken
 
 from ptxdsl.files.resources import grammar_text
@@ -56,11 +59,29 @@ def test_tokens_are_those_of_lark(path):
     assert tokens == [(t.type, str(t)) for t in lark_parser().lex(text)]
 
 
+def test_tokens_of_anything_are_those_of_lark():
+    """Numbers, strings and line ends in every neighbourhood; up to the first character that begins no token."""
+    loaded, seen = tables.current_tables(), set()
+    pieces = [*loaded.signs, *"0 1 12 0x 0b 0o7 1f _ 1_0 0_0 00 .5 1. e E5 e-3 0xfG r R a x1 é ! $ if try".split()]
+    pieces += ["'", '"', "'\'\'", '"""', 'r"', "\\", '\\"', '"a"', "\n", "\r\n", "\r", "\n   ", "\t", " ", "#x", "\\\n", "\\\r\n"]
+    chosen = Random(1)
+    for _ in range(4000):
+        text = "".join(chosen.choices(pieces, k=chosen.randint(1, 8)))
+        tokens = scan(loaded, Source("a", text), [])
+        theirs = []
+        with suppress(UnexpectedCharacters):
+            theirs.extend((t.type, str(t), t.start_pos) for t in lark_parser().lex(text))
+        good = list(takewhile(lambda token: token.type != "ERROR", tokens))
+        assert [(t.type, str(t), t.start) for t in good] == theirs, text
+        seen.update(t.type for t in good)
+    assert {"INTEGER", "FLOAT", "STRING", "NEWLINE", "RESERVED", "AUGMENTED", "FOREIGN"} <= seen
+
+
 def test_every_sign_is_a_token():
     known = tables.current_tables().signs
     tokens = scan(tables.current_tables(), Source("a", " ".join(known)), [])
     assert [(str(t), t.type) for t in tokens] == list(known.items())
-    # the longest counts, and longer tokens that begin with a sign come before it
+    # the longest counts
     tokens = scan(tables.current_tables(), Source("a", "a**b->.5...//=x<<=y<<z<=:=1."), [])
     assert " ".join(tokens) == "a ** b -> .5 ... //= x <<= y << z <= := 1."
     assert [t.end for t in scan(tables.current_tables(), Source("a", "a +"), [])] == [1, 3]
