@@ -7,7 +7,6 @@ came with) and the "Target ISA Notes" of each instruction; a test asks ptxas abo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from ptxdsl.diagnostics import error, nearest
@@ -203,6 +202,8 @@ def target(name: str) -> Target:
     near = family or [near for near in (nearest(name, TARGETS),) if near]
     known = ", ".join(TARGETS)
     help = f"did you mean {' or '.join(near)}?" if near else f"the targets are {known}"
+    import re  # for mistakes only
+
     if re.fullmatch(r"sm_[2-7]\d[a-z]?", name):  # a GPU that exists
         help = f"the oldest target is {min(TARGETS.values(), key=lambda known: known.capability).name}"
     raise error("E0702", f"unknown target '{name}'", None, help=help)
@@ -210,6 +211,8 @@ def target(name: str) -> Target:
 
 def target_of_ptx(text: str) -> str | None:
     """The target that a PTX text names in its ``.target``; None where it names none of ours."""
+    import re  # for PTX only
+
     found = re.search(r"^[ \t]*\.target[ \t]+(sm_\w+)", text, re.MULTILINE)  # \s would try every blank line anew
     return found[1] if found and found[1] in TARGETS else None
 

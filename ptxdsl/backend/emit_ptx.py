@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ptxdsl.backend.concurrently import concurrently
@@ -82,8 +81,11 @@ def _run_llvm(
     except RuntimeError as problem:
         raise _failure(module, str(problem)) from problem
     # A misspelt intrinsic is, for LLVM, a function of somebody else.
-    if ".extern .func" in text and (missing := re.search(r"^\.extern \.func .*?(llvm\.[\w.]+)", text, re.M)):
-        raise _failure(module, f"there is no intrinsic {missing[1]}")
+    if ".extern .func" in text:
+        import re  # for print and assert, and for a defect of ours
+
+        if missing := re.search(r"^\.extern \.func .*?(llvm\.[\w.]+)", text, re.M):
+            raise _failure(module, f"there is no intrinsic {missing[1]}")
     return text
 
 
@@ -113,18 +115,14 @@ def optimised_alone(module: Module) -> list[str]:
 
 # tidying
 
-_LOC = re.compile(r"\s*\.loc\s+(\d+) (\d+) (\d+)")
-_FILE = re.compile(r'^\s*\.file\s+(\d+) "(.*)"', re.M)
-_NOISE = re.compile(
-    r"\s*(//.*|\.section\s+\.debug_\w+\s*\{\s*\}|\$L__(tmp|func_begin|func_end)\d+:|\.section\s+\.debug_\w+|)$"
-)
-_COMMENT = re.compile(r"\s*//(?!.*\").*$")
+# Beginnings of comments, and of labels for debug information.
+_NOISE = ("//", "$L__tmp", "$L__func_begin", "$L__func_end")
 
 
 def tidy(raw: str, module: Module, options: Options) -> Emitted:
     """LLVM's text without its comments and marks, under our header, with the table from lines to the user's text."""
     lines = raw.splitlines()
-    files = {int(number): name for number, name in _FILE.findall(raw)}
+    files = dict(map(_file, filter(_is_file, lines)))
     spans = _spans(module)
     header = _header(module, options)
     out: list[str] = list(header)
@@ -132,14 +130,13 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
     current: Span | None = None
     located: dict[str, tuple[bool, Span | None]] = {}  # by .loc line: whether it is one of a line, and whose
     for line in lines:
-        # The looks for characters spare most lines the regular expressions.
         if line[:1] == "\t" and line[1:2] not in "./":
-            out.append((_COMMENT.sub("", line) if "//" in line else line).rstrip())
+            out.append(_without_comment(line))
             spans_of.append(current)
             continue
         if not line or line.startswith(("\t//", "$L__tmp")):
             continue
-        if ".loc" in line and (line in located or _LOC.match(line)):
+        if line.lstrip().startswith(".loc"):
             if line not in located:
                 located[line] = _located(line, files, spans)
             known, place = located[line]
@@ -148,16 +145,16 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
                 out.append(line.rstrip())
                 spans_of.append(current)
             continue
-        if ".file" in line and _FILE.match(line):
+        if _is_file(line):
             continue
         if line.startswith((".visible", ".func", ".entry", "}")):
             current = None
-        if _NOISE.fullmatch(line):
+        if _is_noise(line):
             continue
         if line.startswith(".visible"):
             out.append("")
             spans_of.append(None)
-        out.append((_COMMENT.sub("", line) if "//" in line else line).rstrip())
+        out.append(_without_comment(line))
         spans_of.append(current)
     leave_from_last_loops(out, spans_of)
     if options.lineinfo:
@@ -167,17 +164,35 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
     return Emitted("\n".join(out) + "\n", tuple(spans_of))
 
 
+def _without_comment(line: str) -> str:
+    comment = line.find("//", line.rfind('"') + 1)  # one with a quotation mark in it may be part of a string
+    return (line if comment < 0 else line[:comment]).rstrip()
+
+
+def _is_file(line: str) -> bool:
+    return ".file" in line and line.lstrip().startswith(".file")
+
+
+def _file(line: str) -> tuple[int, str]:
+    """The number of a file, as ``.loc`` has it, and its name."""
+    _, number, name = line.split(None, 2)
+    return int(number), name[1 : name.rindex('"')]
+
+
+def _is_noise(line: str) -> bool:
+    """A line that says nothing: empty, a comment, or of debug information, which is not there."""
+    words = line.split()
+    if not words or words[0].startswith(_NOISE):
+        return True
+    return words[0] == ".section" and words[1].startswith(".debug_") and "".join(words[2:]) in ("", "{}")
+
+
 def _located(
     line: str, files: Mapping[int, str], spans: Mapping[tuple[str, int, int], Span]
 ) -> tuple[bool, Span | None]:
-    match = _LOC.match(line)
-    assert match is not None
-    number, row, column = map(int, match.groups())
+    number, row, column = map(int, line.split()[1:4])
     name = files.get(number, "")
     return row > 0, (spans.get((name, row, column)) or spans.get((name, row, 0))) if row else None
-
-
-_BRANCH_IF = re.compile(r"\t@(!?)(%p\d+) bra\s+(\$L__BB\w+);")
 
 
 def leave_from_last_loops(lines: list[str], spans: list[Span | None]) -> None:
@@ -188,11 +203,13 @@ def leave_from_last_loops(lines: list[str], spans: list[Span | None]) -> None:
     """
     ends = [position for position, line in enumerate(lines) if line == "\tret;"]
     for end in reversed(ends):  # what is put in moves none of those that are still to come
-        back = _BRANCH_IF.fullmatch(lines[end - 2])
-        if back and lines[end - 1].startswith("$L__BB") and f"{back[3]}:" in lines[: end - 2]:
-            negated = "" if back[1] else "!"
-            lines[end - 2] = f"\t@{negated}{back[2]} bra \t{lines[end - 1].rstrip(':')};"
-            lines.insert(end - 1, f"\tbra.uni \t{back[3]};")
+        condition, _, target = lines[end - 2].removesuffix(";").partition(" bra")
+        start = target.strip()
+        if condition.startswith("\t@") and lines[end - 1].startswith("$L__BB") and f"{start}:" in lines[: end - 2]:
+            predicate = condition.removeprefix("\t@")
+            other = predicate[1:] if predicate.startswith("!") else f"!{predicate}"
+            lines[end - 2] = f"\t@{other} bra \t{lines[end - 1].rstrip(':')};"
+            lines.insert(end - 1, f"\tbra.uni \t{start};")
             spans.insert(end - 1, spans[end - 2])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -30,8 +29,6 @@ NO_REASON = "W1291"
 _QUICK_OPERATIONS = 600
 _QUICK_NODES = 100
 _QUICK_STEPS = 800
-
-_QUOTED = re.compile("`(.*?)`")
 
 
 @dataclass(frozen=True)
@@ -123,9 +120,10 @@ class Named:
 
 def unchecked(problem: Diagnostic) -> Verdict:
     """The verdict on a kernel that could not be looked at: it lacks values of parameters."""
-    name = _QUOTED.search(problem.message)
+    _, _, quoted = problem.message.partition("`")
+    name, closed, _ = quoted.partition("`")
     reason = _reason(problem.span, problem.message, problem.help)
-    return Verdict(name[1] if name else "?", UNPROVED, (0, 0, 0), True, (reason,))
+    return Verdict(name if closed else "?", UNPROVED, (0, 0, 0), True, (reason,))
 
 
 def _safely(

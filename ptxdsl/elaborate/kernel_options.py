@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 
 from ptxdsl import tir
 from ptxdsl.elaborate.builtins import STATIC_SHARED
@@ -29,14 +28,15 @@ class KernelOptions(Variadics):
         if option is not None:
             text = self.comptime_value(option, scope)
             name = getattr(text, "value", None)
-            legal = isinstance(name, str) and re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII)
+            legal = isinstance(name, str) and name.isascii() and name.replace("$", "_").isidentifier()
             if not isinstance(name, str) or not legal or name in NO_SYMBOLS:
                 raise self.fail(
                     "E0224", "`name` must be a PTX identifier", option.span, help="letters, digits, _ and $"
                 )
             return name
-        suffix = "".join(f"_{re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')}" for _, text in constants)
-        ascii_name = re.sub(r"[^A-Za-z0-9_$]", lambda m: f"u{ord(m.group()):x}", decl.name)
+        letters = ["".join(c if c.isascii() and c.isalnum() else " " for c in text) for _, text in constants]
+        suffix = "".join(f"_{'_'.join(text.split())}" for text in letters)
+        ascii_name = "".join(c if c.isascii() and (c.isalnum() or c in "_$") else f"u{ord(c):x}" for c in decl.name)
         symbol = ascii_name + suffix
         return f"{symbol}_" if symbol in NO_SYMBOLS else symbol
 

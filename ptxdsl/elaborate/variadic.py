@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ptxdsl import tir
 from ptxdsl.diagnostics import counted
 from ptxdsl.elaborate import types
@@ -155,6 +153,8 @@ class Variadics(Builtins):
                 help="results begin with `=`; there is one constraint for each result and operand",
             )
         for piece in pieces:
+            import re  # where there is such text
+
             if not re.fullmatch(r"=?&?[hrlfdnibqN]|=?\d+", piece):
                 raise self.fail(
                     "E0346", f"`{piece}` is not a PTX constraint", span, help="h r l f d, or n for a constant"

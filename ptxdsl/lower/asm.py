@@ -6,7 +6,6 @@ An operand's constraint follows from its type. What is known at compile time goe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,15 +16,24 @@ from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Ty, Value
 
 # Operands of these never take an immediate (PTX wants a register there).
-REGISTERS_ONLY = re.compile(r"\b(wgmma|mma|tcgen05\.mma|tcgen05\.cp|tcgen05\.st|stmatrix|cvt|mov\.b(64|128))\b")
+REGISTERS_ONLY = (
+    "wgmma", "wmma.mma", "mma", "tcgen05.mma", "tcgen05.cp", "tcgen05.st", "stmatrix", "cvt", "mov.b64", "mov.b128"
+)  # fmt: skip
 
-# ptxas refuses other literals here, so those go into a register: (instruction, lowest, highest, multiple of).
+# ptxas refuses other literals here, so those go into a register: (instruction, lowest, highest, multiple of). The
+# first that fits counts.
+_ANY = (-(1 << 63), (1 << 64) - 1, 1)
 LITERAL_RANGES = (
-    (re.compile(r"\bmbarrier\.init\b"), 1, (1 << 20) - 1, 1),
-    (re.compile(r"\bmbarrier\.arrive(?!\.expect_tx)"), 1, (1 << 20) - 1, 1),
-    (re.compile(r"\bmbarrier\.(try|test)_wait\.parity\b"), 0, 1, 1),
-    (re.compile(r"\bcp\.(reduce\.)?async\.bulk\b"), 0, (1 << 20) - 16, 16),
-    (re.compile(r"\bcp\.async\.c[ag]\b"), 0, 16, 1),
+    ("mbarrier.init", 1, (1 << 20) - 1, 1),
+    ("mbarrier.arrive.expect_tx", *_ANY),
+    ("mbarrier.arrive", 1, (1 << 20) - 1, 1),
+    ("mbarrier.arrive_drop", 1, (1 << 20) - 1, 1),
+    ("mbarrier.try_wait.parity", 0, 1, 1),
+    ("mbarrier.test_wait.parity", 0, 1, 1),
+    ("cp.async.bulk", 0, (1 << 20) - 16, 16),
+    ("cp.reduce.async.bulk", 0, (1 << 20) - 16, 16),
+    ("cp.async.ca", 0, 16, 1),
+    ("cp.async.cg", 0, 16, 1),
 )
 
 
@@ -120,10 +128,60 @@ class AddressOperand:
     ty: Ty
 
 
-_PLACE = re.compile(
-    r"\[\$(?P<address>\d+)(?:\+(?P<offset>\d+))?\]|\$r(?P<results>\d*)\*|(?P<comma>, )?(?P<open>\{)?\$(?P<rest>\d+)\*"
-    r"(?(open)\})|\$r(?P<result>\d+)|\$(?P<operand>\d+)|\$\$"
-)
+_DOLLAR = "\0"  # for $$, which is no place, while places are looked for
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a template has operands or results: kind, number, and what goes with it.
+
+    ``address``: ``[$0]`` or, with an offset, ``[$0+8]``; ``results``: ``$r1*``; ``rest``: ``, {$2*}``, its ``before``
+    and ``after`` the text around the list; ``result``: ``$r0``; ``operand``: ``$0``, its ``before`` the text of the
+    instruction up to it.
+    """
+
+    kind: str
+    number: int
+    before: str = ""
+    after: str = ""
+    offset: int = 0
+
+
+@lru_cache(maxsize=1024)
+def _parts(template: str) -> tuple[str | _Place, ...]:
+    """A template's texts and places, in order."""
+    template = template.replace("$$", _DOLLAR)
+    text, *pieces = template.split("$")
+    parts: list[str | _Place] = []
+    position = len(text)  # of the $
+    for piece in pieces:
+        before = _statement_before(template, position)
+        position += 1 + len(piece)
+        of_results = piece.startswith("r")
+        digits = piece[of_results:]
+        digits = digits[: len(digits) - len(digits.lstrip("0123456789"))]
+        after = piece[of_results + len(digits) :]
+        many = after.startswith("*")
+        if not (digits or (of_results and many)):
+            text += f"${piece}"
+            continue
+        number, offset = int(digits or 0), after.partition("]")[0].removeprefix("+")
+        if many and of_results:
+            place, after = _Place("results", number), after[1:]
+        elif many:
+            opening, closing = ("{", "}") if text.endswith("{") and after.startswith("*}") else ("", "")
+            text, after = text.removesuffix(opening), after[1 + len(closing) :]
+            place = _Place("rest", number, (", " if text.endswith(", ") else "") + opening, closing)
+            text = text.removesuffix(", ")
+        elif of_results:
+            place = _Place("result", number)
+        elif text.endswith("[") and "]" in after and (not offset or offset.isdecimal()):
+            place, text, after = _Place("address", number, offset=int(offset or 0)), text[:-1], after.partition("]")[2]
+        else:
+            place = _Place("operand", number, before)
+        parts += [text, place]
+        text = after
+    return tuple(part.replace(_DOLLAR, "$$") if isinstance(part, str) else part for part in (*parts, text))
 
 
 def emit_asm(
@@ -183,30 +241,26 @@ def emit_asm(
         suffix = f"+{whole}" if whole else ""  # PTX writes a negative one as +-8
         return f"[${numbers[key][0]}{suffix}]"
 
-    def place(match: re.Match[str]) -> str:
-        if match["address"] is not None and operand_type(int(match["address"])).is_pointer:
-            return address_text(int(match["address"]), int(match["offset"] or 0))
-        if match["results"] is not None:
-            first = int(match["results"] or 0)
-            return ", ".join(f"${number}" for number, (index, _) in enumerate(outputs) if index >= first)
-        if match["rest"] is not None:
-            indices = range(int(match["rest"]), len(operands))
+    def filled(part: str | _Place) -> str:
+        if isinstance(part, str):
+            return part
+        kind, chosen = part.kind, part.number
+        if kind == "results":
+            return ", ".join(f"${number}" for number, (index, _) in enumerate(outputs) if index >= chosen)
+        if kind == "rest":
+            indices = range(chosen, len(operands))
             rest = ", ".join(f"${number}" for index in indices for number in operand_numbers(index, None))
-            rest = f"{{{rest}}}" if match["open"] else rest
-            return f"{match['comma'] or ''}{rest}" if indices else ""
-        if match["result"] is not None:
-            return _list([n for n, (index, _) in enumerate(outputs) if index == int(match["result"])])
-        if match["address"] is not None:  # an address held in an integer
-            inner = _list(operand_numbers(int(match["address"]), None))
-            return f"[{inner}+{match['offset']}]" if match["offset"] else f"[{inner}]"
-        if match["operand"] is not None:
-            return _list(operand_numbers(int(match["operand"]), _statement_before(template, match.start())))
-        return "$$"
+            return f"{part.before}{rest}{part.after}" if indices else ""
+        if kind == "result":
+            return _list([n for n, (index, _) in enumerate(outputs) if index == chosen])
+        if kind == "operand":
+            return _list(operand_numbers(chosen, part.before))
+        if operands[chosen].ty.is_pointer:
+            return address_text(chosen, part.offset)
+        inner = _list(operand_numbers(chosen, None))  # an address held in an integer
+        return f"[{inner}+{part.offset}]" if part.offset else f"[{inner}]"
 
-    def operand_type(index: int) -> Ty:
-        return operands[index].ty
-
-    text = _PLACE.sub(place, template)
+    text = "".join(map(filled, _parts(template)))
     if tied is not None:
         values = [operand for operand in operands[tied:] if isinstance(operand, Value)]
         texts = [part for value in values for part in _to_registers(b, value)]
@@ -239,18 +293,25 @@ def _is_literal(operand: Const, statement: str) -> bool:
     """Whether a constant may be printed in place: not among a vector's registers, and of a value that ptxas takes."""
     if operand.ty.name not in ("i32", "i64") or operand.ty.lanes != 1:
         return False
-    ranges = _literal_ranges(statement)
-    return ranges is not None and all(
-        low <= operand.value <= high and operand.value % multiple == 0 for low, high, multiple in ranges
-    )
+    limits = _literal_limits(statement)
+    if limits is None:
+        return False
+    low, high, multiple = limits
+    return low <= operand.value <= high and operand.value % multiple == 0
 
 
 @lru_cache(maxsize=1024)
-def _literal_ranges(statement: str) -> tuple[tuple[int, int, int], ...] | None:
+def _literal_limits(statement: str) -> tuple[int, int, int] | None:
     """What a literal behind this text must fit; None where there can be none."""
-    if statement.count("{") > statement.count("}") or REGISTERS_ONLY.search(statement):
+    words = statement.split()
+    opcode = next((word for word in words if not (word.startswith("@") or word.endswith(":"))), "")
+    if statement.count("{") > statement.count("}") or any(_begins(opcode, name) for name in REGISTERS_ONLY):
         return None
-    return tuple((low, high, multiple) for name, low, high, multiple in LITERAL_RANGES if name.search(statement))
+    return next(((low, high, of) for name, low, high, of in LITERAL_RANGES if _begins(opcode, name)), _ANY)
+
+
+def _begins(opcode: str, name: str) -> bool:
+    return f"{opcode}.".startswith(f"{name}.")
 
 
 def asm_call(

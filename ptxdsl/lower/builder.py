@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ptxdsl.lower.debug_info import DebugInfo
@@ -20,7 +19,7 @@ MOVES_OF_A_ROOT = 128
 
 def symbol(text: str) -> str:
     """A legal PTX identifier made of a hint."""
-    text = re.sub(r"[^A-Za-z0-9_$]", "_", text)
+    text = "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in text)
     return text if text[:1].isalpha() or (text[:1] in "_$" and len(text) > 1) else f"_{text}"
 
 
@@ -282,15 +281,11 @@ class Builder:
 
 def _type_of(argument: str) -> str:
     """The type of ``type operand``: operands have no spaces unless they are constant expressions or vectors."""
-    for pattern in (
-        r"(ptr addrspace\(\d+\)|ptr|i\d+|half|bfloat|float|double|metadata)(?: .*|$)",
-        r"(<[^>]*>)(?: .*|$)",
-        r"(\{[^}]*\})(?: .*|$)",
-    ):
-        match = re.fullmatch(pattern, argument, re.S)
-        if match:
-            return match.group(1)
-    raise AssertionError(f"no type in '{argument}'")
+    for opening, closing in (("ptr addrspace(", ")"), ("<", ">"), ("{", "}")):
+        if argument.startswith(opening):
+            inside, closed, _ = argument.partition(closing)
+            return inside + closed
+    return argument.partition(" ")[0]
 
 
 def lanes_of(builder: Builder, value: Value) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from math import prod
 
@@ -25,10 +24,6 @@ PTX_TYPES = {
     "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
 }  # fmt: skip
 
-_CALL = re.compile(
-    r"(?P<result>.+?)(?: range\((?P<low>-?\d+), (?P<high>-?\d+)\))? @(?P<name>[\w.]+)\((?P<arguments>.*)\)", re.S
-)
-
 
 def asm_effects(effect: Effect, results: Sequence[Value]) -> AsmEffects:
     """What LLVM may do with an instruction of this effect."""
@@ -49,18 +44,19 @@ def lower_row(b: Builder, op: Op, row: Row) -> None:
 
 def fill_in(text: str, op: Op) -> str:
     """Replaces ``{name}`` by the compile-time parameter; braces that are PTX's own have no bare name in them."""
-
-    def value(match: re.Match[str]) -> str:
-        name = match[1]
-        if name in op.attrs:
-            return ptx_text(op.attrs[name])
-        if name == "b":
+    first, *pieces = text.split("{")
+    filled = [first]
+    for piece in pieces:
+        name, closed, rest = piece.partition("}")
+        if closed and name in op.attrs:
+            filled.append(ptx_text(op.attrs[name]) + rest)
+        elif closed and name == "b":
             # the value that is moved, not its address
             values = [*op.results, *sorted(op.operands, key=lambda operand: operand.ty.is_pointer)]
-            return f"b{max(values[0].ty.bits, 8)}"
-        return match[0]
-
-    return re.sub(r"\{(\w+)\}", value, text)
+            filled.append(f"b{max(values[0].ty.bits, 8)}{rest}")
+        else:
+            filled.append("{" + piece)
+    return "".join(filled)
 
 
 def ptx_text(value: Any) -> str:
@@ -84,21 +80,21 @@ def _split(arguments: str) -> list[str]:
 
 
 def _intrinsic_call(b: Builder, op: Op, text: str) -> None:
-    match = _CALL.fullmatch(text)
-    if match is None:
-        raise AssertionError(f"row '{op.name}' does not read 'result @name(arguments)': {text}")
+    # ``result @name(arguments)`` or ``result range(low, high) @name(arguments)``
+    before, _, call = text.partition(" @")
+    result, _, bounds = before.partition(" range(")
+    name, _, inside = call.partition("(")
     arguments, types = [], []
-    for argument in _split(match["arguments"]):
+    for argument in _split(inside.removesuffix(")")):
         type, _, operand = argument.rpartition(" ")
         if operand.startswith("$"):
             operand = _coerced(b, op.operands[int(operand[1:])], type)
         types.append(type)
         arguments.append(f"{type} {operand}")
-    result, name = match["result"], match["name"]
     b.module.declare(name, f"{result} @{name}({', '.join(types)})")
     known = ""
-    if match["low"]:
-        low, high = launch_range(op.name, b.kernel.signature) or (match["low"], match["high"])
+    if bounds:
+        low, high = launch_range(op.name, b.kernel.signature) or bounds.removesuffix(")").split(", ")
         known = f"range({result} {low}, {high}) "
     call = f"call {known}{result} @{name}({', '.join(arguments)})"
     if result == "void":
@@ -150,7 +146,7 @@ def converted(b: Builder, text: str, type: str, to: Ty) -> str:
 
 
 def integer_or_bits(b: Builder, text: str, source: str, to: str) -> str:
-    if re.fullmatch(r"i\d+", source) and re.fullmatch(r"i\d+", to):
+    if source[:1] == to[:1] == "i":
         wider = int(to[1:]) > int(source[1:])
         return b.emit(f"{'zext' if wider else 'trunc'} {source} {text} to {to}")
     return b.emit(f"bitcast {source} {text} to {to}")

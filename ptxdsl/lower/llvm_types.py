@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import struct
 
 from ptxdsl.hints import Any
@@ -22,12 +21,9 @@ DATA_LAYOUT = "e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-p7:32:32-i64:64-i128:128-i2
 TRIPLE = "nvptx64-nvidia-cuda"
 
 
-_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # printable, but for quotation marks and backslashes
-
-
 def quoted(text: str | bytes) -> str:
     """The inside of an LLVM string constant."""
-    if isinstance(text, str) and _PLAIN.fullmatch(text):
+    if isinstance(text, str) and text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return text
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)

@@ -5,8 +5,6 @@ LLVM ends the process on a constraint that it cannot fulfil, so everything about
 
 from __future__ import annotations
 
-import re
-
 from ptxdsl.diagnostics import CompileError, counted, error
 from ptxdsl.lower.arith import Handler
 from ptxdsl.lower.asm import AsmEffects, asm_call
@@ -101,6 +99,8 @@ def _parse(op: Op) -> _Constraints:
 
 def _check_placeholders(op: Op, count: int) -> None:
     """Every ``$`` names an operand or is doubled; ``${:uid}`` is a number of its own for labels."""
+    import re  # where there is such text
+
     for match in re.finditer(r"\$(\$|\d+|\{\d+(?::\w)?\}|\{:uid\})?", str(op.attrs["text"])):
         digits = re.search(r"\d+", match[0])
         if match[1] is None or (digits and int(digits[0]) >= count):

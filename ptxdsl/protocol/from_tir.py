@@ -8,7 +8,6 @@ the program down.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ptxdsl.protocol import model
@@ -25,11 +24,6 @@ from ptxdsl.tir import Block, Kernel, Op, Value, walk
 
 _CONTROL = frozenset({"if", "for", "loop", "scope"})
 _DYNAMIC_ALIGN = 1024  # more than a matrix of any swizzle asks for
-
-# A line of the comment at a file's head that says how its kernel is launched.
-_HINT = re.compile(r"^#.*\bblock (\d+)\b", re.MULTILINE)
-_CLUSTER_HINT = re.compile(r"^#.*\bcluster (\d+)\b", re.MULTILINE)
-_HEAD = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*")
 
 
 def kernel_model(kernel: Kernel) -> model.Kernel:
@@ -285,9 +279,9 @@ class _Slice:
             self.variable_count,
             signature.threads,
             signature.cluster,
-            self.hint(_HINT),
+            self.hint("block"),
             tuple(self.operations.pipelines),
-            self.hint(_CLUSTER_HINT),
+            self.hint("cluster"),
             *self.perhaps_endless(),
         )
 
@@ -305,10 +299,17 @@ class _Slice:
                 endless.append(loop.span)
         return tuple(awaited), tuple(endless)
 
-    def hint(self, pattern: re.Pattern[str]) -> tuple[int, int, int] | None:
-        head = _HEAD.match(self.kernel.span.source.text)
-        found = pattern.search(head[0]) if head else None
-        return (int(found[1]), 1, 1) if found else None
+    def hint(self, word: str) -> tuple[int, int, int] | None:
+        """What a line of the comment at the file's head says of the launch: the number after this word."""
+        for line in self.kernel.span.source.text.split("\n")[:-1]:
+            if line.strip(" \t") and not line.lstrip(" \t").startswith("#"):
+                break
+            before, found, after = line.rpartition(f"{word} ")
+            digits = after[: len(after) - len(after.lstrip("0123456789"))]
+            alone = not (before[-1:] + after[len(digits) :][:1]).replace("_", "a").isalnum()
+            if line.startswith("#") and found and digits and alone:
+                return int(digits), 1, 1
+        return None
 
     def seq(self, block: Block) -> Seq:
         nodes: list[Node] = []

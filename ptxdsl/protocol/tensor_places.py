@@ -9,7 +9,6 @@ Source: PTX ISA, "Tensor Memory Addressing", "Data Movement Shape", "Scale Facto
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ptxdsl.protocol.expressions import TENSOR, Expr, apply, const, tensor_address
@@ -21,8 +20,6 @@ from ptxdsl.source import Span
 _GROUPS = 8  # of 16 lanes
 _GROUP_BITS = 20
 COLUMNS = 512
-_COPY = re.compile(r"^\.(\d+)x(\d+)b")
-_SHAPE = re.compile(r"^\.(\d+)x(\d+)b(x2)?\.x(\d+)")
 # Columns of a shape that is not repeated, by bits.
 _WIDTHS = {32: 1, 64: 2, 128: 4, 256: 8}
 
@@ -44,7 +41,9 @@ def _places(address: Expr, columns: int, groups: int = _GROUPS) -> tuple[Place, 
 
 def moved(address: Expr, shape: str, split: str) -> tuple[Place, ...]:
     """What ``tcgen05.ld`` and ``.st`` of a shape as PTX writes it (``.32x32b.x4``) touch for one warp."""
-    found = _SHAPE.match(shape)
+    import re  # for tensor memory only
+
+    found = re.match(r"\.(\d+)x(\d+)b(x2)?\.x(\d+)", shape)
     assert found is not None
     lanes, bits, halves, times = int(found[1]), int(found[2]), found[3], int(found[4])
     columns = _WIDTHS[bits] * times * (2 if "pack" in shape else 1)
@@ -79,7 +78,9 @@ def _scale_columns(form: ProductForm, rows: int, first: int) -> int:
 
 def copied(address: Expr, shape: str) -> tuple[Place, ...]:
     """What ``tcgen05.cp`` writes."""
-    found = _COPY.match(shape)
+    import re  # for tensor memory only
+
+    found = re.match(r"\.(\d+)x(\d+)b", shape)
     assert found is not None
     return _places(address, int(found[2]) // 32)
 
