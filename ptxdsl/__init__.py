@@ -95,14 +95,15 @@ _MODULES = ("torch",)
 
 
 def __getattr__(name: str) -> Any:
+    home = f"ptxdsl.{name}" if name in _MODULES else _HOMES.get(name)
+    if home is None:  # asked, too, for each module of the package that is imported from it
+        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
     from importlib import import_module
 
+    module = import_module(home)
     if name in _MODULES:
-        return import_module(f"ptxdsl.{name}")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+        return module
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

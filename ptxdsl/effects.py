@@ -5,8 +5,7 @@ Rows of ``intrinsics/`` refer to these; the verifier, the ring pass and the chec
 
 from __future__ import annotations
 
-from enum import Enum
-
+from ptxdsl.enumeration import Enum
 from ptxdsl.record import dataclass
 
 
@@ -62,4 +61,4 @@ class Effect:
 PURE = Effect()
 
 ACCESSES = frozenset({Kind.READ, Kind.WRITE, Kind.ATOMIC})
-SYNCHRONISES = frozenset(Kind) - ACCESSES - {Kind.PURE, Kind.REGISTERS, Kind.TRAP}
+SYNCHRONISES = frozenset(Kind.__members__.values()) - ACCESSES - {Kind.PURE, Kind.REGISTERS, Kind.TRAP}

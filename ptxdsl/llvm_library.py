@@ -13,7 +13,6 @@ import functools
 import os
 from _thread import allocate_lock, start_new_thread  # of threading, without the module around them
 from collections.abc import Sequence
-from contextlib import suppress
 
 import llvmlite
 from llvmlite.utils import get_library_name
@@ -114,8 +113,10 @@ def load_ahead() -> None:
     if _library.cache_info().currsize == 0 and os.name == "posix":
         load = ctypes.CDLL(None).dlopen
         load.argtypes = (_text, _int)
-        with suppress(RuntimeError):  # the system gives no more threads
+        try:
             start_new_thread(load, (os.fsencode(_path()), os.RTLD_NOW))
+        except RuntimeError:  # the system gives no more threads: it is loaded where it is needed
+            return
 
 
 def _path() -> str:

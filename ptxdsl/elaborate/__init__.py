@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, DiagnosticSink, error
@@ -19,6 +18,7 @@ from ptxdsl.elaborate import builtin_methods, builtin_sequences, pipeline_method
 from ptxdsl.elaborate.entities import ComptimeAlias, FunctionDecl, ImportedName, Overloads, StructDecl
 from ptxdsl.elaborate.kernels import Kernels
 from ptxdsl.elaborate.library import Library, borrow, give_back
+from ptxdsl.generator_context import contextmanager
 from ptxdsl.imports import Loader
 from ptxdsl.options import Options
 from ptxdsl.source import Span

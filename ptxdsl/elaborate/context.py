@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, Diagnostic, DiagnosticSink, error
@@ -12,6 +11,7 @@ from ptxdsl.elaborate.entities import Place, RValue, Variable
 from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.library import Library
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.generator_context import contextmanager
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.options import Options
 from ptxdsl.source import Span

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
@@ -32,6 +31,7 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.frames import Exit, LoopFrame, State
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.values import leaves, rebuild, same
+from ptxdsl.generator_context import contextmanager
 from ptxdsl.record import field_names
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from ptxdsl import tir
 from ptxdsl.elaborate.builtins import STATIC_SHARED
 from ptxdsl.elaborate.convert import items_of

@@ -23,7 +23,7 @@ REGISTERS_ONLY = (
 # ptxas refuses other literals here, so those go into a register: (instruction, lowest, highest, multiple of). The
 # first that fits counts.
 _ANY = (-(1 << 63), (1 << 64) - 1, 1)
-LITERAL_RANGES = (
+LITERAL_RANGES: tuple[tuple[str, int, int, int], ...] = (
     ("mbarrier.init", 1, (1 << 20) - 1, 1),
     ("mbarrier.arrive.expect_tx", *_ANY),
     ("mbarrier.arrive", 1, (1 << 20) - 1, 1),

@@ -44,8 +44,7 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class ParseTables:
-    """``words``: the names that are terminals of their own. ``signs``: the other terminals that are fixed texts, of which
-    the longest counts.
+    """``words``: the names that are terminals of their own. ``signs``: the other fixed texts; the longest counts.
 
     ``states``: for each state pairs of a symbol and an action, one after another, as text: a parse visits few states,
     and reads those. An action of 0 or more shifts, or goes, to that state; -1 - n reduces by rule n.
