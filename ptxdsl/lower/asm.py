@@ -297,7 +297,7 @@ def _is_literal(operand: Const, statement: str) -> bool:
     if limits is None:
         return False
     low, high, multiple = limits
-    return low <= operand.value <= high and operand.value % multiple == 0
+    return bool(low <= operand.value <= high and operand.value % multiple == 0)
 
 
 @lru_cache(maxsize=1024)
