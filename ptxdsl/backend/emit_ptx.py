@@ -122,7 +122,7 @@ _NOISE = ("//", "$L__tmp", "$L__func_begin", "$L__func_end")
 def tidy(raw: str, module: Module, options: Options) -> Emitted:
     """LLVM's text without its comments and marks, under our header, with the table from lines to the user's text."""
     lines = raw.splitlines()
-    files = dict(map(_file, filter(_is_file, lines)))
+    files = dict(_file(line) for line in lines if _is_directive(line, ".file"))
     spans = _spans(module)
     header = _header(module, options)
     out: list[str] = list(header)
@@ -136,7 +136,7 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
             continue
         if not line or line.startswith(("\t//", "$L__tmp")):
             continue
-        if line.lstrip().startswith(".loc"):
+        if _is_directive(line, ".loc"):
             if line not in located:
                 located[line] = _located(line, files, spans)
             known, place = located[line]
@@ -145,7 +145,7 @@ def tidy(raw: str, module: Module, options: Options) -> Emitted:
                 out.append(line.rstrip())
                 spans_of.append(current)
             continue
-        if _is_file(line):
+        if _is_directive(line, ".file"):
             continue
         if line.startswith((".visible", ".func", ".entry", "}")):
             current = None
@@ -169,8 +169,8 @@ def _without_comment(line: str) -> str:
     return (line if comment < 0 else line[:comment]).rstrip()
 
 
-def _is_file(line: str) -> bool:
-    return ".file" in line and line.lstrip().startswith(".file")
+def _is_directive(line: str, name: str) -> bool:
+    return name in line and line.split(None, 1)[0] == name
 
 
 def _file(line: str) -> tuple[int, str]:
