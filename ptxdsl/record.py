@@ -8,14 +8,14 @@ equally many fields are one compiled function under other names, and ``frozen`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import CodeType, FunctionType
 
 from ptxdsl import record_patterns
 from ptxdsl.hints import TYPE_CHECKING, Any
 
-__all__ = ["dataclass", "field", "field_names", "replace"]
+__all__ = ["Slotted", "dataclass", "field", "field_names", "replace"]
 
 
 class _Missing:
@@ -37,7 +37,11 @@ class _Field:
 
 if TYPE_CHECKING:
     from dataclasses import Field, dataclass, field, replace
+    from typing import dataclass_transform
 else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        return lambda cls: cls
 
     def field(*, default: Any = _MISSING, default_factory: Callable[[], Any] | None = None, repr: bool = True) -> Any:
         return _Field(default, default_factory, repr)
@@ -65,14 +69,68 @@ def field_names(cls: type) -> tuple[str, ...]:
     return tuple(cls._record_fields)  # type: ignore[attr-defined]  # ``_record`` gives it to each
 
 
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+class Slotted(type):
+    """The metaclass of records with slots: these must be known when a class is made, so ``dataclass(slots=True)``, a
+    decorator, has it made twice. For what has dozens of classes: a class takes as long as a hundred calls.
+
+    A class that names its ``__slots__`` is none of them but derives from one.
+    """
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        frozen: bool = True,
+        eq: bool = False,
+        repr: bool = True,
+    ) -> Slotted:
+        if "__slots__" not in namespace:
+            own = _own(namespace)
+            fields = _fields(namespace, bases, own)
+            namespace = _slotted(namespace, own, _members(namespace, fields, frozen, eq, repr))
+        return super().__new__(cls, name, bases, namespace)
+
+
 def _record(cls: type, frozen: bool, eq: bool, slots: bool, repr: bool) -> type:
-    own = [name for name, kind in cls.__annotations__.items() if not kind.startswith(("ClassVar", "typing.ClassVar"))]
-    inherited: dict[str, Any] = {}
-    for base in reversed(cls.__mro__[1:]):
-        inherited.update(base.__dict__.get("_record_fields", {}))
-    fields = {**inherited, **{name: cls.__dict__.get(name, _MISSING) for name in own}}
-    names = tuple(fields)
     namespace = dict(cls.__dict__)
+    own = _own(namespace)
+    fields = _fields(namespace, cls.__bases__, own)
+    made = _members(namespace, fields, frozen, eq, repr)
+    if slots:
+        slotted = _slotted(namespace, own, made)
+        return type(cls)(cls.__name__, cls.__bases__, {**slotted, "__qualname__": cls.__qualname__})
+    for name in own:
+        if isinstance(namespace.get(name), _Field):
+            delattr(cls, name)
+    for name, value in made.items():
+        setattr(cls, name, value)
+    return cls
+
+
+def _own(namespace: Mapping[str, Any]) -> list[str]:
+    """The fields that a class declares itself."""
+    kinds = namespace.get("__annotations__", {}).items()
+    return [name for name, kind in kinds if not kind.startswith(("ClassVar", "typing.ClassVar"))]
+
+
+def _fields(namespace: Mapping[str, Any], bases: tuple[type, ...], own: Iterable[str]) -> dict[str, Any]:
+    """All fields with what is said of them, inherited ones first."""
+    fields: dict[str, Any] = {}
+    for base in reversed(bases):
+        fields.update(getattr(base, "_record_fields", {}))
+    for name in own:
+        fields[name] = namespace.get(name, _MISSING)
+    return fields
+
+
+def _members(
+    namespace: Mapping[str, Any], fields: Mapping[str, Any], frozen: bool, eq: bool, repr: bool
+) -> dict[str, Any]:
+    """What a record has beside what its author wrote."""
+    names = tuple(fields)
     made: dict[str, Any] = {
         "_record_fields": fields,
         "__match_args__": names,
@@ -83,19 +141,16 @@ def _record(cls: type, frozen: bool, eq: bool, slots: bool, repr: bool) -> type:
         made["__repr__"] = _repr
     if eq and "__eq__" not in namespace:
         made.update(_equality(names, frozen))
-    made = {name: value for name, value in made.items() if name not in namespace or name == "__init__"}
-    if not slots:
-        for name in own:
-            if isinstance(namespace.get(name), _Field):
-                delattr(cls, name)
-        for name, value in made.items():
-            setattr(cls, name, value)
-        return cls
+    return {name: value for name, value in made.items() if name not in namespace or name == "__init__"}
+
+
+def _slotted(namespace: dict[str, Any], own: Sequence[str], made: Mapping[str, Any]) -> dict[str, Any]:
+    """The namespace of a class with slots: its fields have no values there."""
+    slotted = {**namespace, **made}
     for name in (*own, "__dict__", "__weakref__"):
-        namespace.pop(name, None)
-    bases = {slot for base in cls.__mro__[1:] for slot in base.__dict__.get("_record_fields", ())}
-    namespace.update(made, __slots__=tuple(name for name in own if name not in bases), __qualname__=cls.__qualname__)
-    return type(cls)(cls.__name__, cls.__bases__, namespace)
+        slotted.pop(name, None)
+    slotted["__slots__"] = tuple(own)
+    return slotted
 
 
 def _equality(names: tuple[str, ...], frozen: bool) -> dict[str, Any]:

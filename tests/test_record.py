@@ -175,3 +175,24 @@ cli.main(["compile", sys.argv[1], "--no-cache", "-o", os.devnull])
 """
     done = subprocess.run([sys.executable, "-c", code, str(sample)], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_slotted_classes_are_made_once_and_are_records() -> None:
+    class Node(metaclass=record.Slotted):
+        place: int
+
+    class Leaf(Node):
+        text: str = "leaf"
+        parts: list[int] = record.field(default_factory=list)
+
+    class Marked(Leaf):
+        __slots__ = ("mark",)
+
+    class Equal(metaclass=record.Slotted, eq=True):
+        x: int
+
+    assert Leaf(3) != Leaf(3) and Equal(1) == Equal(1) and hash(Equal(1)) == hash(Equal(1))
+    assert repr(Leaf(3)).endswith("Leaf(place=3, text='leaf', parts=[])") and not hasattr(Leaf(3), "__dict__")
+    assert Leaf.__slots__ == ("text", "parts") and Leaf.__match_args__ == ("place", "text", "parts")
+    assert Node.__subclasses__() == [Leaf] and record.replace(Leaf(3), text="x").text == "x"
+    assert Marked(4, "m").text == "m" and record.field_names(Marked) == ("place", "text", "parts")

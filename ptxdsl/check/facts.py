@@ -18,7 +18,7 @@ from ptxdsl.check.findings import Unproved
 from ptxdsl.check.learned import Rates, answers, begin_again, settled_for_ever
 from ptxdsl.check.values import CHOICES, INFINITE, UNKNOWN, Atom, Sum, Test, Value, add, negated, scale, total
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.record import dataclass
+from ptxdsl.record import Slotted
 
 if TYPE_CHECKING:
     from ptxdsl.check.counters import Counters
@@ -30,8 +30,7 @@ Range = tuple[int, int]  # from the least to the greatest value
 Key = tuple[Terms, tuple[tuple[int, int, int], ...], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(metaclass=Slotted, eq=True):
     """low <= sum <= high. rates: by group, how the bounds move with its counters (turns, growth)."""
 
     low: int
@@ -42,8 +41,7 @@ class Bounds:
 ANY = Bounds(-INFINITE, INFINITE)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(metaclass=Slotted, eq=True):
     """One way in which a test can turn out: which fact it makes. terms, low, high: the same for a reader."""
 
     key: Key | None

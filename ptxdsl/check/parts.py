@@ -8,7 +8,7 @@ from ptxdsl.check.states import Lives
 from ptxdsl.check.threads import Mask, range_text
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.model import Array, Pipeline
-from ptxdsl.record import dataclass, field
+from ptxdsl.record import Slotted, field
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _OF_MANY = {"arrives": "arrive", "comes": "come", "goes": "go", "has": "have", "waits": "wait"}
 
 
-@dataclass(eq=False, slots=True)
-class Agent:
+class Agent(metaclass=Slotted, frozen=False):
     """Threads that take the same way (``agents.py``), in one CTA of a cluster. several: warps. uses: its arrivals
     elsewhere."""
 
@@ -42,8 +41,7 @@ class Agent:
         return f"{self.name} {verb if self.name.startswith(('warp ', 'thread ')) else _OF_MANY[verb]}"
 
 
-@dataclass(eq=False, slots=True)
-class Barrier:
+class Barrier(metaclass=Slotted, frozen=False):
     """An mbarrier. init, last, before: bits of its initialisation and of its last two completions.
 
     each: where it is detailed, by agent the bits of its arrival in this phase, the last one, the one before.
@@ -93,8 +91,7 @@ class Barrier:
             self.arrivals = self.of_lives.setdefault(lives, {})
 
 
-@dataclass(eq=False, slots=True)
-class Meeting:
+class Meeting(metaclass=Slotted, frozen=False):
     """A barrier of threads. last: the bit of its last completion. holder: of what those who have come know."""
 
     key: Any
@@ -103,8 +100,7 @@ class Meeting:
     holder: int
 
 
-@dataclass(eq=False, slots=True)
-class Touch:
+class Touch(metaclass=Slotted, frozen=False):
     """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
 
     places: what each thread of the mask touches. spans: where it is written, of each place and then of what is touched

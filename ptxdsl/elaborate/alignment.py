@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ptxdsl import tir
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.record import dataclass
+from ptxdsl.record import Slotted
 from ptxdsl.source import Span
 from ptxdsl.tir.multiples import LARGEST, Multiples, lowest_bit
 from ptxdsl.tir.simplify import carried_inits, carried_params
@@ -20,8 +20,7 @@ ALLOCATIONS = ("shared.alloc", "shared.dynamic", "alloca")
 _ACCESSES = {"load": "a load", "store": "a store"}
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(metaclass=Slotted, eq=True):
     """What is said to want an address aligned to so many bytes, and where."""
 
     address: tir.Value
@@ -30,8 +29,7 @@ class Wanted:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Misaligned:
+class Misaligned(metaclass=Slotted, eq=True):
     """A wish that is not met: ``offset`` bytes from an allocation's start the address is aligned to ``has`` alone."""
 
     wanted: Wanted

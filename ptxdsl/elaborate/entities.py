@@ -6,7 +6,7 @@ from ptxdsl import tir
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.types import ArrayType, TupleType, Type
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.record import dataclass, field
+from ptxdsl.record import Slotted, dataclass, field
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------------- values
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(metaclass=Slotted, eq=True):
     """An integer or float literal: exact until it meets a type."""
 
     value: int | Fraction
@@ -34,8 +33,7 @@ class Literal:
         return types.FLOAT_LITERAL if self.is_float else types.INT_LITERAL
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(metaclass=Slotted, eq=True):
     """A scalar, vector or pointer in registers. ``comptime``: may stand where a compile-time value is asked for."""
 
     type: Type
@@ -43,28 +41,24 @@ class Runtime:
     comptime: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Comptime:
+class Comptime(metaclass=Slotted, eq=True):
     """A value that exists at compile time only: a string, a type, a dtype, an address space, an origin, None."""
 
     type: Type
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class StructValue:
+class StructValue(metaclass=Slotted, eq=True):
     type: StructType
     fields: tuple[RValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayValue:
+class ArrayValue(metaclass=Slotted, eq=True):
     type: ArrayType
     items: tuple[RValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TupleValue:
+class TupleValue(metaclass=Slotted, eq=True):
     items: tuple[RValue, ...]
 
     @property
@@ -72,8 +66,7 @@ class TupleValue:
         return TupleType(tuple(i.type for i in self.items))
 
 
-@dataclass(frozen=True, slots=True)
-class RangeValue:
+class RangeValue(metaclass=Slotted, eq=True):
     """``range(start, stop, step)``: bounds of one scalar type, or literals."""
 
     start: RValue
@@ -85,15 +78,13 @@ class RangeValue:
         return types.RANGE
 
 
-@dataclass(frozen=True, slots=True)
-class Uninit:
+class Uninit(metaclass=Slotted, eq=True):
     """Declared and not (or not on every path) given a value."""
 
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Poison:
+class Poison(metaclass=Slotted, eq=True):
     """What an expression in error gives to those who go on: no further complaint."""
 
     @property
@@ -101,8 +92,7 @@ class Poison:
         return types.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionValue:
+class FunctionValue(metaclass=Slotted, eq=True):
     """A function or method with the parameters given so far; ``receiver`` is the place a method was taken from."""
 
     name: str
@@ -116,8 +106,7 @@ class FunctionValue:
         return types.FUNCTION
 
 
-@dataclass(frozen=True, slots=True)
-class Variadic:
+class Variadic(metaclass=Slotted, eq=True):
     """``print`` and ``inlined_assembly``: builtins that take any number of arguments of any type."""
 
     name: str
@@ -128,8 +117,7 @@ class Variadic:
         return types.FUNCTION
 
 
-@dataclass(frozen=True, slots=True)
-class GenericType:
+class GenericType(metaclass=Slotted, eq=True):
     """A type whose parameters are not all given: ``SIMD``, ``RolePipeline[_, True, _, _, _]``."""
 
     decl: StructDecl | str
@@ -150,8 +138,7 @@ NONE_VALUE = Comptime(types.NONE, None)
 # --------------------------------------------------------------------------------------------------------- places
 
 
-@dataclass(eq=False, slots=True)
-class Variable:
+class Variable(metaclass=Slotted, frozen=False):
     """A variable; its current value is in the state.
 
     mutable: declared with ``var`` or passed ``mut``. comptime: of a function that is evaluated at compile time.
@@ -164,8 +151,7 @@ class Variable:
     comptime: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VariablePlace:
+class VariablePlace(metaclass=Slotted, eq=True):
     """A variable, or a part of it: ``path`` holds field and element numbers."""
 
     variable: Variable
@@ -173,8 +159,7 @@ class VariablePlace:
     path: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryPlace(metaclass=Slotted, eq=True):
     """What a pointer points at. ``align``: what is known in bytes."""
 
     pointer: Runtime
@@ -183,8 +168,7 @@ class MemoryPlace:
     volatile: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LanePlace:
+class LanePlace(metaclass=Slotted, eq=True):
     """One element, chosen by an integer, of a vector or array in a place; or a part (its number) of such an element."""
 
     base: Place
@@ -192,8 +176,7 @@ class LanePlace:
     index: Runtime | int
 
 
-@dataclass(frozen=True, slots=True)
-class TemporaryPlace:
+class TemporaryPlace(metaclass=Slotted, eq=True):
     """A value that nobody else holds: it can be read, not assigned."""
 
     value: RValue
@@ -333,8 +316,7 @@ class StructInstance:
     busy: set[str] = field(default_factory=set)  # the aliases that are being evaluated
 
 
-@dataclass(eq=False, slots=True)
-class ComptimeAlias:
+class ComptimeAlias(metaclass=Slotted, frozen=False):
     """``comptime NAME[...] = value`` of a module or function: evaluated when first used."""
 
     node: ast.ComptimeDecl
@@ -343,15 +325,13 @@ class ComptimeAlias:
     busy: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class PlaceAlias:
+class PlaceAlias(metaclass=Slotted, frozen=False):
     """A name for a place of the caller's: ``self`` and ``mut`` arguments."""
 
     place: Place
 
 
-@dataclass(eq=False, slots=True)
-class HostOnly:
+class HostOnly(metaclass=Slotted, frozen=False):
     """A name imported from a module that exists on the host alone."""
 
     name: str
@@ -359,8 +339,7 @@ class HostOnly:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
-class ImportedName:
+class ImportedName(metaclass=Slotted, frozen=False):
     """A name of another module, looked up when first used. module: None where ``node`` is to be resolved then too."""
 
     item: ast.ImportName
@@ -371,13 +350,11 @@ class ImportedName:
     busy: bool = False  # it is being looked up
 
 
-@dataclass(eq=False, slots=True)
-class Overloads:
+class Overloads(metaclass=Slotted, frozen=False):
     decls: list[FunctionDecl]
 
 
-@dataclass(eq=False, slots=True)
-class ModuleName:
+class ModuleName(metaclass=Slotted, frozen=False):
     """``import module as m``: its names are attributes."""
 
     scope: Scope

@@ -21,7 +21,7 @@ from functools import cached_property
 
 from ptxdsl.effects import Effect, Kind
 from ptxdsl.protocol.expressions import Expr
-from ptxdsl.record import dataclass
+from ptxdsl.record import Slotted, dataclass
 from ptxdsl.source import Span
 
 
@@ -54,8 +54,7 @@ class Place:
 # ---------------------------------------------------------------------------------------------------- programs
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(metaclass=Slotted, eq=True):
     """One operation, done by every thread that comes to it.
 
     what: its effect. name: of the row of ``intrinsics/``, of a ``pipe.*`` operation, or the PTX opcode. span: where
@@ -89,29 +88,25 @@ class Op:
         return self.what.kind
 
 
-@dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(metaclass=Slotted, eq=True):
     nodes: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(metaclass=Slotted, eq=True):
     """Variables by number get their values at once (simultaneously)."""
 
     targets: tuple[int, ...]
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(metaclass=Slotted, eq=True):
     condition: Expr
     then: Seq
     orelse: Seq
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(metaclass=Slotted, eq=True):
     """``for index in range(start, stop, step)``: index is a variable; the range is that of the integers."""
 
     index: int
@@ -121,8 +116,7 @@ class Range:
     signed: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(metaclass=Slotted):
     """range None: until a Jump leaves it; once: a block that is left at its end as well."""
 
     body: Seq
@@ -132,21 +126,18 @@ class Loop:
     label: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(metaclass=Slotted, eq=True):
     """To the next iteration of the loop of that label (``again``) or behind it."""
 
     label: int
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(metaclass=Slotted, eq=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Unmodelled:
+class Unmodelled(metaclass=Slotted, eq=True):
     """why: as a clause that fits behind "not provable here:"."""
 
     span: Span

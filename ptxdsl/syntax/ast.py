@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ptxdsl.hints import Literal
-from ptxdsl.record import dataclass
+from ptxdsl.record import Slotted
 from ptxdsl.source import Source, Span
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Node:
+class Node(metaclass=Slotted):
     """What every node has. Nodes are equal when they are the same."""
 
     span: Span
@@ -21,60 +20,50 @@ class Expr(Node):
     __slots__ = ()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Name(Expr):
     """``x``; ``_`` is a Name too (a hole in a parameter list, a discarded target)."""
 
     id: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class IntLiteral(Expr):
     value: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class FloatLiteral(Expr):
     text: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class StringLiteral(Expr):
     """Escapes already resolved, adjacent literals already joined."""
 
     value: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class BoolLiteral(Expr):
     value: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class NoneLiteral(Expr):
     pass
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class EllipsisLiteral(Expr):
     pass
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class DotName(Expr):
     """``.SHARED``: a member of the type that the context wants."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Attribute(Expr):
     value: Expr
     name: str
     name_span: Span
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Argument(Node):
     """One entry of ``(…)`` or ``[…]``: positional where ``name`` is None. ``star`` marks ``*x``."""
 
@@ -83,7 +72,6 @@ class Argument(Node):
     star: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Call(Expr):
     """``func(args)``."""
 
@@ -91,7 +79,6 @@ class Call(Expr):
     args: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Subscript(Expr):
     """``value[args]``: parameters or an index, decided later. ``p[]`` has no args."""
 
@@ -99,13 +86,11 @@ class Subscript(Expr):
     args: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Unary(Expr):
     op: Literal["-", "+", "~", "not"]
     operand: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Binary(Expr):
     """op is one of ``+ - * / // % ** @ << >> & | ^``."""
 
@@ -114,7 +99,6 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Compare(Expr):
     """``a < b <= c``: operands has one more entry than ops. ops: ``== != < <= > >= in not in is is not``."""
 
@@ -122,14 +106,12 @@ class Compare(Expr):
     ops: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class BoolOp(Expr):
     op: Literal["and", "or"]
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Conditional(Expr):
     """``then if test else orelse``."""
 
@@ -138,31 +120,26 @@ class Conditional(Expr):
     orelse: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class TupleExpr(Expr):
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ListExpr(Expr):
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Slice(Expr):
     start: Expr | None
     stop: Expr | None
     step: Expr | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Transfer(Expr):
     """``x^``: Mojo's transfer; a copy for register-passable values."""
 
     value: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class FunctionType(Expr):
     """``def(Int, Float32) -> Bool``: the type of a function given as a parameter."""
 
@@ -181,7 +158,6 @@ class Stmt(Node):
 Block = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class VarDecl(Stmt):
     """``var a: T = v``, ``var a, (b, c) = v``, ``var a: T``; target is a Name, or a TupleExpr of such targets."""
 
@@ -190,7 +166,6 @@ class VarDecl(Stmt):
     value: Expr | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class RefDecl(Stmt):
     """``ref name = value``: another name for what the value designates."""
 
@@ -198,7 +173,6 @@ class RefDecl(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Assign(Stmt):
     """``target = value``; target is a Name, Attribute, Subscript or a TupleExpr of them."""
 
@@ -206,7 +180,6 @@ class Assign(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class AugAssign(Stmt):
     """``target op= value``; op without the ``=``."""
 
@@ -215,12 +188,10 @@ class AugAssign(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ExprStmt(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class If(Stmt):
     """``elif`` is an If in orelse. ``comptime`` marks ``comptime if``."""
 
@@ -230,14 +201,12 @@ class If(Stmt):
     comptime: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class While(Stmt):
     test: Expr
     body: Block
     orelse: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class For(Stmt):
     """``for target in iter``; target as of a VarDecl, binding stands before it. ``comptime`` marks ``comptime for``."""
 
@@ -249,27 +218,22 @@ class For(Stmt):
     binding: Literal["read", "var", "ref"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Break(Stmt):
     pass
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Continue(Stmt):
     pass
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Pass(Stmt):
     pass
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Return(Stmt):
     value: Expr | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Assert(Stmt):
     """``comptime assert test, message``."""
 
@@ -280,7 +244,6 @@ class Assert(Stmt):
 # --------------------------------------------------------------------------------------------------- declarations
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Param(Node):
     """One compile-time parameter in ``[…]`` of a def or struct.
 
@@ -293,7 +256,6 @@ class Param(Node):
     kind: Literal["infer", "pos", "kw", "many"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ArgDecl(Node):
     """One run-time argument in ``(…)`` of a def.
 
@@ -308,7 +270,6 @@ class ArgDecl(Node):
     kind: Literal["posonly", "pos", "kw", "many", "pack"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Decorator(Node):
     """``@name`` or ``@name(args)``; args is None without parentheses."""
 
@@ -316,7 +277,6 @@ class Decorator(Node):
     args: tuple[Argument, ...] | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class FunctionDef(Stmt):
     name: str
     name_span: Span
@@ -330,7 +290,6 @@ class FunctionDef(Stmt):
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class FieldDecl(Stmt):
     """``var name: type`` inside a struct."""
 
@@ -339,7 +298,6 @@ class FieldDecl(Stmt):
     docstring: str | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class StructDef(Stmt):
     """members: FieldDecl, FunctionDef and ComptimeDecl in the order written (``pass`` and ``...`` dropped)."""
 
@@ -353,7 +311,6 @@ class StructDef(Stmt):
     members: tuple[FieldDecl | FunctionDef | ComptimeDecl, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ComptimeDecl(Stmt):
     """``comptime NAME[params]: type = value`` (module, struct or function scope)."""
 
@@ -364,7 +321,6 @@ class ComptimeDecl(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ComptimeRequirement(Stmt):
     """``comptime NAME: type`` of a trait: what a struct must give a value."""
 
@@ -373,7 +329,6 @@ class ComptimeRequirement(Stmt):
     type: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class TraitDef(Stmt):
     """members in the order written; a FunctionDef whose body is ``...`` is what a struct must have."""
 
@@ -384,13 +339,11 @@ class TraitDef(Stmt):
     members: tuple[FunctionDef | ComptimeDecl | ComptimeRequirement, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ImportName(Node):
     name: str
     alias: str | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Import(Stmt):
     """``from module import a, b as c`` (names None for ``*``), or ``import module as alias`` (names empty).
 
@@ -404,7 +357,6 @@ class Import(Stmt):
     module_span: Span
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Module(Node):
     source: Source
     docstring: str | None

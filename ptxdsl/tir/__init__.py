@@ -43,7 +43,7 @@ the blocks nested there.
 from __future__ import annotations
 
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.record import dataclass, field
+from ptxdsl.record import Slotted, field
 from ptxdsl.source import Span
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ class Const(Value):
         self.value = value
 
 
-@dataclass(eq=False, slots=True)
-class Block:
+class Block(metaclass=Slotted, frozen=False):
     params: list[Value] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
 
@@ -147,8 +146,7 @@ class Block:
 TERMINATORS = frozenset({"yield", "repeat", "leave", "return", "unreachable"})
 
 
-@dataclass(eq=False, slots=True)
-class Op:
+class Op(metaclass=Slotted, frozen=False):
     """``span`` is the user's own text: code of the standard library carries the span of the user's call."""
 
     name: str
@@ -163,8 +161,7 @@ class Op:
         return self.results[0]
 
 
-@dataclass(eq=False, slots=True)
-class Kernel:
+class Kernel(metaclass=Slotted, frozen=False):
     """One entry point. ``params`` correspond to ``signature.params`` one to one, struct parameters flattened."""
 
     name: str
@@ -174,8 +171,7 @@ class Kernel:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
-class Module:
+class Module(metaclass=Slotted, frozen=False):
     kernels: list[Kernel]
 
 

@@ -118,6 +118,17 @@ def test_a_command_loads_what_it_needs_alone(good: str, command: str, loaded: li
     assert process("-c", code, good).stderr == f"{loaded}\n".encode()
 
 
+def test_a_plain_kernel_needs_no_regular_expressions() -> None:
+    kernel = str(Path(__file__).parents[2] / "samples" / "04_kernel_a.pdsl")
+    assert cli.main(["compile", kernel, "-o", os.devnull]) == 0  # now the cache has what it wants
+    code = (
+        "import sys; before = set(sys.modules); from ptxdsl.cli import main;"
+        f"main(['compile', {kernel!r}, '--no-cache', '-o', {os.devnull!r}]);"
+        "print(sorted({'re', 'enum', 'contextlib', 'importlib'} & (sys.modules.keys() - before)), file=sys.stderr)"
+    )
+    assert process("-c", code).stderr == b"[]\n"
+
+
 def test_fractions_are_for_float_literals_alone() -> None:
     code = "import sys, ptxdsl.elaborate, ptxdsl.backend.emit_ptx; print('fractions' in sys.modules, file=sys.stderr)"
     assert process("-c", code).stderr == b"False\n"
