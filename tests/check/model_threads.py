@@ -8,6 +8,7 @@ it is given, not on when.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import ARITHMETIC, ARRAY_SHIFT, CTA_SHIFT, Expr, compute
@@ -16,6 +17,7 @@ from ptxdsl.record import dataclass
 
 WARP = 32
 _MANY = 100_000  # operations of a thread, or turns of its loops
+_NEW: Any = object()  # a value that is not remembered
 _COLLECTIVE_OPS = frozenset(("vote", "elect", "activemask", "mma", "wmma", "movmatrix"))
 
 
@@ -118,13 +120,7 @@ class Thread:
 
     def _node(self, node: Node) -> Jump | Return | None:
         """Where it leads, if not to what follows."""
-        if isinstance(node, Seq):
-            for inner in node.nodes:
-                end = self._node(inner)
-                if end is not None:
-                    return end
-            return None
-        if isinstance(node, Op):
+        if isinstance(node, Op):  # what there is most of
             if not node.elected or self.number % WARP == 0:
                 self._operation(node)
             return None
@@ -132,6 +128,12 @@ class Thread:
             values = [self.value(value) for value in node.values]
             self.variables.update(zip(node.targets, values, strict=True))
             self.current.clear()
+            return None
+        if isinstance(node, Seq):
+            for inner in node.nodes:
+                end = self._node(inner)
+                if end is not None:
+                    return end
             return None
         if isinstance(node, Branch):
             chosen = self.value(node.condition)
@@ -178,8 +180,10 @@ class Thread:
 
     def _operation(self, op: Op) -> None:
         proxy = op.what.proxy == "async"
-        for places, into in ((op.reads, self.reads), (op.writes, self.writes)):
-            into.extend(self._bytes(place, proxy) for place in places)
+        for place in op.reads:
+            self.reads.append(self._bytes(place, proxy))
+        for place in op.writes:
+            self.writes.append(self._bytes(place, proxy))
         if op.kind in _KINDS_OF_ACCESS:
             return
         if op.kind is Kind.WARP_SYNC and op.name.partition(".")[0].partition("_")[0] in _COLLECTIVE_OPS:
@@ -259,9 +263,9 @@ class Thread:
         if op == "var":
             return self.variables.get(expr.value)
         memo = known if expr.variables or number != self.number else self.settled
-        if expr in memo:
-            return memo[expr]
-        found = memo[expr] = self._compound(expr, number, known)
+        found = memo.get(expr, _NEW)
+        if found is _NEW:
+            found = memo[expr] = self._compound(expr, number, known)
         return found
 
     def _compound(self, expr: Expr, number: int, known: dict[Expr, int | None]) -> int | None:
@@ -270,8 +274,13 @@ class Thread:
             if op == "select":
                 chosen = self._value(expr.args[0], number, known)
                 return None if chosen is None else self._value(expr.args[1 if chosen else 2], number, known)
-            args = [self._value(arg, number, known) for arg in expr.args]
-            return None if None in args else compute(op, args, expr.bits, expr.args[0].bits)
+            args = []
+            for arg in expr.args:
+                value = int(arg.value) if arg.op == "const" else self._value(arg, number, known)
+                if value is None:
+                    return None
+                args.append(value)
+            return compute(op, args, expr.bits, expr.args[0].bits)
         if op in ("uniform", "cta"):
             return self.inputs(op, expr.value, expr.bits)
         if op == "tid":
