@@ -61,10 +61,9 @@ class BodyReader:
         self.opcodes = opcodes  # one string an opcode in the whole module
         self.locations: dict[str, Location | None] = {}
 
-    def read(self, function: Function, scope: Scope, position: int, line: int) -> tuple[int, int]:
-        """position: behind the opening brace; line: there. Gives the same of the closing one. Errors are recorded."""
+    def begin(self, function: Function, scope: Scope) -> None:
         self.function = function
-        self.operands = operands = Operands()
+        self.operands = Operands()
         self.root = self.scope = scope
         self.scopes = 0
         self.depth = 1
@@ -72,7 +71,11 @@ class BodyReader:
         self.tables: list[tuple[str, list[str], Scope, int, int]] = []
         self.variables: list[Variable] = []
         self.prototypes: set[str] = set()
-        body = function.body
+
+    def read(self, function: Function, scope: Scope, position: int, line: int) -> tuple[int, int]:
+        """position: behind the opening brace; line: there. Gives the same of the closing one. Errors are recorded."""
+        self.begin(function, scope)
+        operands, body = self.operands, function.body
         code = self.code
         match_statement = _STATEMENT.match
         one = operands.one
@@ -125,12 +128,8 @@ class BodyReader:
                 at = match.start(1)
                 line += code.count("\n", counted, at)
                 counted = at
-                name = match[1]
-                if name in self.scope.labels:
-                    twice = Refused("E0813", f"label {name} is defined a second time", name)
-                    self.errors.add(twice, at, position)
-                self.scope.labels[name] = "label"
-                body.append(Label(name + self.scope.suffix, line))
+                self.declare_label(match[1], at, position)
+                body.append(Label(match[1] + self.scope.suffix, line))
             elif kind == 2:
                 at = match.start(2) - 1
                 if match[2] == "loc":
@@ -140,11 +139,7 @@ class BodyReader:
                     counted = at
                     position = self.directive(match[2], at, line)
             elif kind == 3:
-                self.scopes += 1
-                self.depth += 1
-                if self.depth > MAX_SCOPES:
-                    self.errors.fatal(Refused("E0810", "braces nested too deeply"), match.start(3), position)
-                self.scope = Scope(self.scope, f"#{self.scopes}")
+                self.open_scope(match.start(3), position)
             else:
                 self.depth -= 1
                 if not self.depth:
@@ -157,6 +152,19 @@ class BodyReader:
         function.variables = tuple(self.variables)
         function.prototypes = frozenset(self.prototypes)
         return position, line
+
+    def declare_label(self, name: str, at: int, position: int) -> None:
+        """Declares it; ``at`` and ``position``: where its statement is."""
+        if name in self.scope.labels:
+            self.errors.add(Refused("E0813", f"label {name} is defined a second time", name), at, position)
+        self.scope.labels[name] = "label"
+
+    def open_scope(self, at: int, position: int) -> None:
+        self.scopes += 1
+        self.depth += 1
+        if self.depth > MAX_SCOPES:
+            self.errors.fatal(Refused("E0810", "braces nested too deeply"), at, position)
+        self.scope = Scope(self.scope, f"#{self.scopes}")
 
     def not_understood(self, position: int) -> int:
         """Records the error and gives the position after the statement; ends the run at the end of the text."""

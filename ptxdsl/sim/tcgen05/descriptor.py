@@ -187,27 +187,11 @@ def decode_instruction(
                 f"K = 96 with M = {m}, N = {n} and .cta_group::{cta_group}{', sparse' * sparse}",
                 "A is dense then, M is 128, of a pair 256, and N a multiple of 16",
             )
-    if d_type == "f16" and kind == "f16" and (a_type, b_type) != ("f16", "f16"):
-        raise wrong(f"D of f16 with A of {a_type} and B of {b_type}", "with D of f16, A and B are f16 too")
-    if kind == "f16" and a_type != b_type:  # not in the ISA; a B200 takes it for an illegal instruction
-        raise wrong(f"A of {a_type} and B of {b_type}", "A and B have the same type; the card does not mix these two")
-    if kind == "i8" and (raw["negate_a"] or raw["negate_b"]):
-        raise wrong("integers cannot be negated")
-    if raw.get("saturate") and kind != "i8":
-        raise wrong("only integers saturate")
-    if raw.get("max_shift") and not ws:
-        raise wrong("a maximum shift is for tcgen05.mma.ws alone")
+    _check_types(kind, raw, (a_type, b_type, d_type), ws, wrong)
     _check_shape(kind, m, n, cta_group, ws, wrong)
-    if sparse and ws and n == 256:
-        raise wrong("N = 256 with a sparse A and .ws", "N is 64 or 128 then")
-    if sparse and row.block_scaled and m != 128 * cta_group:
-        help = f"M is {128 * cta_group} with scale factors and .cta_group::{cta_group}"
-        raise wrong(f"M = {m} with a sparse A", help)
-    for operand, type, transposed in (("A", a_type, raw["transpose_a"]), ("B", b_type, raw["transpose_b"])):
-        if transposed and BITS[type] < 8:
-            raise wrong(f"{operand} of {type} cannot be transposed", "elements of 4 and 6 bits are K-major")
-    if raw["transpose_b"] and BITS[b_type] == 8 and n % (16 * cta_group):
-        raise wrong(f"N = {n} with a transposed B of 8 bits", f"N then is a multiple of {16 * cta_group}")
+    if sparse:
+        _check_sparse(row, m, n, cta_group, ws, wrong)
+    _check_transposed(raw, a_type, b_type, n, cta_group, wrong)
     return InstructionDescriptor(
         kind=kind,
         m=m,
@@ -226,6 +210,42 @@ def decode_instruction(
         scale_a_id=raw.get("scale_a_id", 0),
         scale_b_id=raw.get("scale_b_id", 0),
     )
+
+
+def _check_types(
+    kind: str, raw: dict[str, int], types: tuple[str, str, str], ws: bool, wrong: Callable[..., Fault]
+) -> None:
+    """What types, signs and saturation go together. types: of A, B and D."""
+    a_type, b_type, d_type = types
+    if d_type == "f16" and kind == "f16" and (a_type, b_type) != ("f16", "f16"):
+        raise wrong(f"D of f16 with A of {a_type} and B of {b_type}", "with D of f16, A and B are f16 too")
+    if kind == "f16" and a_type != b_type:  # not in the ISA; a B200 takes it for an illegal instruction
+        raise wrong(f"A of {a_type} and B of {b_type}", "A and B have the same type; the card does not mix these two")
+    if kind == "i8" and (raw["negate_a"] or raw["negate_b"]):
+        raise wrong("integers cannot be negated")
+    if raw.get("saturate") and kind != "i8":
+        raise wrong("only integers saturate")
+    if raw.get("max_shift") and not ws:
+        raise wrong("a maximum shift is for tcgen05.mma.ws alone")
+
+
+def _check_sparse(row: Kind, m: int, n: int, cta_group: int, ws: bool, wrong: Callable[..., Fault]) -> None:
+    """The shapes that a sparse A has less of."""
+    if ws and n == 256:
+        raise wrong("N = 256 with a sparse A and .ws", "N is 64 or 128 then")
+    if row.block_scaled and m != 128 * cta_group:
+        help = f"M is {128 * cta_group} with scale factors and .cta_group::{cta_group}"
+        raise wrong(f"M = {m} with a sparse A", help)
+
+
+def _check_transposed(
+    raw: dict[str, int], a_type: str, b_type: str, n: int, cta_group: int, wrong: Callable[..., Fault]
+) -> None:
+    for operand, type, transposed in (("A", a_type, raw["transpose_a"]), ("B", b_type, raw["transpose_b"])):
+        if transposed and BITS[type] < 8:
+            raise wrong(f"{operand} of {type} cannot be transposed", "elements of 4 and 6 bits are K-major")
+    if raw["transpose_b"] and BITS[b_type] == 8 and n % (16 * cta_group):
+        raise wrong(f"N = {n} with a transposed B of 8 bits", f"N then is a multiple of {16 * cta_group}")
 
 
 def _check_shape(kind: str, m: int, n: int, cta_group: int, ws: bool, wrong: Callable[..., Fault]) -> None:
