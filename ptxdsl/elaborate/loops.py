@@ -225,6 +225,7 @@ class Loops(Expressions):
         """A loop whose step is known at run time: upwards, downwards, or none at all where the step is 0.
 
         The index is a variable that begins a step before the start: `continue` goes to the head too, where it moves on.
+        Complements of signed numbers are in the opposite order, so that one comparison is enough for both directions.
         """
         span, t = node.iter.span, start.type
         assert isinstance(t, SimdType)
@@ -233,13 +234,17 @@ class Loops(Expressions):
         outer = Scope(scope)
         outer.declare(name, index)  # the loop carries what its text names
         self.state[index] = self.binary("-", start, step, span)
+        zero, sign = const(t, 0), None
+        limit: RValue = stop
+        if t.dtype.signed:
+            sign = self.binary(">>", step, const(t, t.dtype.bits - 1), span)  # all ones where it goes downwards
+            limit = self.binary("^", stop, sign, span)
         op = tir.Op("loop", [], [], {}, self.at(node.span), [tir.Block()])
         with self.carrying(node, outer, op, node.span) as frame:
             now = self.state[index] = self.binary("+", self.state[index], step, span)
-            zero = const(t, 0)
-            up = self.binary("&", self.compare("<", zero, step, span), self.compare("<", now, stop, span), span)
-            down = self.binary("&", self.compare("<", step, zero, span), self.compare("<", stop, now, span), span)
-            more = self.condition(self.binary("|", up, down, span), span)
+            place = now if sign is None else self.binary("^", now, sign, span)
+            moves = self.compare("<", zero, step, span) if sign is None else self.compare("!=", step, zero, span)
+            more = self.condition(self.binary("&", moves, self.compare("<", place, limit, span), span), span)
 
             def done() -> None:
                 frame.leaves.append(self.end_block("leave", op, span))

@@ -43,6 +43,7 @@ class _Ends:
         self.made = made
         self.changing: set[Value] = set(loop.blocks[0].params)
         self.counters: dict[Value, tuple[int, _Step]] = {v: (i, (0, None)) for i, v in enumerate(loop.blocks[0].params)}
+        self.signed: dict[Value, tuple[Value, Value]] = {}  # a counter's complement where the other value is negative
         self.repeats: list[Op] = []
         writes = any(map(writes_global, walk(loop.blocks[0])))
         for op in walk(loop.blocks[0]):
@@ -54,6 +55,10 @@ class _Ends:
             counter = self._counter(op)
             if counter is not None:
                 self.counters[op.result] = counter
+            if op.name == "xor" and op.operands[0] in self.counters:
+                sign_of = self._sign_of(op.operands[1])
+                if sign_of is not None:
+                    self.signed[op.result] = op.operands[0], sign_of
 
     def _counter(self, op: Op) -> tuple[int, _Step] | None:
         """Which carried value the result is, and how much more."""
@@ -71,6 +76,14 @@ class _Ends:
         if isinstance(by, Const):
             return (number, (more + sign * int(by.value), None)) if value is None else None
         return (number, (sign, by)) if (more, value) == (0, None) else None
+
+    def _sign_of(self, value: Value) -> Value | None:
+        """What a value is the sign of: all ones where that is negative, else 0; both stay the same in the loop."""
+        op = self.made.get(value)
+        if op is None or op.name != "shr.s" or not self.changing.isdisjoint((value, op.operands[0])):
+            return None
+        of, by = op.operands
+        return of if isinstance(by, Const) and by.value == of.ty.bits - 1 else None
 
     def seen(self) -> bool:
         for op in self.loop.blocks[0].ops:
@@ -128,6 +141,26 @@ class _Ends:
             of in self.counters and bound not in self.changing and self._reaches(of, bound, up, fact, facts)
             for fact in facts
             for of, bound, up in ((fact.small, fact.large, True), (fact.large, fact.small, False))
+        ) or any(self._comes_nearer(fact, facts) for fact in facts)
+
+    def _comes_nearer(self, fact: _Fact, facts: list[_Fact]) -> bool:
+        """Whether it is the comparison of a ``for`` with a step known at run time.
+
+        The counter moves by what the sign is of, which is not 0: so it grows, or its complement does.
+        """
+        if (
+            fact.small not in self.signed
+            or fact.unsigned
+            or fact.name not in ("lt", "le")
+            or fact.large in self.changing
+        ):
+            return False
+        counter, step = self.signed[fact.small]
+        number = self.counters[counter][0]
+        moves = (self.counters.get(repeat.operands[number]) for repeat in self.repeats)
+        zeros = ((other.small, other.large) for other in facts if other.name == "ne")
+        return all(moved == (number, (1, step)) for moved in moves) and any(
+            a is step and isinstance(b, Const) and b.value == 0 for a, b in zeros
         )
 
     def _reaches(self, of: Value, bound: Value, up: bool, fact: _Fact, facts: list[_Fact]) -> bool:

@@ -41,6 +41,8 @@ END = {
     "left in the middle": "while True:\n    sum += 1\n    if i > n:\n        break\n    i += 1",
     "with another condition": "while i < n and src[unsafe_offset=i] > 0:\n    i += 1",
     "for with an unsigned step": "for j in range(UInt32(0), k, UInt32(step)):\n    sum += src[unsafe_offset=j]",
+    "in the order that the step's sign says": "while (i ^ (step >> 31)) < n and step != 0:\n    i += step",
+    "for downwards, with continue": "for j in range(n, step, step):\n    if src[] > 0:\n        continue\n    sum += 1",
     "where the step is positive": "while 0 < step and i < n:\n    i += step",
 }
 ENDLESS = {
@@ -55,6 +57,10 @@ ENDLESS = {
     "turns that do not count": "while i < n:\n    if src[unsafe_offset=i] > 0:\n        continue\n    i += 1",
     "turns that do not ask": "while True:\n    if src[] > 0: continue\n    if i > n: break\n    i += 1",
     "a step that is positive as unsigned": "while 0 < UInt32(step) and i < n:\n    i += step",
+    "in the order of a sign, by what may be 0": "while (i ^ (step >> 31)) < n:\n    i += step",
+    "in the order of a sign, the other way": "while (i ^ (step >> 31)) < n and step != 0:\n    i -= step",
+    "in the order of what is no sign": "while (i ^ (step >> 30)) < n and step != 0:\n    i += step",
+    "in the order of another's sign": "while (i ^ (n >> 31)) < n and step != 0:\n    i += step",
     "a step of the other sign": "while step < 0 and i < n:\n    i += step",
     "the memory that it writes": "while Float32(i) < res[]:\n    i += 1\n    res[] = res[] + 1",
 }
