@@ -7,7 +7,6 @@ a hundredth of the time that their trees would.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
@@ -184,6 +183,8 @@ def importable() -> dict[str, str]:
 @cache
 def _names_of() -> dict[str, dict[str, bool]]:
     """The public names of each module of the standard library, and whether they are its own."""
+    import re  # only for errors
+
     found = {}
     for module in resources.stdlib_names():
         text = resources.stdlib_text(module)

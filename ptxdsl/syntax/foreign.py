@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ptxdsl.record import dataclass
 
 
-class Foreign(NamedTuple):
+@dataclass(frozen=True)
+class Foreign:
     """``gone`` marks what Mojo itself has given up. ``stand_in`` is the keyword that takes the word's place, so that
     the rest of the statement is still checked."""
 
