@@ -9,8 +9,6 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", ``setmaxnre
 
 from __future__ import annotations
 
-import re
-
 from ptxdsl.check import classes
 from ptxdsl.check.blame import fault
 from ptxdsl.check.context import Context
@@ -21,8 +19,6 @@ from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, range_text, whole_warpgroups
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
-
-_CALLED = re.compile(r"[a-z]\w*")
 
 
 def is_of_warpgroup(op: Op) -> bool:
@@ -97,9 +93,11 @@ def left_alone(context: Context, state: State, waiting: dict[int, Agent]) -> Exc
 
 
 def in_part(context: Context, state: State, step: WarpgroupSync) -> Exception:
+    import re  # only for faults
+
     group = step.groups[-1][0]
     whole, there = range_text(group), range_text(step.acting)
-    named = _CALLED.match(step.op.span.text)
+    named = re.match(r"[a-z]\w*", step.op.span.text)
     size = f", in blocks of at least {group.bit_length()} threads" if group & ~context.every else ""
     return fault(
         state, classes.DIVERGENT,
