@@ -77,7 +77,7 @@ class Normal:
         return self.place(state), frozenset(state.facts.absolute.items()), known(state), fill.place(), fill.known()
 
     def place(self, state: State) -> tuple[Any, ...]:
-        """The part of it that is not about who knows what (``merging.py``)."""
+        """The part of it that is not about who knows what, nor about values of the launch (``merging.py``)."""
         self._prune(state)
         shifts = self._shifts(state)
         environments: list[Any] = []
@@ -262,10 +262,10 @@ class Normal:
 
     def _is_stale(self, state: State, key: Key, bounds: Bounds) -> bool:
         terms, around, ordinal = key
-        coarse = self.counters.coarse
         if around:
             group, value, _ = around[0]
             return self._beyond(state, group, value) or (len(around) > 1 and self._passed(state, around, ordinal))
+        coarse = self.counters.coarse
         for atom, _ in terms:
             if atom.moving:
                 for index in _indices(atom):
