@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ptxdsl.effects import SYNCHRONISES
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.lower import arith, convert, intrinsic, memory, pipeline, user_asm
+from ptxdsl.lower import arith, convert, intrinsic, memory, pipeline
 from ptxdsl.lower.arith import Handler
 from ptxdsl.lower.builder import Address, Builder, ModuleText, symbol
 from ptxdsl.lower.llvm_types import llvm_type
@@ -347,11 +347,18 @@ CONTROL = {
     "unreachable": _unreachable,
 }
 
+
+def _inlined_assembly(b: Builder, op: Op) -> None:
+    from ptxdsl.lower.user_asm import lower_asm  # few kernels have text of their own
+
+    lower_asm(b, op)
+
+
 HANDLERS: dict[str, Handler] = {
     **arith.HANDLERS,
     **convert.HANDLERS,
     **memory.HANDLERS,
     **pipeline.HANDLERS,
     **intrinsic.HANDLERS,
-    **user_asm.HANDLERS,
+    "asm": _inlined_assembly,
 }

@@ -6,7 +6,6 @@ LLVM ends the process on a constraint that it cannot fulfil, so everything about
 from __future__ import annotations
 
 from ptxdsl.diagnostics import CompileError, counted, error
-from ptxdsl.lower.arith import Handler
 from ptxdsl.lower.asm import AsmEffects, asm_call
 from ptxdsl.lower.builder import Builder
 from ptxdsl.lower.intrinsic import converted
@@ -54,7 +53,7 @@ class _Constraints:
     memory: bool
 
 
-def _asm(b: Builder, op: Op) -> None:
+def lower_asm(b: Builder, op: Op) -> None:
     parsed = _parse(op)
     _check_placeholders(op, len(parsed.outputs) + len(parsed.inputs))
     letters = [c.lstrip("=&") for c in parsed.outputs]
@@ -159,6 +158,3 @@ def _argument(b: Builder, op: Op, value: Value, letter: str) -> str:
     if _bits(ty) < _width(type):
         return f"{type} {b.emit(f'zext {b.typed(value)} to {type}')}"
     return f"{type} {b.emit(f'bitcast {b.typed(value)} to {type}')}"
-
-
-HANDLERS: dict[str, Handler] = {"asm": _asm}

@@ -12,10 +12,8 @@ from collections.abc import Iterator
 
 from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, leaves
-from ptxdsl.protocol.loop_ends import comes_to_an_end
 from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
 from ptxdsl.protocol.polling import with_waits
-from ptxdsl.protocol.tensor_places import allocation
 from ptxdsl.protocol.tir_integers import Integers, read_answer
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, looks_anew, needs, writes_global
 from ptxdsl.record import replace
@@ -137,7 +135,10 @@ class _Slice:
         for other in others:
             if isinstance(other, Op):
                 self.integers.tensors.pop(other, None)
-        self.arrays += [allocation(number, slot.span) for slot, number in self.integers.tensors.items()]
+        for slot, number in self.integers.tensors.items():
+            from ptxdsl.protocol.tensor_places import allocation  # for tensor memory only
+
+            self.arrays.append(allocation(number, slot.span))
 
     def find_answers(self) -> None:
         """Loads of answers of cluster launch control, from arrays that nobody else writes."""
@@ -295,7 +296,10 @@ class _Slice:
                 continue
             if any(map(looks_anew, inside)):
                 awaited.append(loop.span)
-            elif not comes_to_an_end(loop, self.made):
+                continue
+            from ptxdsl.protocol.loop_ends import comes_to_an_end  # few kernels have such loops
+
+            if not comes_to_an_end(loop, self.made):
                 endless.append(loop.span)
         return tuple(awaited), tuple(endless)
 

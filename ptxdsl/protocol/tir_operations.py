@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
-from ptxdsl.protocol import model, tensor_places
+from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import Expr, answer, apply, const
-from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
 from ptxdsl.protocol.model import Array, Assign, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
-from ptxdsl.protocol.product_form import column_shift, product_form
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
 from ptxdsl.tir import Const, Op, Value
@@ -246,6 +244,8 @@ class Operations:
         number = self.integers.tensors.get(slot) if isinstance(slot, Op) else None
         if number is None:
             return [Unmodelled(op.span, "what becomes of the address of tensor memory is not seen")]
+        from ptxdsl.protocol import tensor_places
+
         noted = Place(self.integers.of(op.operands[0]), 4)
         taken = model.Op(replace(what, space="tensor"), op.name, op.span, writes=tensor_places.whole(number))
         return [model.Op(_WRITE, op.name, op.span, writes=(noted,), elected=True), taken]
@@ -309,7 +309,12 @@ class Operations:
         name, stages = str(attrs["pipeline"]), int(attrs["stages"])
         self.pipelines.append(Pipeline(name, bool(attrs["producer"]), stages, full, empty, *subs, op.span))
 
-    def _row(self, op: Op, what: Effect) -> Node:
+    def _matrix_row(self, op: Op, what: Effect) -> Node | None:
+        """An instruction of tensor cores whose operands are described by bits; None for another."""
+        from ptxdsl.protocol import tensor_places
+        from ptxdsl.protocol.matrix_places import copied_places, operand_places, product_places
+        from ptxdsl.protocol.product_form import column_shift, product_form
+
         name, of, operands = op.name, self.integers.of, op.operands
         if name in _DESCRIPTORS:
             a, b = _DESCRIPTORS[name]
@@ -332,11 +337,18 @@ class Operations:
             group, shape = const(int(op.attrs["cta_group"])), str(op.attrs["shape"])
             reads, writes = copied_places(of(operands[1]), shape), tensor_places.copied(of(operands[0]), shape)
             return model.Op(what, name, op.span, count=group, reads=reads, writes=writes)
-        if name.startswith("tcgen05_"):
-            touches = tensor_places.row_places(name, [of(v) for v in operands[:1]], op.attrs)
-            if touches is not None:
-                group = const(int(op.attrs.get("cta_group", 1)))
-                return model.Op(what, name, op.span, count=group, reads=touches[0], writes=touches[1])
+        touches = tensor_places.row_places(name, [of(v) for v in operands[:1]], op.attrs)
+        if touches is None:
+            return None
+        group = const(int(op.attrs.get("cta_group", 1)))
+        return model.Op(what, name, op.span, count=group, reads=touches[0], writes=touches[1])
+
+    def _row(self, op: Op, what: Effect) -> Node:
+        name, of, operands = op.name, self.integers.of, op.operands
+        if name in _DESCRIPTORS or name.startswith("tcgen05_"):
+            made = self._matrix_row(op, what)
+            if made is not None:
+                return made
         touched = what.space in _SHARED and what.kind in ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
             return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")
