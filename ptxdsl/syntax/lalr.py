@@ -7,6 +7,7 @@ its stack can be cut back to a place where parsing goes on.
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Sequence
 
 from ptxdsl.hints import Any
@@ -32,15 +33,14 @@ class Actions(dict[int, Row]):
         self.end = tables.end
         self._states = tables.states
         self._symbols = tables.symbols
-        self._reductions = [_reduction(rule, callback) for rule in tables.rules]
+        # What the numbers of actions mean, by index: reductions count from -1 down.
+        reductions = [_reduction(rule, callback) for rule in tables.rules]
+        self._meanings = [*range(len(tables.states)), *reversed(reductions)]
 
     def __missing__(self, state: int) -> Row:
-        symbols, reductions = self._symbols, self._reductions
-        flat = [int(number) for number in self._states[state].split()]
-        row: Row = {}
-        for symbol, action in zip(flat[::2], flat[1::2], strict=True):
-            row[symbols[symbol]] = action if action >= 0 else reductions[-1 - action]
-        self[state] = row
+        flat = marshal.loads(self._states[state])
+        symbols, meanings = map(self._symbols.__getitem__, flat[::2]), map(self._meanings.__getitem__, flat[1::2])
+        row = self[state] = dict(zip(symbols, meanings, strict=True))
         return row
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-_FORMAT = "ptxdsl-tables-6"
+_FORMAT = "ptxdsl-tables-7"
 _MARSHAL = 2  # the version of its format: the last without references, so that equal tables are equal bytes
 
 
@@ -46,15 +46,15 @@ class RuleRow:
 class ParseTables:
     """``words``: the names that are terminals of their own. ``signs``: the other fixed texts; the longest counts.
 
-    ``states``: for each state pairs of a symbol and an action, one after another, as text: a parse visits few states,
-    and reads those. An action of 0 or more shifts, or goes, to that state; -1 - n reduces by rule n.
+    ``states``: for each state pairs of a symbol and an action, one after another, marshalled: a parse visits few
+    states, and reads those. An action of 0 or more shifts, or goes, to that state; -1 - n reduces by rule n.
     """
 
     words: dict[str, str]
     signs: dict[str, str]
     symbols: list[str]
     rules: list[RuleRow]
-    states: list[str]
+    states: list[bytes]
     start: int
     end: int
 
@@ -113,13 +113,13 @@ def _extract(lark: Lark) -> dict[str, Any]:
     symbols: dict[str, int] = {}
     rules: dict[Any, int] = {}
     state_numbers = {state: number for number, state in enumerate(table.states)}
-    states: list[str] = []
+    states: list[bytes] = []
     for row in table.states.values():
         flat: list[int] = []
         for symbol, (action, argument) in row.items():
             flat.append(symbols.setdefault(str(symbol), len(symbols)))
             flat.append(state_numbers[argument] if action is Shift else -1 - rules.setdefault(argument, len(rules)))
-        states.append(" ".join(map(str, flat)))
+        states.append(marshal.dumps(flat, _MARSHAL))
     return {
         "words": {text: name for text, name in fixed.items() if text.isidentifier()},
         "signs": {text: name for text, name in fixed.items() if not text.isidentifier()},
