@@ -14,12 +14,12 @@ Fences of memory between threads' own accesses are left out: what they order nob
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ptxdsl.check.threads import Block, Mask
 from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.algebra import substitute
-from ptxdsl.protocol.expressions import Expr, apply, const, nodes, unknown, var
+from ptxdsl.protocol.expressions import CONVERSIONS, Expr, apply, const, nodes, unknown, var
 from ptxdsl.protocol.model import Assign, Branch, Jump, Kernel, Loop, Node, Op, Seq, walk
 from ptxdsl.protocol.rewriting import assigned, expressions_of, with_own_expressions
 from ptxdsl.record import replace
@@ -40,7 +40,7 @@ class _TooMuch(Exception):
 def written_out(kernel: Kernel, block: Block) -> Kernel:
     """The kernel with such loops written out for blocks of a shape."""
     maker = _Writer(kernel, block)
-    if not maker.loops and not any(_is_plain_fence(node) for node in kernel.nodes):
+    if not maker.loops and not maker.mixing and not any(_is_plain_fence(node) for node in kernel.nodes):
         return kernel
     return replace(kernel, program=maker.seq(kernel.program, {}))
 
@@ -57,6 +57,7 @@ class _Writer:
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.block = block
         self.own = of_threads(kernel)
+        self.mixing = {id(n) for n in kernel.nodes if isinstance(n, Loop) and self._mixes(n)}
         self.loops = {id(n) for n in kernel.nodes if isinstance(n, Loop) and not n.once and self._divides(n)}
         self.nodes = 0
 
@@ -70,6 +71,21 @@ class _Writer:
                         return True
         return False
 
+    def _mixes(self, loop: Loop) -> bool:
+        """Whether the block's size says how often it goes round, and its accesses lie where a thread's number and the
+        turn together say: in a tile with a swizzle, say, which is no sum of the two."""
+        if loop.range is None or any(self.block.row(e) is None for e in (loop.range.start, loop.range.stop)):
+            return False
+        changes = assigned(loop)
+        return any(
+            term.variables & changes and (term.variables & self.own or _of_thread(term))
+            for node in walk(loop.body)
+            if isinstance(node, Op) and node.kind in ACCESSES
+            for expr in expressions_of(node)
+            if expr.variables & changes
+            for term in _terms(expr)
+        )
+
     def seq(self, seq: Seq, values: Values) -> Seq:
         """What is done with values known before it, which are brought up to date."""
         found: list[Node] = []
@@ -81,10 +97,10 @@ class _Writer:
     def _node(self, node: Node, values: Values) -> Iterable[Node]:
         if isinstance(node, Seq):
             return self.seq(node, values).nodes
-        if id(node) in self.loops:
+        if id(node) in self.loops or id(node) in self.mixing:
             assert isinstance(node, Loop)
             new = self._turns(node, values)
-            if new is None and node.range is None:
+            if new is None and node.range is None:  # of ``loops`` alone
                 new = self._sometime(node, values)
             if new is not None:
                 return new
@@ -335,6 +351,19 @@ def _substituted(expr: Expr, values: Values) -> Expr:
 def _forget(values: Values, variables: Iterable[int]) -> None:
     for variable in variables:
         values.pop(variable, None)
+
+
+def _terms(expr: Expr) -> Iterator[Expr]:
+    """What is added up in an address, each without its constant factor."""
+    if expr.op in ("add", "sub"):
+        for arg in expr.args:
+            yield from _terms(arg)
+    elif expr.op in CONVERSIONS:
+        yield from _terms(expr.args[0])
+    elif expr.op in ("mul", "shl") and any(arg.op == "const" for arg in expr.args):
+        yield from _terms(expr.args[0] if expr.args[1].op == "const" else expr.args[1])
+    else:
+        yield expr
 
 
 def _of_thread(expr: Expr) -> bool:

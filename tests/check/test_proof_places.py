@@ -51,3 +51,37 @@ def test_what_lies_below_its_array_is_not_proved(array: str, at: str) -> None:
     found = verdict(_text(array, ALL, "", "if t < n:", at))
     assert (found.verdict, found.kinds) == ("not provable here", ())
     assert "beyond the array" in found.diagnostics[0].message
+
+
+SWIZZLED = """\
+from layout import SharedTile
+comptime Tile = SharedTile[DType.float32, 32, 32]
+
+@kernel(threads=128)
+def kernel(res: Pointer[Float32, MutAnyOrigin]):
+    var a = Tile(stack_allocation[Tile.bytes, UInt8, address_space=.SHARED, alignment=1024]())
+    var b = Tile(stack_allocation[Tile.bytes, UInt8, address_space=.SHARED, alignment=1024]())
+    var lane = Int32(lane_id())
+    var warp = Int32(warp_id())
+    comptime for i in range(8):
+        a.store(warp + Int32(i * 4), lane, Float32(1))
+    barrier()
+    for i in {turns}:
+        b.store(lane, {row}, a.load({row}, lane))
+    {meet}
+    res[thread_idx.x] = b.load(31 - warp, lane)
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "row", "meet", "kinds"),
+    [
+        ("range(Int32(8))", "warp + i * 4", "barrier()", ()),
+        ("range(warp, Int32(32), 4)", "i", "barrier()", ()),
+        ("range(Int32(8))", "warp + i * 4", "pass", ("data race",)),
+        ("range(Int32(8))", "warp + i", "barrier()", ("data race",)),  # a row by several warps
+    ],
+)
+def test_tiles_with_a_swizzle_in_a_loop(turns: str, row: str, meet: str, kinds: tuple[str, ...]) -> None:
+    """The bytes depend on the thread and the turn together, in no sum of the two."""
+    assert verdict(SWIZZLED.format(turns=turns, row=row, meet=meet)).kinds == kinds
