@@ -10,6 +10,7 @@ from ptxdsl.protocol.model import Branch, Kernel, Op, expressions_of
 Shape = tuple[int, int, int]
 
 _LARGEST = 1024
+_MORE = 128
 _MOST_TRIED = 4
 _FLAT = ((32, 1, 1), (256, 1, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1))
 _SQUARE = ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1))
@@ -18,8 +19,9 @@ _SQUARE = ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1))
 def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
     """Shapes to prove a kernel for, and whether they are a guess.
 
-    A guess starts from the branches on thread ids: a block has at least one warp in the last of its roles. As many
-    threads more as some barrier counts arrivals are tried after that; where there are no roles, usual shapes.
+    A guess starts from the branches on thread ids: a block has at least one warp in the last of its roles. After that
+    are tried those without it, for threads between the others may be meant by the last `else`; as many threads more as
+    some barrier counts arrivals; and a larger block. Where there are no roles, usual shapes are tried.
     """
     if kernel.threads is not None:
         return [kernel.threads], False
@@ -36,7 +38,7 @@ def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
     if not base and not counts:
         return list(_FLAT if _dimensions(kernel) == 1 else _SQUARE), True
     first = -(-(base + 1) // WARP) * WARP
-    sizes = [first, *(base + count for count in sorted(counts))]
+    sizes = [first, base, *(base + count for count in sorted(counts)), first + _MORE]
     tried = [size for size in dict.fromkeys(sizes) if size % WARP == 0 and 0 < size <= _LARGEST]
     return [(size, 1, 1) for size in tried[:_MOST_TRIED]], True
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from ptxdsl.check.classes import CODES
+from ptxdsl.check.classes import CODES, CYCLIC_WAIT, DIVERGENT, MISSING_ARRIVE, WRONG_COUNT
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.model import Kernel, Op, Unmodelled
@@ -29,6 +29,9 @@ NO_REASON = "W1291"
 _QUICK_OPERATIONS = 600
 _QUICK_NODES = 100
 _QUICK_STEPS = 800
+
+# Faults that a block of another size may not have: they say who is there, and how many.
+_ABOUT_SIZE = frozenset({WRONG_COUNT, MISSING_ARRIVE, CYCLIC_WAIT, DIVERGENT})
 
 
 @dataclass(frozen=True)
@@ -161,9 +164,9 @@ def checked(
                 return _depends(kernel, verdict, tried[0])
             return verdict
         tried.append(verdict)
-    kinds = [verdict.kinds for verdict in tried if verdict.verdict == FAULT]
-    # What is wrong with most sizes is meant, not what is wrong with a size that was not.
-    return next(verdict for verdict in tried if verdict.kinds == max(kinds, key=kinds.count, default=()))
+    if len({_told(verdict) for verdict in tried}) == 1 or not any(verdict.kinds for verdict in tried):
+        return tried[0]
+    return _differ(kernel, tried)
 
 
 def _exceeds(block: tir.Block, most: int) -> int:
@@ -189,6 +192,21 @@ def _depends(kernel: Kernel, proved: Verdict, other: Verdict) -> Verdict:
     help = f"{said}, or --block {size}" if _is_ptx(kernel) else said
     reason = _reason(kernel.span, f"the size of the block is not known; {why}", help)
     return Verdict(kernel.name, UNPROVED, proved.block, True, (reason,), (), kernel.cluster, proved.assumptions)
+
+
+def _told(verdict: Verdict) -> tuple[Any, ...]:
+    """What is the same of two sizes' findings where neither is about the size."""
+    first = verdict.diagnostics[0]
+    about_size = not _ABOUT_SIZE.isdisjoint(verdict.kinds)
+    return verdict.verdict, verdict.kinds, first.span, first.message if about_size else ""
+
+
+def _differ(kernel: Kernel, tried: Sequence[Verdict]) -> Verdict:
+    """No size is proved, and what is wrong depends on it."""
+    found = [f"with {_shape_text(v.block)} threads {', '.join(v.kinds) or 'nothing is proved'}" for v in tried]
+    said = ".reqntid, or --block" if _is_ptx(kernel) else "@kernel(threads=…)"
+    reason = _reason(kernel.span, f"the size of the block is not known ({'; '.join(found)})", f"say {said}")
+    return Verdict(kernel.name, UNPROVED, tried[0].block, True, (reason,), (), kernel.cluster)
 
 
 def _proved(kernel: Kernel, shape: Shape, assumed: bool, quick: bool) -> Verdict:

@@ -47,6 +47,44 @@ def test_a_block_that_nobody_promises(check):
     assert check(text, "--block", "64") == (0, "kernel 'kernel': proved\n", "")
 
 
+NONE_BETWEEN = """
+@kernel
+def kernel(res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var bars = stack_allocation[4, SharedMemBarrier, address_space=.SHARED]()
+    if thread_idx.x == 0:
+        comptime for i in range(4):
+            bars[i].init(Int32({count} if i >= 2 else 32))
+    barrier()
+    if warp_id() == 0:
+        var p = RolePipeline[2, True](bars, bars + 2)
+        for i in range(n):
+            p.acquire()
+            p.commit()
+    elif warp_id() == 2:
+        res[thread_idx.x] = 3
+    {consumer}:
+        var c = RolePipeline[2, False](bars, bars + 2)
+        for i in range(n):
+            c.wait()
+            c.release()
+"""
+
+
+@pytest.mark.parametrize(
+    ("consumer", "count", "verdict", "reason"),
+    [
+        ("else", 32, "not provable here", "with 96 threads it is proved, with 128 there is a fault"),
+        ("else", 48, "not provable here", "with 128 threads wrong arrival count; with 96 threads wrong arrival count"),
+        ("elif warp_id() == 1", 48, "fault", "is initialised for 48 arrivals per phase"),
+    ],
+)
+def test_faults_that_depend_on_a_block_that_is_guessed(check, consumer, count, verdict, reason):
+    """What is wrong in blocks of any size is a fault; what is only in some is none."""
+    code, out, err = check(NONE_BETWEEN.format(consumer=consumer, count=count))
+    assert (code, out.startswith(f"kernel 'kernel': {verdict}")) == (int(verdict == "fault"), True)
+    assert reason in err
+
+
 def test_a_kernel_without_values_of_its_parameters(check):
     text = CLEAN.replace("def kernel(", "def kernel[N: Int](")
     code, out, err = check(text)
