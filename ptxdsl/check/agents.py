@@ -8,12 +8,13 @@ such, as ``if lane == 0: arrive``, stay inside one agent; their operations are t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ptxdsl.check import own_groups
 from ptxdsl.check.threads import WARP, Block, Mask, warps, whole_warps
 from ptxdsl.effects import ACCESSES, Kind
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.algebra import substitute
+from ptxdsl.protocol.expressions import Expr, const
 from ptxdsl.protocol.model import (
     Assign,
     Branch,
@@ -28,6 +29,7 @@ from ptxdsl.protocol.model import (
     expressions_of,
     walk,
 )
+from ptxdsl.source import Span
 
 # More agents than this are no roles: a kernel where every thread waits for something of its own.
 MAX_AGENTS = 40
@@ -45,13 +47,18 @@ _COLLECTIVE = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE, Kind
 
 
 class TooManyAgents(Exception):
-    pass
+    """span, why: of what makes them so many, where that can be told."""
+
+    def __init__(self, span: Span | None = None, why: str = "") -> None:
+        super().__init__()
+        self.span = span
+        self.why = why or f"threads go more than {MAX_AGENTS} different ways"
 
 
 class Diverges(Exception):
-    """A branch that threads take as their ids and an unknown value say, before or around a collective."""
+    """A branch or loop that threads take as their ids and an unknown value say, before or around a collective."""
 
-    def __init__(self, branch: Branch, collective: Op) -> None:
+    def __init__(self, branch: Branch | Loop, collective: Op) -> None:
         super().__init__()
         self.branch = branch
         self.collective = collective
@@ -142,16 +149,62 @@ class Shape:
         return False
 
     def collective(self, branch: Branch) -> Op | None:
-        """A collective in a branch, or behind one that some threads leave early."""
-        for arm in (branch.then, branch.orelse):
-            for node in walk(arm):
-                if isinstance(node, Op) and node.kind in _COLLECTIVE:
-                    return node
-        if any(isinstance(node, (Return, Jump)) for arm in (branch.then, branch.orelse) for node in walk(arm)):
-            for node in self.kernel.nodes:
-                if isinstance(node, Op) and node.kind in _COLLECTIVE and node.span.start > branch.span.start:
-                    return node
-        return None
+        """A collective in a branch, or behind one that some threads leave early. Raises TooManyAgents where threads
+        return and others meet without them, as they may."""
+        inside = walk(branch)
+        for node in inside:
+            if isinstance(node, Op) and node.kind in _COLLECTIVE:
+                return node
+        missed, behind = self._passed_over(branch, inside)
+        for op in missed:
+            if op.kind is Kind.WARP_SYNC and (op.mask is None or op.mask.value in (-1, 0xFFFFFFFF)):
+                return op
+        found = next((op for op in missed if op.kind in _COLLECTIVE), None)
+        if found is not None and not any(op.kind in _COLLECTIVE for op in behind):
+            why = f"threads return here as their numbers and other values say, and others meet at `{_name(found)}`"
+            raise TooManyAgents(branch.span, f"{why} without them: let them stay until the last barrier")
+        return found
+
+    def _passed_over(self, branch: Branch, inside: Sequence[Node]) -> tuple[list[Op], list[Op]]:
+        """The operations to which threads do not come that leave by a branch, and those behind to which they do."""
+        labels = {node.label for node in inside if isinstance(node, Jump)}
+        nodes = self.kernel.nodes
+        at = next(number for number, node in enumerate(nodes) if node is branch) + len(inside)
+        end = len(nodes) if any(isinstance(node, Return) for node in inside) else at
+        for number, node in enumerate(nodes[:at]):
+            if isinstance(node, Loop) and node.label in labels:
+                end = max(end, number + len(walk(node)))
+                at = at if node.once else min(at, number)
+        parts = nodes[at:end], nodes[end:]
+        missed, behind = ([node for node in part if isinstance(node, Op)] for part in parts)
+        return missed, behind
+
+    def turns_differ(self, loop: Loop) -> None:
+        """Looks at a loop whose range each thread has for itself. Raises Diverges or TooManyAgents where all threads
+        must come to something in it."""
+        found = next((n for n in walk(loop.body) if isinstance(n, Op) and n.kind in _COLLECTIVE), None)
+        if found is None:
+            return
+        all_come = not any(isinstance(node, Return) for node in self.kernel.nodes[:-1])
+        if all_come and loop in _at_top(self.kernel.program) and self._shown_to_differ(loop):
+            raise Diverges(loop, found)
+        why = "how often threads go round this loop is a matter of their numbers and of other values"
+        raise TooManyAgents(loop.span, f"{why}, and all of them must come to `{_name(found)}` in it")
+
+    def _shown_to_differ(self, loop: Loop) -> bool:
+        """Whether some value of the kernel's parameters, the same for all of them, lets threads make unequal turns."""
+        assert loop.range is not None
+        ends = loop.range.start, loop.range.stop
+        for number in (1, 2, 100):
+            start, stop = (self.block.row(_where_all_are(number, end)) for end in ends)
+            if start is None or stop is None:
+                return False
+            count = self.block.size
+            starts, stops = (row if isinstance(row, list) else [row] * count for row in (start, stop))
+            turns = {len(range(a, b, loop.range.step)) for a, b in zip(starts, stops, strict=True)}
+            if len(turns) > 1:
+                return True
+        return False
 
     def parts(self, expr: Expr) -> tuple[Expr, ...]:
         """The largest parts of an expression, and of what its variables get, that are made of thread ids alone."""
@@ -189,6 +242,24 @@ class Shape:
             groups = self._groups[exprs] = list(found.values())
         parts = [part for group in groups if (part := group & mask)]
         return sorted(parts, key=lambda part: part & -part) if groups else [mask]
+
+
+def _at_top(node: Node) -> Iterator[Node]:
+    """What every thread comes to that starts the kernel."""
+    if isinstance(node, Seq):
+        for inner in node.nodes:
+            yield from _at_top(inner)
+    else:
+        yield node
+
+
+def _where_all_are(number: int, expr: Expr) -> Expr:
+    """An expression where every value that is the same for all threads is this one."""
+    return substitute(expr, lambda e: const(number, e.bits) if e.op == "uniform" else None, {})
+
+
+def _name(op: Op) -> str:
+    return op.method or op.name
 
 
 def _waits(op: Op) -> bool:
@@ -259,8 +330,11 @@ def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
             yield from _splits(inner, mask, shape)
     elif isinstance(node, Loop):
         if node.range is not None and shape.acts(node.body):
-            exprs = (*shape.parts(node.range.start), *shape.parts(node.range.stop))
-            yield from _parted(mask, exprs, shape)
+            ends = node.range.start, node.range.stop
+            for parts in _parted(mask, tuple(part for end in ends for part in shape.parts(end)), shape):
+                if len(parts) > _FEW and any(shape.block.row(end) is None for end in ends):
+                    shape.turns_differ(node)
+                yield parts
         yield from _splits(node.body, mask, shape)
     elif isinstance(node, Branch):
         yield from _branch(node, mask, shape)

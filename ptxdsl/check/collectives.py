@@ -12,7 +12,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Meeting
-from ptxdsl.check.program import WAIT, Step
+from ptxdsl.check.program import END, WAIT, Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import WARP, Mask, Row, members, warps, whole_warps
 from ptxdsl.effects import Kind
@@ -100,6 +100,32 @@ def _complete(context: Context, state: State, meeting: Meeting, waiting: tuple[t
         state.met[number] &= ~known
 
 
+def released(context: Context, state: State) -> bool:
+    """Whether barriers go on of which only threads are missing that have returned: those for all threads of a block or
+    cluster wait for no others, and a warp that comes counts as a whole (PTX ISA, ``exit``, ``barrier``). What those
+    have done is ordered by nothing."""
+    gone = [agent for agent in context.agents if state.places[agent.number] == END]
+    found = False
+    for meeting in context.meetings_of_all(state):
+        if meeting.key == "cluster":
+            arrived, turn, who = state.meetings[meeting.number]
+            missing = sum(agent.count for agent in gone if not who >> agent.number & 1)
+            if arrived + context.blocks.count * missing == context.size * context.ctas:
+                _complete_cluster(state, meeting, turn)
+                found = True
+            continue
+        arrived, needed, waiting = state.meetings[meeting.number]
+        left = sum(agent.mask for agent in gone if agent.cta == meeting.key[0])
+        sites = [context.agents[number].steps[place] for number, place in waiting if place >= 0]
+        of_all = len(sites) == len(waiting) and all(isinstance(s, Meet) and s.count is None for s in sites)
+        if not of_all:
+            left &= whole_warps(sum(context.agents[number].mask for number, _ in waiting), context.every)
+        if arrived + left.bit_count() == needed:
+            _complete(context, state, meeting, waiting)
+            found = True
+    return found
+
+
 class ClusterArrive(Step):
     def __init__(self, op: Op) -> None:
         super().__init__(op.span)
@@ -127,11 +153,15 @@ class ClusterArrive(Step):
         if arrived < context.size * context.ctas:
             state.meetings[meeting.number] = arrived, turn, who | 1 << me
         else:
-            state.known[meeting.holder + 1] = state.known[meeting.holder]
-            state.proxied[meeting.holder + 1] = state.proxied[meeting.holder]
-            state.known[meeting.holder] = state.proxied[meeting.holder] = 0
-            state.meetings[meeting.number] = 0, turn ^ 1, 0
+            _complete_cluster(state, meeting, turn)
         return self.number + 1
+
+
+def _complete_cluster(state: State, meeting: Meeting, turn: int) -> None:
+    state.known[meeting.holder + 1] = state.known[meeting.holder]
+    state.proxied[meeting.holder + 1] = state.proxied[meeting.holder]
+    state.known[meeting.holder] = state.proxied[meeting.holder] = 0
+    state.meetings[meeting.number] = 0, turn ^ 1, 0
 
 
 class ClusterWait(Step):

@@ -284,6 +284,11 @@ class Context:
         self.fit(state)
         return found
 
+    def meetings_of_all(self, state: State) -> list[Meeting]:
+        """Barriers to which some have come, of a block or of the cluster."""
+        found = [meeting for key, meeting in self._meetings.items() if key == "cluster" or len(key) == 2]
+        return [meeting for meeting in found if state.meetings.get(meeting.number, (0,))[0]]
+
     def begun_meetings(self, state: State) -> Iterator[tuple[int, list[Agent]]]:
         """Barriers of threads to which some have come: the holder, and who is still to come."""
         for key, meeting in self._meetings.items():

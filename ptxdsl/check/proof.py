@@ -31,7 +31,7 @@ from __future__ import annotations
 from math import prod
 
 from ptxdsl.check import classes
-from ptxdsl.check.agents import MAX_AGENTS, Diverges, TooManyAgents
+from ptxdsl.check.agents import Diverges, TooManyAgents
 from ptxdsl.check.boxes import guesses
 from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
@@ -46,7 +46,7 @@ from ptxdsl.check.unwritten import never_filled
 from ptxdsl.check.witness import goes_by_memory
 from ptxdsl.check.written_out import written_out
 from ptxdsl.hints import Any
-from ptxdsl.protocol.model import Kernel
+from ptxdsl.protocol.model import Branch, Kernel
 from ptxdsl.record import dataclass, replace
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
@@ -151,9 +151,8 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
                 prepared = search.coarse and search.tells_apart(found)
     except Unproved as reason:
         return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
-    except TooManyAgents:
-        why = f"threads go more than {MAX_AGENTS} different ways"
-        return Proof(UNPROVED, (), ((search.kernel.span, why),), search.states, search.steps)
+    except TooManyAgents as found:
+        return Proof(UNPROVED, (), ((found.span or search.kernel.span, found.why),), search.states, search.steps)
     except Diverges as found:
         return Proof(FAULT, (_divergent(found),), (), search.states, search.steps)
     except Fault as fault:
@@ -181,9 +180,10 @@ def _shown(search: Search, finding: Finding) -> Finding | None:
 
 def _divergent(found: Diverges) -> Finding:
     op = found.collective
+    how = "take this branch differently" if isinstance(found.branch, Branch) else "go round this loop differently often"
     return Finding(
         classes.DIVERGENT,
-        f"threads of a warp may take this branch differently, but all of them must come to `{op.method or op.name}`",
+        f"threads of a warp may {how}, but all of them must come to `{op.method or op.name}`",
         found.branch.span,
         ((op.span, "this waits for all threads"),),
         "keep threads that have nothing to do in the kernel until its last barrier, or branch by whole warps",

@@ -8,6 +8,7 @@ from ptxdsl.check import endings
 from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.boxes import affine, box_sizes
 from ptxdsl.check.cluster import Apart, Blocks
+from ptxdsl.check.collectives import released
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Common, Expressions
@@ -283,7 +284,7 @@ class Search:
         asked: dict[int, Any] = {}
         met: dict[int, int] = {}  # where agents wait until others lead them on
         going_round: set[int] = set()
-        while moved:
+        while moved or (not asked and state.meetings and released(context, state)):
             moved = False
             for agent in context.agents:
                 number = agent.number

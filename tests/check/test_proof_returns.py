@@ -1,0 +1,63 @@
+"""Threads that have returned, or go round a loop more often than others, and those that meet without them.
+
+PTX ISA, ``exit``: a barrier for all threads of a block or cluster does not wait for threads that have exited;
+``barrier``: a warp that comes counts as a whole.
+"""
+
+from __future__ import annotations
+
+import pytest
+from proofs import lines, verdict
+
+HEAD = """\
+@kernel(threads=128{options})
+def kernel(src: Pointer[Float32, ImmutAnyOrigin], res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var s = stack_allocation[128, Float32, address_space=.SHARED]()
+    var i = Int32(thread_idx.x)
+"""
+LEAVE = "    if i >= {}:\n        return\n"
+WRITE, READ = "    s[i] = 1\n", "    res[i] = s[99 - i]\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "meet", "kinds"),
+    [
+        (LEAVE.format(100) + WRITE, "barrier()", ()),
+        (LEAVE.format(96) + WRITE, "barrier()", ()),
+        (LEAVE.format(100) + WRITE, "named_barrier[128](1)", ()),  # of each warp some lanes come
+        (LEAVE.format(96) + WRITE, "named_barrier[128](1)", ("divergent collective",)),
+        (LEAVE.format(100) + WRITE, "pass", ("data race",)),
+        (WRITE + LEAVE.format(96), "barrier()", ()),
+    ],
+)
+def test_barriers_do_not_wait_for_threads_that_have_returned(first: str, meet: str, kinds: tuple[str, ...]) -> None:
+    read = READ if "100" in first else READ.replace("99", "95")
+    assert verdict(HEAD.format(options="") + first + f"    {meet}\n" + read).kinds == kinds
+
+
+def test_what_returned_threads_have_written_is_ordered_by_nothing() -> None:
+    text = HEAD.format(options="") + WRITE + LEAVE.format(96) + "    barrier()\n" + READ.replace("99", "127")
+    assert verdict(text).kinds == ("data race",)
+
+
+def test_nor_do_barriers_of_a_cluster() -> None:
+    left = "    if i >= 96 and block_rank_in_cluster() == 0:\n        return\n"
+    assert verdict(HEAD.format(options=", cluster=2") + left + "    cluster_sync()\n").verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "line"),
+    [
+        (LEAVE.format("n") + "    barrier()\n", "not provable here", 5),
+        (LEAVE.format("n") + "    res[i] = warp_sum(src[i])\n    barrier()\n", "fault", 5),
+        ("    if i < n:\n        barrier()\n", "fault", 5),
+        ("    for j in range(i, n, 128):\n        res[j] = 1\n        barrier()\n", "fault", 5),
+        ("    for j in range(i, n * 128, 128):\n        res[j] = 1\n        barrier()\n", "not provable here", 5),
+        ("    if n % 128 == 0:\n        for j in range(i, n, 128):\n            barrier()\n", "not provable here", 6),
+    ],
+    ids=["return", "return before a shuffle", "branch", "loop", "as often", "in a branch"],
+)
+def test_threads_go_as_many_ways_as_a_value_of_the_launch_says(body: str, said: str, line: int) -> None:
+    found = verdict(HEAD.format(options="") + body)
+    assert found.verdict == said
+    assert line in lines(found)
