@@ -267,6 +267,14 @@ def runs_ahead(context: Context, state: State, barrier: Barrier, late: int) -> E
     kind = classes.WRONG_PARITY if held_back else classes.OVERWRITTEN
     if shares(barrier) > state.phases[barrier.number].expected:
         kind = classes.WRONG_COUNT
+    parity = getattr(getattr(site, "op", None), "parity", None)
+    if not state.phases[barrier.number].begun and parity is not None and parity.op == "const" and parity.value:
+        return fault(
+            state, classes.WRONG_PARITY,
+            f"this waits for parity 1, which {name} lets through before any of its phases is complete", site.span,
+            *arrival_notes(barrier), *where_initialised(barrier),
+            help="the first phase has parity 0: wait for that",
+        )  # fmt: skip
     return fault(
         state,
         kind,
@@ -280,6 +288,9 @@ def runs_ahead(context: Context, state: State, barrier: Barrier, late: int) -> E
 
 def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
     name = context.barrier_text(barrier)
+    help = "wait for each phase in turn, with the parity of that phase: a producer starts with 1, a consumer with 0"
+    if getattr(getattr(step, "op", None), "pipeline", ""):
+        help = f"{help}; what has no `commit` or `release` in a turn, as a stage that a copy fills, has `step()`"
     return fault(
         state,
         classes.WRONG_PARITY,
@@ -288,7 +299,7 @@ def looks_early(context: Context, state: State, agent: Agent, barrier: Barrier, 
         *arrival_notes(barrier),
         *where_initialised(barrier),
         *arrivers_wait(context, state, barrier),
-        help="wait for each phase in turn, with the parity of that phase: a producer starts with 1, a consumer with 0",
+        help=help,
     )
 
 

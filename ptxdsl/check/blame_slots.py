@@ -36,9 +36,26 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
     waits = [(step.span, "waits here") for step in waited_steps(context, state, agent)]
     return fault(
         state, kind, message, second.span_over(first),
-        (first.span_over(second), f"{_does(first)} by {_name(context, first)}"),
+        (first.span_over(second), f"{_does(first)} by {_name(context, first)}{_when(context, first, second)}"),
         *waits, *release_notes(context, first), help=help,
     )  # fmt: skip
+
+
+def _when(context: Context, first: Touch, second: Touch) -> str:
+    """Of the first of two accesses, where the order of the lines does not tell that it is the first."""
+    from ptxdsl.check.slots import Access  # where there is a fault
+
+    a, b = first.span_over(second), second.span_over(first)
+    if first.agent != second.agent or a is None or b is None or a.source is not b.source:
+        return ""
+    low, high = sorted((first.site.number, second.site.number))
+    steps = context.agents[first.agent].steps
+    if all(isinstance(step, Access) for step in steps[low : high + 1]):  # which of them comes first is not kept
+        before = (part.span for step in steps[:low] if isinstance(step, Access) for part in step.parts)
+        return ", in an earlier call" if a.start > b.start and b in before else ""
+    if first.site.number > second.site.number:
+        return ", in the turn before"
+    return ", in an earlier call" if a.start > b.start else ""
 
 
 def inexact(touch: Touch) -> Unproved:
@@ -203,6 +220,12 @@ def _bracket_kind(
             return read
         if not gates(context, r, w):
             return over
+    if touch.agent == other.agent and all(one.writes and one.asynchronous for one in (touch, other)):
+        return (
+            classes.OVERWRITTEN,
+            f"two copies write the same bytes of `{array}`, and the first may not have been read yet",
+            "give each its own bytes: a ring takes those of all of its stages, and the next one begins behind them",
+        )
     return over if touch.writes else read
 
 
