@@ -43,16 +43,14 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
 
 def _when(context: Context, first: Touch, second: Touch) -> str:
     """Of the first of two accesses, where the order of the lines does not tell that it is the first."""
-    from ptxdsl.check.slots import Access  # where there is a fault
-
     a, b = first.span_over(second), second.span_over(first)
     if first.agent != second.agent or a is None or b is None or a.source is not b.source:
         return ""
     low, high = sorted((first.site.number, second.site.number))
     steps = context.agents[first.agent].steps
-    if all(isinstance(step, Access) for step in steps[low : high + 1]):  # which of them comes first is not kept
-        before = (part.span for step in steps[:low] if isinstance(step, Access) for part in step.parts)
-        return ", in an earlier call" if a.start > b.start and b in before else ""
+    if all(type(step) is type(first.site) for step in steps[low : high + 1]):  # which of them comes first is not kept
+        done = [touch for touch in context.touches.values() if touch.agent == first.agent and touch.site.number < low]
+        return ", in an earlier call" if a.start > b.start and any(b in touch.spans for touch in done) else ""
     if first.site.number > second.site.number:
         return ", in the turn before"
     return ", in an earlier call" if a.start > b.start else ""

@@ -101,29 +101,42 @@ def _complete(context: Context, state: State, meeting: Meeting, waiting: tuple[t
 
 
 def released(context: Context, state: State) -> bool:
-    """Whether barriers go on of which only threads are missing that have returned: those for all threads of a block or
-    cluster wait for no others, and a warp that comes counts as a whole (PTX ISA, ``exit``, ``barrier``). What those
-    have done is ordered by nothing."""
+    """Whether barriers go on of which only threads are missing that have returned before: those for all threads of a
+    block or cluster wait for no others, and a warp that comes counts as a whole (PTX ISA, ``exit``, ``barrier``). What
+    those have done is ordered by nothing."""
     gone = [agent for agent in context.agents if state.places[agent.number] == END]
     found = False
-    for meeting in context.meetings_of_all(state):
+    for meeting in context.meetings_of_all(state) if gone else ():
         if meeting.key == "cluster":
             arrived, turn, who = state.meetings[meeting.number]
-            missing = sum(agent.count for agent in gone if not who >> agent.number & 1)
-            if arrived + context.blocks.count * missing == context.size * context.ctas:
+            left = [a for a in gone if not who >> a.number & 1 and _passes_by(a, ClusterArrive)]
+            if arrived + context.blocks.count * sum(a.count for a in left) == context.size * context.ctas:
                 _complete_cluster(state, meeting, turn)
                 found = True
             continue
         arrived, needed, waiting = state.meetings[meeting.number]
-        left = sum(agent.mask for agent in gone if agent.cta == meeting.key[0])
         sites = [context.agents[number].steps[place] for number, place in waiting if place >= 0]
-        of_all = len(sites) == len(waiting) and all(isinstance(s, Meet) and s.count is None for s in sites)
-        if not of_all:
-            left &= whole_warps(sum(context.agents[number].mask for number, _ in waiting), context.every)
-        if arrived + left.bit_count() == needed:
+        ops = [site.op for site in sites if isinstance(site, Meet)]
+        lanes = sum(a.mask for a in gone if a.cta == meeting.key[0] and all(_passes_by(a, Meet, op) for op in ops))
+        if len(ops) < len(waiting) or any(op.count is not None for op in ops):
+            lanes &= whole_warps(sum(context.agents[number].mask for number, _ in waiting), context.every)
+        if lanes and arrived + lanes.bit_count() == needed:
             _complete(context, state, meeting, waiting)
             found = True
     return found
+
+
+def _passes_by(agent: Agent, kind: type[Step], op: Op | None = None) -> bool:
+    """Whether an agent returns before it can come to barriers that are in its program: it may not pass one by in a
+    branch."""
+    reached, pending = set[int](), [0]
+    while pending:
+        at = pending.pop()
+        if at not in reached:
+            reached.add(at)
+            pending += agent.steps[at].successors
+    sites = [step for step in agent.steps if isinstance(step, kind) and (op is None or vars(step).get("op") is op)]
+    return bool(sites) and all(site.number not in reached for site in sites)
 
 
 class ClusterArrive(Step):

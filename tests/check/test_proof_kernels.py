@@ -121,7 +121,6 @@ FAULTY = {
 BLOCKS = {
     "nothing between write and read": (block(FILL, MIRROR), "data race"),
     "a barrier for half of the block": (block(FILL, "if t < 32:", "    barrier()", MIRROR), "divergent collective"),
-    "some threads leave early": (block(FILL, "if t >= n:", "    return", "barrier()", MIRROR), "divergent collective"),
     "a named barrier without its other half": (
         block("if t < 32:", "    named_barrier[64](1)", FILL),
         "divergent collective",

@@ -35,6 +35,11 @@ def test_barriers_do_not_wait_for_threads_that_have_returned(first: str, meet: s
     assert verdict(HEAD.format(options="") + first + f"    {meet}\n" + read).kinds == kinds
 
 
+def test_a_barrier_in_a_branch_is_not_one_that_the_others_have_returned_before() -> None:
+    text = HEAD.format(options="") + "    if i < 96:\n        barrier()\n"
+    assert verdict(text).kinds == ("divergent collective",)
+
+
 def test_what_returned_threads_have_written_is_ordered_by_nothing() -> None:
     text = HEAD.format(options="") + WRITE + LEAVE.format(96) + "    barrier()\n" + READ.replace("99", "127")
     assert verdict(text).kinds == ("data race",)
