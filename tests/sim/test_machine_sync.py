@@ -182,6 +182,12 @@ def test_the_warps_of_a_warpgroup_ask_for_the_same() -> None:
     assert found.code == "E1118" and "of the same warpgroup asks for" in found.message
 
 
+def test_all_warps_of_a_warpgroup_ask() -> None:
+    body = f"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 64; @%p1 bra A; ret; A: {dec(96)} ret;"
+    (found,) = run(kernel(body, directives=".maxntid 128, 1, 1"), block=128).diagnostics
+    assert found.code == "E1118" and "by warp 0, but not by warp 2 of its warpgroup" in found.message
+
+
 # printf, assert, malloc
 
 

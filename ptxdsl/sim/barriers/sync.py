@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from typing import TYPE_CHECKING
 
-from ptxdsl.ptx.module import Function
-from ptxdsl.sim.host import Group, Wait, WaitsFor, handles
+from ptxdsl.ptx.module import Function, Instruction
+from ptxdsl.sim.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import LANES
 from ptxdsl.sim.machine.cta import Cta
 from ptxdsl.sim.machine.faults import REGISTERS_MISUSE
 from ptxdsl.sim.machine.warp import Warp
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine.machine import Machine
 
 REGISTERS = 65536  # of an SM, 32 bits each
 WARPGROUP = 4  # warps
@@ -42,13 +46,15 @@ def launch_registers(kernel: Function) -> int | None:
 
 
 class RegisterPool:
-    """Of one CTA. free: registers that nobody has, of one lane each. held: by each warp, of one thread."""
+    """Of one CTA. free: registers that nobody has, of one lane each. held: by each warp, of one thread. asked: by each
+    warp, what it asked for; origins: by the last instruction that did so."""
 
     def __init__(self, cta: Cta, at_launch: int) -> None:
         self.held: dict[Warp, int] = dict.fromkeys(cta.warps, at_launch)
         self.free = 0
         self.latest = 0
         self.asked: dict[Warp, list[int]] = {}
+        self.origins: dict[Warp, Instruction] = {}
 
 
 @handles("setmaxnreg")
@@ -67,6 +73,7 @@ def setmaxnreg(group: Group) -> Wait | None:
     pool = machine.state(cta, "registers", lambda: RegisterPool(cta, at_launch))
     asked = pool.asked.setdefault(warp, [])
     asked.append(wanted)
+    pool.origins[warp] = group.instruction
     first = warp.index // WARPGROUP * WARPGROUP
     for peer in cta.warps[first : first + WARPGROUP]:
         others = pool.asked.get(peer, asked)
@@ -103,6 +110,28 @@ def setmaxnreg(group: Group) -> Wait | None:
         take(group)
         return None
     return Wait(ready, _describe(pool, warp, need), take, at=lambda: pool.latest)
+
+
+def asked_in_part(machine: Machine, cta: Cta) -> tuple[Fault, Instruction] | None:
+    """The warps of a warpgroup must all have executed each setmaxnreg when a CTA's threads have exited."""
+    pool: RegisterPool | None = cta.states.get("registers")
+    if pool is None:
+        return None
+    times = {warp.index: len(asked) for warp, asked in pool.asked.items()}
+    for warp, origin in pool.origins.items():
+        first = warp.index // WARPGROUP * WARPGROUP
+        for peer in range(first, first + WARPGROUP):
+            if times.get(peer, 0) < times[warp.index]:
+                fault = Fault(
+                    REGISTERS_MISUSE,
+                    f"'{origin.opcode}' is executed by warp {warp.index}, but not by warp {peer} of its warpgroup",
+                    "all four warps of a warpgroup execute the same setmaxnreg",
+                )
+                return fault, origin
+    return None
+
+
+EXIT_CHECKS.append(asked_in_part)
 
 
 def _describe(pool: RegisterPool, warp: Warp, need: int) -> Callable[[], WaitsFor]:
