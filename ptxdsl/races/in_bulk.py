@@ -7,6 +7,7 @@ accesses to global memory are looked at one by one. Else each event is worked th
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Batch:
         self.text = events.tobytes()
         self.phases = phases
         self.words = words
-        self.first = [0, *np.cumsum(events["logged"]).tolist()]
+        self.first = list(accumulate(events["logged"].tolist(), initial=0))
 
     def words_of(self, at: int, count: int = 1) -> memoryview:
         """Of the records of some events."""
@@ -60,9 +61,11 @@ class Expected:
     def __init__(self, turn: Sequence[Hashable]) -> None:
         keys = [key if isinstance(key, Key) else None for key in turn]
         self.text = b"".join(bytes(_BYTES) if key is None else key.text for key in keys)
-        self.words: Array = np.frombuffer(b"".join(key.words for key in keys if key is not None), np.uint64)
+        self.bytes = b"".join(key.words for key in keys if key is not None)
+        self.words: Array = np.frombuffer(self.bytes, np.uint64)
         self.compared = _compared(self.words)
-        self.first = [0, *np.cumsum([0 if key is None else len(key.words) // ACCESS.itemsize for key in keys]).tolist()]
+        counts = [0 if key is None else len(key.words) // ACCESS.itemsize for key in keys]
+        self.first = list(accumulate(counts, initial=0))
         self.elsewhere = {at: key.elsewhere for at, key in enumerate(keys) if key is not None and key.elsewhere}
         self.ends = [0] * len(keys)
         end = len(keys)
@@ -80,11 +83,11 @@ class Expected:
                 for n in range(count)
                 if ours[n * _BYTES : (n + 1) * _BYTES] != theirs[(place + n) * _BYTES : (place + n + 1) * _BYTES]
             )
-        words = np.frombuffer(batch.words_of(place, count), np.uint64)
-        if not len(words):
+        first, end = self.first[at] * WORDS, self.first[at + count] * WORDS
+        theirs = batch.words_of(place, count).tobytes()
+        if theirs == self.bytes[8 * first : 8 * end]:
             return count
-        part = slice(self.first[at] * WORDS, self.first[at + count] * WORDS)
-        apart = (words ^ self.words[part]) & self.compared[part]
+        apart = (np.frombuffer(theirs, np.uint64) ^ self.words[first:end]) & self.compared[first:end]
         if not apart.any():
             return count
         record = int(np.flatnonzero(apart)[0]) // WORDS + self.first[at]

@@ -158,7 +158,9 @@ TURNS = np.dtype(
         ("run", "u8"),  # host address of the function that runs a warp
         ("launch", "u8"),  # host address of LAUNCH
         ("sites", "u8"),  # of SITE
-        ("warps", "u8"),  # by slot the host address of WARP; 0: its turns are the machine's
+        # By slot the host address of WARP; NOT_KNOWN where its turns are the machine's, INERT where besides it waits
+        # for what no mbarrier brings.
+        ("warps", "u8"),
         ("queue", "u8"),  # slots of those that can move, in a ring
         ("ring", "u4"),  # its size less one: a power of two
         ("head", "u4"),
@@ -196,6 +198,7 @@ EVENT = np.dtype(
 )
 MOST_EVENTS = 3  # of a turn
 
+NOT_KNOWN, INERT = 0, 1
 # Reasons. UNFINISHED: the machine has to go on where compiled code came back. APART: the lanes of WARP.mask have been
 # alone for long, so others are to run. CHANGED: somebody may be ready of whom the machine alone knows.
 NEXT, UNFINISHED, APART, CHANGED = range(4)

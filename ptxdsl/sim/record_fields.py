@@ -1,44 +1,20 @@
-"""Fields of the records of ``layout`` as attributes of the objects whose records they are."""
+"""Fields of the records of ``layout`` as attributes of the objects whose records they are, by ctypes: there is no
+quicker way to a number in memory."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import ctypes
+from typing import Any
 
 import numpy as np
 
-from ptxdsl.sim.layout import offset
+_TYPES: dict[str, Any] = {
+    "int32": ctypes.c_int32, "uint32": ctypes.c_uint32, "int64": ctypes.c_int64, "uint64": ctypes.c_uint64,
+}  # fmt: skip
 
 
-class Owner(Protocol):
-    """Whose record is seen as 32-bit and as 64-bit numbers (``layout.cells``)."""
-
-    words: memoryview
-    quads: memoryview
-
-
-class Word:
-    """A field of 32 bits."""
-
-    def __init__(self, record: np.dtype, name: str) -> None:
-        self._at = offset(record, name) // 4
-
-    def __get__(self, owner: Owner, kind: type | None = None) -> int:
-        value: int = owner.words[self._at]
-        return value
-
-    def __set__(self, owner: Owner, value: int) -> None:
-        owner.words[self._at] = value
-
-
-class Quad:
-    """One of 64 bits."""
-
-    def __init__(self, record: np.dtype, name: str) -> None:
-        self._at = offset(record, name) // 8
-
-    def __get__(self, owner: Owner, kind: type | None = None) -> int:
-        value: int = owner.quads[self._at]
-        return value
-
-    def __set__(self, owner: Owner, value: int) -> None:
-        owner.quads[self._at] = value
+def fields_of(record: np.dtype, first: str, last: str) -> list[tuple[str, Any]]:
+    """Of a ctypes.Structure those from one field to another, all of them numbers. The first one is aligned for any."""
+    names = record.names
+    assert names is not None
+    return [(name, _TYPES[record[name].name]) for name in names[names.index(first) : names.index(last) + 1]]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.sim.layout import ACCESS, LOG, cells
+from ptxdsl.sim.layout import ACCESS, LOG, cells, offset
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.memory import Memory
     from ptxdsl.sim.machine.warp import Warp
+
+_COUNT, _ENTRIES = offset(LOG, "count") // 8, offset(LOG, "entries") // 8
 
 # reduce: an asynchronous reduction, atomic in each element.
 How = Literal["read", "write", "reduce"]
@@ -108,8 +110,9 @@ class AccessLog:
         self._capacity = capacity
         self._entries: npt.NDArray[Any] = np.empty(2 * capacity, ACCESS)  # of turns in host code, of many at once
         self._log: npt.NDArray[Any] = np.zeros(1, LOG)
-        self._log["capacity"], self._log["entries"] = capacity, self._entries.ctypes.data
-        self._count = cells(self._log.view(np.uint8), "Q")
+        self._start = int(self._entries.ctypes.data)
+        self._log["capacity"], self._log["entries"] = capacity, self._start
+        self._fields = cells(self._log.view(np.uint8), "Q")
         self.words = cells(self._entries.view(np.uint8), "Q")
         self.lost = 0  # accesses for which there was no room
         memory.launch["trace"] = self._log.ctypes.data
@@ -117,15 +120,15 @@ class AccessLog:
     @property
     def count(self) -> int:
         """How many records there are for ``take``, in ``words``."""
-        count = self._count[0]
+        count = self._fields[_COUNT]
         return count if count <= self._capacity else self._capacity
 
     def clear(self) -> None:
         """Those of ``words`` are done with."""
-        count = self._count[0]
+        count = self._fields[_COUNT]
         if count > self._capacity:
             self.lost += count - self._capacity
-        self._count[0] = 0
+        self._fields[_COUNT] = 0
 
     @property
     def room(self) -> int:
@@ -134,7 +137,7 @@ class AccessLog:
 
     def rewind(self, lost: int) -> None:
         """The records of turns in host code are done with."""
-        self._log["entries"] = self._entries.ctypes.data
+        self._fields[_ENTRIES] = self._start
         self.lost += lost
 
     def take(self) -> npt.NDArray[Any] | None:

@@ -41,11 +41,6 @@ class Barrier(Record):
     waits: how lanes wait that all name this barrier, by their instruction and the parity.
     """
 
-    __slots__ = (
-        "address", "cell", "cluster", "fenced", "initial", "initialiser", "name", "origin", "place", "role", "table",
-        "waits",
-    )  # fmt: skip
-
     def __init__(
         self,
         table: Barriers,

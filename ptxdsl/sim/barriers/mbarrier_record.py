@@ -6,13 +6,17 @@ for or before the machine adds to them.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from ptxdsl.sim.layout import BARRIER, KNOWN, cells, offset
 from ptxdsl.sim.machine.ledger import Ledger
 from ptxdsl.sim.machine.memory import aligned_bytes, host_address
-from ptxdsl.sim.record_fields import Quad, Word
+from ptxdsl.sim.record_fields import fields_of
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cluster
@@ -20,46 +24,41 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine.warp import Warp
 
 _BROUGHT, _BEFORE = offset(BARRIER, "brought") // 4, offset(BARRIER, "brought_before") // 4
-_WORD = offset(BARRIER, "word") // 8
+_FIRST_FIELD = "word"
 _BY_MACHINE = -1
 
 
-class Record:
+class Record(ctypes.Structure):
     """Counts are of the phase under way, ``phase`` its number from 0. seen: the newest phase that a wait has found
     complete, -1 if none. done_at: the time at which the last phase was completed, ``latest`` that of the phase's
-    arrivals."""
+    arrivals. word: what the last operation left in memory."""
 
-    __slots__ = (
-        "_before",
-        "_known",
-        "_ledger",
-        "_ledger_phase",
-        "_machine",
-        "_natural_quads",
-        "_waited",
-        "_warps",
-        "fields",
-        "quads",
-        "words",
-    )  # fmt: skip
+    _fields_ = fields_of(BARRIER, _FIRST_FIELD, "tx")
+    word: int
+    phase: int
+    seen: int
+    latest: int
+    done_at: int
+    pending: int
+    expected: int
+    tx: int
+    fields: npt.NDArray[Any]
 
-    phase = Quad(BARRIER, "phase")
-    seen = Quad(BARRIER, "seen")
-    latest = Quad(BARRIER, "latest")
-    done_at = Quad(BARRIER, "done_at")
-    pending = Word(BARRIER, "pending")
-    expected = Word(BARRIER, "expected")
-    tx = Word(BARRIER, "tx")
+    def __new__(cls, *_: object) -> Self:
+        memory = aligned_bytes(BARRIER.itemsize)
+        made = cls.from_buffer(cells(memory[offset(BARRIER, _FIRST_FIELD) :], "Q"))
+        made.fields = memory.view(BARRIER)
+        return made
+
+    __hash__ = object.__hash__  # ctypes has none
 
     def __init__(self, machine: Machine | None, cluster: Cluster | None, cell: int) -> None:
         """cell: host address of its 8 bytes. Without a cluster nobody is known."""
         self._machine = machine
         warps: Sequence[Warp] = () if cluster is None else [warp for cta in cluster.ctas for warp in cta.warps]
         self._warps = warps
-        record = aligned_bytes(BARRIER.itemsize)
         self._known = aligned_bytes(KNOWN.itemsize * len(warps)).view(KNOWN)
-        self.fields = record.view(BARRIER)
-        self.words, self.quads, self._natural_quads = cells(record, "i"), cells(record, "q"), cells(record, "Q")
+        self._words = cells(self.fields.view(np.uint8), "i")
         self.fields["cell"], self.fields["known"] = cell, host_address(self._known)
         self.seen = -1
         self._ledger = Ledger()
@@ -71,15 +70,6 @@ class Record:
     def record(self) -> int:
         """Its host address."""
         return host_address(self.fields)
-
-    @property
-    def word(self) -> int:
-        """What the last operation left in memory."""
-        return self._natural_quads[_WORD]
-
-    @word.setter
-    def word(self, word: int) -> None:
-        self._natural_quads[_WORD] = word
 
     # Who has brought what
 
@@ -96,14 +86,14 @@ class Record:
         return self._before
 
     def _take_in(self) -> None:
-        count = self.words[_BROUGHT]
+        count = self._words[_BROUGHT]
         if count:
             machine = self._machine
             assert machine is not None
             for phase, warp, site, arrivals, expected in self.fields["records"][0][:count].tolist():
                 self._turn_to(phase)
                 self._ledger.add(self._warps[warp], machine.sites[site].instruction, arrivals, expected, 0)
-            self.words[_BROUGHT] = self.words[_BEFORE] = 0
+            self._words[_BROUGHT] = self._words[_BEFORE] = 0
         self._turn_to(self.phase)
 
     def _turn_to(self, phase: int) -> None:

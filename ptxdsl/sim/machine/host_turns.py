@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ptxdsl.sim.barriers.mbarrier import Barrier
 from ptxdsl.sim.barriers.mbarrier_instructions import waits_for
-from ptxdsl.sim.layout import CLUSTER, EVENT, MOST_EVENTS, NEXT, SITE, TURNS, WARP, cells, offset
+from ptxdsl.sim.layout import CLUSTER, EVENT, INERT, MOST_EVENTS, NEXT, NOT_KNOWN, SITE, TURNS, WARP, cells, offset
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.host_sites import host_site
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Entity = Warp | AgentEntity
 
+_MEETINGS = ("bar", "barrier")  # first parts of opcodes that wait for threads alone
 _LOOKED_AT = (HANDLER, POLL)  # waits that may end without their warp having a turn
 _MOST_TURNS = 256  # at once
 _FIRST_ROOM = 64  # slots; a power of two
@@ -203,7 +204,7 @@ class HostTurns:
 
     def leave(self, entity: Entity) -> None:
         """It is done."""
-        self._known[entity.slot] = 0
+        self._known[entity.slot] = NOT_KNOWN
         self._entities[entity.slot] = None
         self._free.append(entity.slot)
 
@@ -267,13 +268,14 @@ class HostTurns:
     def settle(self, warp: Warp) -> None:
         """The machine has taken a turn of a warp: whether the next one can be host code's. Lanes that wait for others
         of their warp stand in nobody's way."""
-        knows = not warp.parked and not warp.probe
+        knows, inert = not warp.parked and not warp.probe, False
         if warp.has_waits and not warp.quads[WAIT_QUAD]:
             *others, last = warp.waits
             if last.kind in _LOOKED_AT:
                 knows = knows and self._hand_over(warp, last)
+                inert = not others and last.kind is HANDLER and last.instruction.parts[0] in _MEETINGS
             knows = knows and not any(blocked.kind in _LOOKED_AT for blocked in others)
-        self._known[warp.slot] = warp.address if knows else 0
+        self._known[warp.slot] = warp.address if knows else INERT if inert else NOT_KNOWN
 
     def _hand_over(self, warp: Warp, blocked: Blocked) -> bool:
         """Lets host code keep a warp's last wait, if it can."""
@@ -294,7 +296,7 @@ class HostTurns:
         barrier = self.barriers[warp.quads[WAIT_QUAD]]
         site = (warp.quads[_WAIT_AT_QUAD] - self._first_site) // SITE.itemsize
         warp.quads[WAIT_QUAD] = 0
-        self._known[warp.slot] = 0
+        self._known[warp.slot] = NOT_KNOWN
         machine = self.machine
         group = WarpGroup(machine, warp, machine.sites[site].instruction, warp.words[_WAIT_MASK])
         return Blocked(HANDLER, group, site, wait=waits_for(group, barrier, warp.words[_WAIT_PARITY]))

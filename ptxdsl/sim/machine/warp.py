@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim.layout import BLOCKED, EXITED, LANES, RUNNABLE, WARP, cells, offset
 from ptxdsl.sim.machine.memory import Bytes, host_address
-from ptxdsl.sim.record_fields import Quad, Word
+from ptxdsl.sim.record_fields import fields_of
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta
@@ -30,6 +31,7 @@ ISSUED_QUAD = offset(WARP, "issued") // 8
 TOLD_RETIRED_QUAD = offset(WARP, "told_retired") // 8
 TOLD_ISSUED_QUAD = offset(WARP, "told_issued") // 8
 
+_FIRST_FIELD = "clock"
 # Those that begin with zero.
 _ZERO = (
     "retired", "issued", "issued_before", "own", "clock", "changes", "woken_at", "told_issued", "told_retired",
@@ -64,6 +66,7 @@ class WarpStorage:
         self, record: Bytes, registers: Bytes, cta_record: int, index: int, block: tuple[int, int, int]
     ) -> None:
         self.address = host_address(record)
+        self.machines = cells(record[offset(WARP, _FIRST_FIELD) :], "Q")  # what ``Warp`` has as attributes
         self.words = cells(record, "I")
         self.quads = cells(record, "Q")
         fields: npt.NDArray[Any] = record.view(WARP)
@@ -91,7 +94,7 @@ class WarpStorage:
             self.fields[name] = 0
 
 
-class Warp:
+class Warp(ctypes.Structure):
     """32 lanes. ``live``: those that have not exited, as far as known (``refresh``); ``blocked``: those that wait.
 
     clock: cycles of the cost model. changes: host instructions that changed something. turns_alone: of some lanes while
@@ -101,38 +104,22 @@ class Warp:
 
     unit = "warp"
 
-    __slots__ = (
-        "_waits",
-        "address",
-        "cta",
-        "fuel",
-        "index",
-        "name",
-        "parked",
-        "patience",
-        "patience_left",
-        "pc",
-        "poll_changes",
-        "polls",
-        "probe",
-        "quads",
-        "registers",
-        "states",
-        "status",
-        "storage",
-        "words",
-    )
+    _fields_ = fields_of(WARP, _FIRST_FIELD, "wait_at")
+    clock: int
+    changes: int
+    woken_at: int
+    turns_alone: int
+    blocked: int
+    live: int
+    queued: int
+    slot: int
+    number: int
+    unfenced: int
 
-    clock = Quad(WARP, "clock")
-    changes = Quad(WARP, "changes")
-    woken_at = Quad(WARP, "woken_at")
-    blocked = Word(WARP, "blocked")
-    live = Word(WARP, "live")
-    queued = Word(WARP, "queued")
-    turns_alone = Word(WARP, "turns_alone")
-    slot = Word(WARP, "slot")
-    number = Word(WARP, "number")
-    unfenced = Word(WARP, "unfenced")
+    def __new__(cls, cta: Cta, index: int, storage: WarpStorage, fuel: int) -> Self:
+        return cls.from_buffer(storage.machines)
+
+    __hash__ = object.__hash__  # ctypes has none
 
     def __init__(self, cta: Cta, index: int, storage: WarpStorage, fuel: int) -> None:
         self.cta = cta

@@ -18,6 +18,7 @@ from ptxdsl.sim.layout import (
     CHANGED,
     EVENT,
     HOST,
+    INERT,
     NEXT,
     RAN,
     RESUMED,
@@ -145,6 +146,10 @@ each:
   %k.slot = load i32, ptr %k.at
   %k.warp.at = getelementptr ptr, ptr %turns_warps, i32 %k.slot
   %warp = load ptr, ptr %k.warp.at
+  %warp.number = ptrtoint ptr %warp to i64
+  %inert = icmp eq i64 %warp.number, {INERT}
+  br i1 %inert, label %stay, label %ask.it
+ask.it:
   %ready = call i1 @rt.ready(ptr %warp)
   br i1 %ready, label %move, label %stay
 move:
@@ -252,7 +257,8 @@ loop:
   {load("turns_warps", "ptr")}
   %warp.at = getelementptr ptr, ptr %turns_warps, i32 %slot
   %warp = load ptr, ptr %warp.at
-  %strange = icmp eq ptr %warp, null
+  %warp.number = ptrtoint ptr %warp to i64
+  %strange = icmp ule i64 %warp.number, {INERT}
   {unless("%strange", "out", "mine")}
   %resumed = call i32 @rt.resume(ptr %turns, ptr %warp)
   %refused = icmp slt i32 %resumed, 0
