@@ -35,12 +35,13 @@ from ptxdsl.protocol.model import Kernel, Op
 from ptxdsl.record import replace
 
 # States at decisions, and steps, after which a proof gives up.
-MAX_STATES = 4_000
-MAX_STEPS = 400_000
+MAX_STATES = 1_500
+MAX_STEPS = 100_000
 # Steps of one role between two decisions, and those of them at which it is asked whether it goes round for ever; facts
 # about how far roles are ahead.
 MAX_TURN = 20_000
 _MOST_COMPARED = 1_000
+_MANY_ROUNDS = 128  # without a decision, from which it is asked whether the state is one that was
 MAX_FACTS = 200
 _AHEAD = "a role runs ahead of the others without end"
 # Faults on paths for which launch parameters are looked for.
@@ -284,8 +285,18 @@ class Search:
         asked: dict[int, Any] = {}
         met: dict[int, int] = {}  # where agents wait until others lead them on
         going_round: set[int] = set()
+        rounds, compared = 0, None
+        went: set[int] = set()  # since then
         while moved or (not asked and state.meetings and released(context, state)):
             moved = False
+            rounds += 1
+            if rounds >= _MANY_ROUNDS and rounds & rounds - 1 == 0:
+                compared = self._key(state)
+                went.clear()
+            elif compared is not None and compared == self._key(state):
+                if all(place == END or number in went for number, place in enumerate(places)):
+                    return None  # so it goes on for ever, and nothing is asked
+                raise Unproved(self.kernel.span, "some roles go round without end while others wait")
             for agent in context.agents:
                 number = agent.number
                 at = places[number]
@@ -297,14 +308,16 @@ class Search:
                     going_round.add(number)
                     continue
                 going_round.discard(number)
-                if self.steps > MAX_STEPS:
-                    raise Unproved(self.kernel.span, f"more than {MAX_STEPS} steps between two decisions")
+                if self.steps > self.max_steps:
+                    why = f"more than {self.max_steps} steps: the roles' loops do not repeat"
+                    raise Unproved(self.kernel.span, why)
                 if after == ASK:
                     asked[number] = context.asked
                 elif after == WAIT and agent.steps[places[number]].led_on:
                     met[number] = places[number]
                 if after == END or self.steps - before > 1:  # it may be back where it was
                     moved = True
+                    went.add(number)
         if asked:
             return min(asked.values(), key=lambda found: _behind(state, found))
         if any(place != END for place in places):
@@ -330,7 +343,7 @@ class Search:
                 places[number] = after
                 if count > MAX_TURN:
                     now = self._form(state, agent)
-                    if been.setdefault(after, now) is not now and been[after] == now:
+                    if now is not None and been.setdefault(after, now) is not now and been[after] == now:
                         self.steps += count
                         return ROUND
                     elif count > MAX_TURN + _MOST_COMPARED:
@@ -350,7 +363,14 @@ class Search:
         for turn in self.counters.turn_of.values():
             if turn not in asked and type(env[turn]) is int:
                 env[turn] = 0
-        return self.normal.place(state)
+        return self._key(state)
+
+    def _key(self, state: State) -> Any:
+        """All that what comes after hangs on; None where some are too far ahead to tell."""
+        try:
+            return self.normal.key(state.copy())
+        except TooFarAhead:
+            return None
 
 
 def _behind(state: State, asked: Any) -> tuple[list[int], int]:
