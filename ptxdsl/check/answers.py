@@ -69,14 +69,15 @@ class Answered(Step):
         return self.number + 1
 
 
-def asked(op: Op, mask: Mask, expressions: Expressions, context: Context, agent: Agent, around: Nesting) -> Step:
+def asked(op: Op, mask: Mask, expressions: Expressions, context: Context, around: Nesting) -> Step:
     """What comes after a ``try_cancel``."""
     if context.blocks.count > 1:
         raise Apart  # one block asks for all
     (place,) = op.writes
     assert place.address is not None
-    asker = agent.number, id(op)
-    names = context.askers.setdefault(array_of(place.address), asker) == asker and mask.bit_count() == 1
+    array = array_of(place.address)
+    names = array not in context.asked_for and mask.bit_count() == 1
+    context.asked_for.add(array)
     for_all = op.mask is not None or context.ctas == 1
     address, _, variables = expressions.split(place.address, mask)
     return Asked(address, variables, around[0] if names and for_all and len(around) == 1 else None)

@@ -19,7 +19,6 @@ from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.answers import asks
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr, const
 from ptxdsl.protocol.model import Op
 
@@ -137,7 +136,7 @@ class OnBarrier(Step):
             mask = self.number_of(self.multicast(env), "the mask of the multicast") & _MASK
             ctas = [cta for cta in range(context.ctas) if mask >> cta & 1]
             size = prod(context.kernel.cluster or (1,))
-            if mask >> size and not asks(self.op):  # which goes to all blocks, without a mask
+            if mask >> size:
                 raise blame.no_block(state, self, mask.bit_length() - 1, size)
         found = []
         for address, threads in addresses.items():

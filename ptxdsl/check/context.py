@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 
 from ptxdsl.check.cluster import Blocks
@@ -10,13 +9,14 @@ from ptxdsl.check.conflicts import relate
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.guards import Guard
 from ptxdsl.check.intervals import Intervals, Places, overlap
+from ptxdsl.check.layout import Layout
 from ptxdsl.check.parts import Agent, Barrier, Meeting, Touch
 from ptxdsl.check.states import UNINITIALISED
 from ptxdsl.check.threads import Mask, warps, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
-from ptxdsl.protocol.model import Array, Kernel, Pipeline
+from ptxdsl.protocol.expressions import CTA_SHIFT, TENSOR
+from ptxdsl.protocol.model import Array, Kernel
 from ptxdsl.record import replace
 from ptxdsl.source import Span
 
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
     from ptxdsl.check.states import State
 
 BARRIER_BYTES = 8
-SHARED_BYTES = 1 << 18  # more than the shared memory of a block: no array is larger
 _MOST_LAST = 8  # sites of faults that are told where there are no others
 
 
-class Context:
+class Context(Layout):
     """size: threads of a block. ctas: of a cluster. blocks: those that are followed as one."""
 
     def __init__(
         self, kernel: Kernel, counters: Counters, symbols: Symbols, size: int, ctas: int, blocks: Blocks
     ) -> None:
-        self.kernel = kernel
+        super().__init__(kernel)
         self.counters = counters
         self.symbols = symbols
         self.size = size
@@ -58,7 +57,6 @@ class Context:
         self._touches: dict[Any, Touch] = {}
         self._read: dict[Any, int] = {}  # ``bytes``, by agent and bytes
         self._of_array: dict[tuple[Any, int], list[Touch]] = {}
-        self._bases = [array.base for array in kernel.arrays]
         self._excluded: dict[tuple[int, int, Mask], int] = {}
         self._meetings: dict[Any, Meeting] = {}
         self._uses: dict[int, dict[tuple[int, int, bool], int]] = {}  # by barrier, agent, its CTA, and whether later
@@ -78,7 +76,7 @@ class Context:
         self.coarse = False  # whether what is said of faults is thrown away
         self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
         self.proxies = True  # whether there is an async proxy to look after
-        self.askers: dict[int, tuple[int, int]] = {}  # by array of answers: who asks first, and by which operation
+        self.asked_for: set[int] = set()  # arrays of answers that somebody asks for
         self.live: list[list[int]] = []  # of each agent, the variables that matter at its steps, where that was asked
         self.last: dict[Step, Finding] = {}  # by site: what is a fault if there is no other
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
@@ -122,7 +120,7 @@ class Context:
             if cta and self.blocks.count > 1:
                 return self._barrier_elsewhere(cta, at)
             found = Barrier(len(self.barriers), at, cta, self.bit(), self.bit(), self.bit(), self.holders)
-            found.place = self._stage_of(at)
+            found.place = self.stage_of(at)
             found.shared = (cta, at) in self.shared
             found.detailed = (cta, at) in self.detailed
             self.holders += 2
@@ -151,36 +149,6 @@ class Context:
             if any(overlap(form.intervals, ((b.address, b.address + BARRIER_BYTES),)) for form in forms)
         ]
 
-    def array(self, address: int) -> Array | None:
-        """The array that an address (of any CTA) lies in, or just beyond."""
-        at = address & ((1 << CTA_SHIFT) - 1)
-        if self.untagged(at):
-            at = self.tagged(at)
-        index = bisect_right(self._bases, at) - 1
-        shift = TENSOR_SHIFT if at & TENSOR else ARRAY_SHIFT
-        if index < 0 or at >> shift != self._bases[index] >> shift:
-            return None
-        if not at & TENSOR and at - self._bases[index] >= SHARED_BYTES:  # below the next array rather
-            return None
-        return self.kernel.arrays[index]
-
-    @staticmethod
-    def untagged(at: int) -> bool:
-        """Whether an address does not say in which array it is."""
-        return at >> ARRAY_SHIFT == 0 or (at & TENSOR != 0 and (at ^ TENSOR) >> TENSOR_SHIFT == 0)
-
-    def tagged(self, at: int) -> int:
-        """The address whose low bits, where a matrix descriptor has them, are these."""
-        if at & TENSOR:  # all of tensor memory, which begins at 0
-            return at + (1 << TENSOR_SHIFT)
-        low = (1 << ARRAY_SHIFT) - 1
-        for array in sorted(self.kernel.arrays, key=lambda a: a.base & low, reverse=True):
-            if array.base & TENSOR:
-                continue
-            if array.base & low <= at and (array.bytes is None or at < (array.base & low) + array.bytes):
-                return array.base - (array.base & low) + at
-        return at
-
     def barrier_text(self, barrier: Barrier) -> str:
         """``consumer_mbar of stage 2`` or ``bars[3]``."""
         place = barrier.place
@@ -191,17 +159,6 @@ class Context:
         if array is None:
             return "a barrier"
         return f"{array.name}[{(barrier.address - array.base) // 8}]"
-
-    def _stage_of(self, address: int) -> tuple[Pipeline, str, int, int, int] | None:
-        for pipeline in self.kernel.pipelines:
-            for side, base, subs in (
-                ("producer_mbar", pipeline.full, pipeline.full_subs),
-                ("consumer_mbar", pipeline.empty, pipeline.empty_subs),
-            ):
-                if base.op == "const" and 0 <= address - base.value < 8 * subs * pipeline.stages:
-                    stage, sub = divmod((address - base.value) // 8, subs)
-                    return pipeline, side, stage, sub, subs
-        return None
 
     def full_of(self, barrier: Barrier) -> int:
         """The numbers, as bits, of the barriers with which the stage is handed over that this one gives back."""

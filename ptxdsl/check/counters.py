@@ -2,8 +2,8 @@
 
 A counter is a variable that a loop increments. Counters that are compared with the same trip count, or with each other,
 are of one *group*: only their differences matter, so a state in which all of a group are further on by a common period
-is the same state, once all are past the constants they are compared with. Here the groups, the *period* (counters that
-feed ``% 3`` repeat after 3 turns) and the *threshold* are found from the program's text.
+is the same state, once all are past the constants they are compared with. The groups (``counted_loops.py``), the
+*period* (counters that feed ``% 3`` repeat after 3 turns) and the *threshold* are found from the program's text.
 
 An expression's *rates* are, for each group, ``(turns, growth)``: when the group's counters grow by ``turns``, the value
 grows by ``growth``. An expression whose growth is not linear has none (``IRREGULAR``); a group that feeds such a one
@@ -14,13 +14,10 @@ from __future__ import annotations
 
 from math import lcm
 
+from ptxdsl.check.counted_loops import CountedLoops
 from ptxdsl.check.learned import FARTHEST, Learned
-from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, is_var, leaves, moved, signs, unknown_leaf
-from ptxdsl.check.recurrences import Recurrence, recurrences
-from ptxdsl.check.turn_ends import once_a_turn
-from ptxdsl.protocol.algebra import substitute
-from ptxdsl.protocol.answers import loops_of_answers
-from ptxdsl.protocol.expressions import CONVERSIONS, Expr, var
+from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, leaves, signs, unknown_leaf
+from ptxdsl.protocol.expressions import CONVERSIONS, Expr
 from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of
 
 # A constant trip count from here on is taken for any number, as an unknown one.
@@ -33,13 +30,14 @@ _REMAINDERS = frozenset({"mod.s", "mod.u", "rem.s", "rem.u"})
 _BOUNDS = frozenset({"min.s", "min.u", "max.s", "max.u"})
 
 
-class Counters:
-    """group: of each counter. period: of all groups. inductive: see ``_find_inductive``.
+class Counters(CountedLoops):
+    """period: of all groups.
 
     threshold: up to which unknown values are told apart. coarse: to tell as few apart as is right.
     """
 
     def __init__(self, kernel: Kernel, learned: Learned, coarse: bool = False) -> None:
+        super().__init__(kernel)
         self.period = 1
         self.coarse = coarse
         self.kernel = kernel
@@ -47,35 +45,19 @@ class Counters:
         self.threshold = 0 if coarse else 2
         self._values: dict[int, list[Expr]] = {}  # what variables are assigned
         self._past: list[tuple[list[int], int]] = []  # groups, and beyond which value nothing new comes to be
-        self.fresh = kernel.variables
-        self.turn_of: dict[int, int] = {}  # loop label → the variable that counts its turns
-        self.start_of: dict[int, int] = {}  # of a range that starts at no constant: the variable that keeps its start
-        self.inductive: dict[tuple[int, int], tuple[int, Expr]] = {}  # (label, variable) → (its start's variable, step)
-        self.recurrent = recurrences(kernel)
-        self.begun: dict[tuple[int, int], int] = {}  # (label, variable of a recurrence) → what it began with
-        self._followed = {r.variable: r.form for own in self.recurrent.values() for r in own}
-        self._names: dict[int, Expr] = {}  # of variables that roles compute alike: one of them
-        by_form: dict[Recurrence, int] = {}
-        for variable, form in self._followed.items():
-            self._named(variable, by_form.setdefault(form, variable))
-        self._parent: dict[int, int] = {}
         self._rates: dict[Expr, Rates] = {}
-        self._moved_by: dict[int, tuple[int, int]] = {}  # a range's index → the counter of its turns, the step
         self.irregular: set[int] = set()
         self._open: set[int] = set()  # variables whose value is not known before the launch, or counts
         self.derived: dict[int, Rates] = {}
-        self._loops(kernel)
-        self._components(kernel)
         for a, b in learned.united:
             self.unite(a, b)
-        self._united = True
-        while self._united:  # groups have the numbers that they end with
-            self._united = False
+        while self.united:  # groups have the numbers that they end with
+            self.united = False
             self._look_through(kernel)
         self.thresholds: dict[int, int] = {}
         for counter, value in (*((c, v) for own, v in self._past for c in own), *learned.past.items()):
             self.tell_apart(counter, value)
-        self.irregular.update(map(self._find, learned.followed))
+        self.irregular.update(map(self.find, learned.followed))
 
     def _look_through(self, kernel: Kernel) -> None:
         for found in (self.derived, self.irregular, self._values, self._past):
@@ -87,130 +69,15 @@ class Counters:
         self._find_open(kernel)
         self._survey(kernel)
 
-    # ------------------------------------------------------------------------------------------------------ groups
-
-    def group(self, variable: int) -> int | None:
-        """The group of a counter, None of any other variable."""
-        return self._find(variable) if variable in self._parent else None
-
     def tell_apart(self, counter: int, value: int) -> None:
         """Makes values of a group's counters that are no greater than this one all different."""
-        group = self._find(counter)
+        group = self.find(counter)
         self.thresholds[group] = max(self.thresholds.get(group, 0), value)
         self.irregular.update((group,) if value > FARTHEST else ())
 
     def past(self, group: int) -> int:
         """The value of a group's counters beyond which they are alike, if they differ by a multiple of the period."""
         return max(self.threshold, self.thresholds.get(group, 0))
-
-    def _find(self, v: int) -> int:
-        while self._parent[v] != v:
-            v = self._parent[v]
-        return v
-
-    def unite(self, a: int, b: int) -> None:
-        a, b = self._find(a), self._find(b)
-        if a != b:
-            self._parent[max(a, b)] = min(a, b)
-            self._united = True
-
-    def _loops(self, kernel: Kernel) -> None:
-        by_stop: dict[Expr, int] = {}
-        by_range: dict[tuple[Expr, Expr], int] = {}
-        by_index: dict[tuple[Expr, Expr, int], int] = {}
-        by_start: dict[tuple[Expr | None, Expr], tuple[int, int]] = {}
-        by_form: dict[Recurrence, int] = {}
-        starts: dict[int, Expr] = {}
-        for node in kernel.nodes:
-            if isinstance(node, Assign):
-                starts.update(zip(node.targets, node.values, strict=True))
-            if not isinstance(node, Loop) or node.once:
-                continue
-            if node.range is not None and node.range.start.op != "const":
-                turn, self.start_of[node.label] = self.fresh, self.fresh + 1
-                self.fresh += 2
-                self._parent[turn] = turn
-                ends = self._alike(node.range.start), self._alike(node.range.stop)
-                self.unite(turn, by_range.setdefault(ends, turn))
-                index = node.range.index
-                self._named(index, by_index.setdefault((*ends, node.range.step), index))
-                self._moved_by[node.range.index] = turn, node.range.step
-            elif node.range is not None:
-                turn = node.range.index
-                self._parent.setdefault(turn, turn)
-                other = by_stop.setdefault(self._alike(node.range.stop), turn)
-                if node.range.stop.op != "const":
-                    self.unite(turn, other)
-            else:
-                turn = self.fresh
-                self.fresh += 1
-                self._parent[turn] = turn
-            self.turn_of[node.label] = turn
-            self._find_inductive(node, turn, starts, by_start)
-            for recurrent in self.recurrent.get(node.label, ()):
-                self.unite(turn, by_form.setdefault(recurrent.form, turn))
-                for v in recurrent.of:
-                    if (node.label, v) not in self.begun:
-                        self.begun[node.label, v] = self.fresh
-                        self.fresh += 1
-
-        for first, *others in loops_of_answers(kernel):
-            for other in others:
-                self.unite(self.turn_of[first], self.turn_of[other])
-
-    def _alike(self, expr: Expr) -> Expr:
-        """The same expression of all variables that their loops compute alike."""
-        names = self._names
-        return substitute(expr, lambda e: names.get(e.value) if e.op == "var" else None, {}) if names else expr
-
-    def _named(self, variable: int, first: int) -> None:
-        """first: the first one that is computed alike."""
-        if variable != first:
-            self._names[variable] = var(first)
-
-    def _find_inductive(
-        self, loop: Loop, turn: int, starts: dict[int, Expr], known: dict[tuple[Expr | None, Expr], tuple[int, int]]
-    ) -> None:
-        """Variables that a loop advances by the same unknown amount every turn: ``tile += grid_dim.x``.
-
-        They are the start plus turns times the step, so that roles that do the same have the same value.
-        """
-        for variable, value in once_a_turn(loop).items():
-            if value.op != "add":
-                continue
-            a, b = value.args
-            step = b if is_var(a, variable) else a if is_var(b, variable) else None
-            if step is None or step.op == "const" or any(e.op in ("var", "unknown", "tid") for e in leaves(step)):
-                continue
-            self.inductive[loop.label, variable] = self.fresh, step
-            self.fresh += 1
-            start = starts.get(variable)
-            first = known.setdefault((None if start is None else self._alike(start), step), (turn, variable))
-            self.unite(turn, first[0])
-            self._named(variable, first[1])
-
-    def _components(self, kernel: Kernel) -> None:
-        """Variables that are assigned from one another plus a constant; counters if one of the constants is not 0."""
-        edges: list[tuple[int, int, int]] = []
-        for node in kernel.nodes:
-            if isinstance(node, Assign):
-                for target, value in zip(node.targets, node.values, strict=True):
-                    by = moved(value)
-                    if by is not None:
-                        edges.append((target, *by))
-        growing = {v for target, source, by in edges if by for v in (target, source)}
-        changed = True
-        while changed:
-            changed = False
-            for target, source, _ in edges:
-                if (target in growing or source in growing) and not {target, source} <= growing:
-                    growing |= {target, source}
-                    changed = True
-        for v in growing:
-            self._parent.setdefault(v, v)
-        for target, source, _ in edges:
-            if target in growing:
-                self.unite(target, source)
 
     # ------------------------------------------------------------------------------------------------------- rates
 
@@ -273,16 +140,16 @@ class Counters:
     def _derive(self, kernel: Kernel) -> bool:
         """Rates of variables that are no counters but get their values from some; whether there was anything new."""
         changed = False
-        for index, (turn, step) in self._moved_by.items():
-            if index not in self._parent:
-                rates = {self._find(turn): (1, step)}
+        for index, (turn, step) in self.moved_by.items():
+            if index not in self.parent:
+                rates = {self.find(turn): (1, step)}
                 changed |= self.derived.get(index) != rates
                 self.derived[index] = rates
         for node in kernel.nodes:
             if not isinstance(node, Assign):
                 continue
             for target, value in zip(node.targets, node.values, strict=True):
-                if target in self._parent or target in self._followed:
+                if target in self.parent or target in self.followed:
                     continue
                 rates = self.rates(value)
                 grown = {g: rate for g, rate in rates.items() if rate[1]} if -1 not in rates else IRREGULAR
@@ -300,7 +167,7 @@ class Counters:
             elif isinstance(node, Loop) and node.range is not None:
                 self._values.setdefault(node.range.index, []).append(node.range.start)
         assigned = [(target, value) for target, values in self._values.items() for value in values]
-        self._open = {*self._parent, *self.derived}
+        self._open = {*self.parent, *self.derived}
         changed = True
         while changed:
             changed = False
@@ -386,7 +253,7 @@ class Counters:
                     return True
             elif (
                 v in self._open
-                and v not in (*self._parent, *around)
+                and v not in (*self.parent, *around)
                 and any(self._is_unknown(value, (*around, v)) for value in self._values.get(v, ()))
             ):
                 return True
@@ -400,7 +267,7 @@ class Counters:
         if op == "tid":
             return _THREADS
         if op == "var":
-            if expr.value in self._parent:
+            if expr.value in self.parent:
                 return 0
             values = self._values.get(expr.value)
             if values is None or expr.value in around:

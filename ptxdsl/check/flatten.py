@@ -401,7 +401,7 @@ class _Flattener:
                 self.put(step)
                 break
         if asks(op):
-            self.put(asked(op, mask, self.expressions, self.context, self.agent, self.nesting))
+            self.put(asked(op, mask, self.expressions, self.context, self.nesting))
 
     def flush(self) -> None:
         """Puts the accesses collected so far."""

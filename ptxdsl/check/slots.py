@@ -20,12 +20,13 @@ from ptxdsl.check.addresses import BEYOND, Part
 from ptxdsl.check.blame_slots import inexact, over_barrier, race, unfenced, unordered_tensor, unordered_writes
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.cluster import Apart
-from ptxdsl.check.context import SHARED_BYTES, Context
+from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.guards import Guard
 from ptxdsl.check.held import overwritten
 from ptxdsl.check.intervals import Intervals, Places, by_one_thread, merged, written_twice
+from ptxdsl.check.layout import SHARED_BYTES
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State

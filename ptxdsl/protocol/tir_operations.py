@@ -8,7 +8,7 @@ from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
 from ptxdsl.protocol import model
-from ptxdsl.protocol.expressions import Expr, answer, apply, const
+from ptxdsl.protocol.expressions import Expr, answer, apply, const, uniform
 from ptxdsl.protocol.model import Array, Assign, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.record import replace
@@ -107,7 +107,7 @@ _RANKS = {"mbarrier_arrive_cluster": 2, "mbarrier_arrive_cluster_cta": 2, "mbarr
 _BYTES = {"st_async_b32": 4, "st_async_b64": 8, "try_cancel_row": 16, "try_cancel_multicast_row": 16}
 # Those that go to every CTA of the cluster.
 _EVERYWHERE = frozenset({"try_cancel_multicast_row"})
-_ALL_CTAS = const(0xFFFF)
+_ALL_CTAS = apply("sub", apply("shl", const(1), uniform("cluster_nctarank")), const(1))
 
 # Rows of these kinds are no protocol, whatever memory they touch.
 _NOTHING = frozenset({Kind.PURE, Kind.GRID})

@@ -1,0 +1,58 @@
+"""What lies at an address of shared or tensor memory: arrays, and the barriers of pipelines."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
+from ptxdsl.protocol.model import Array, Kernel, Pipeline
+
+SHARED_BYTES = 1 << 18  # more than the shared memory of a block: no array is larger
+
+
+class Layout:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._bases = [array.base for array in kernel.arrays]
+
+    def array(self, address: int) -> Array | None:
+        """The array that an address (of any CTA) lies in, or just beyond."""
+        at = address & ((1 << CTA_SHIFT) - 1)
+        if self.untagged(at):
+            at = self.tagged(at)
+        index = bisect_right(self._bases, at) - 1
+        shift = TENSOR_SHIFT if at & TENSOR else ARRAY_SHIFT
+        if index < 0 or at >> shift != self._bases[index] >> shift:
+            return None
+        if not at & TENSOR and at - self._bases[index] >= SHARED_BYTES:  # below the next array rather
+            return None
+        return self.kernel.arrays[index]
+
+    @staticmethod
+    def untagged(at: int) -> bool:
+        """Whether an address does not say in which array it is."""
+        return at >> ARRAY_SHIFT == 0 or (at & TENSOR != 0 and (at ^ TENSOR) >> TENSOR_SHIFT == 0)
+
+    def tagged(self, at: int) -> int:
+        """The address whose low bits, where a matrix descriptor has them, are these."""
+        if at & TENSOR:  # all of tensor memory, which begins at 0
+            return at + (1 << TENSOR_SHIFT)
+        low = (1 << ARRAY_SHIFT) - 1
+        for array in sorted(self.kernel.arrays, key=lambda a: a.base & low, reverse=True):
+            if array.base & TENSOR:
+                continue
+            if array.base & low <= at and (array.bytes is None or at < (array.base & low) + array.bytes):
+                return array.base - (array.base & low) + at
+        return at
+
+    def stage_of(self, address: int) -> tuple[Pipeline, str, int, int, int] | None:
+        """Of the barrier at an address its pipeline and side, the stage, and which one of how many of the stage."""
+        for pipeline in self.kernel.pipelines:
+            for side, base, subs in (
+                ("producer_mbar", pipeline.full, pipeline.full_subs),
+                ("consumer_mbar", pipeline.empty, pipeline.empty_subs),
+            ):
+                if base.op == "const" and 0 <= address - base.value < 8 * subs * pipeline.stages:
+                    stage, sub = divmod((address - base.value) // 8, subs)
+                    return pipeline, side, stage, sub, subs
+        return None
