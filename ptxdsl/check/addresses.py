@@ -64,6 +64,8 @@ class Part:
             self.variables |= place.width.variables
         turning = frozenset(v for v, _ in spread)
         self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
+        # Whether it is certain, and where it is and how wide, when compiling.
+        self.fixed = self.certain and isinstance(place.width, int) and place.address is not None and not self.variables
         self.elsewhere: tuple[Part, ...] = ()  # the same of other blocks, as ``Step.elsewhere``
         self._base: dict[int, Intervals] = {}
         self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}

@@ -10,6 +10,7 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates
 from ptxdsl.check.threads import Mask, range_text
+from ptxdsl.check.values import Sum
 from ptxdsl.diagnostics import counted
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
@@ -173,7 +174,7 @@ def too_many(
         state,
         classes.WRONG_COUNT,
         f"{context.barrier_text(barrier)} is initialised for {counted(phase.expected, 'arrival')} per phase, but "
-        f"{agent.name} make{'' if ' to ' in agent.name else 's'} {count} at once{others}",
+        f"{agent.does('makes')} {count} at once{others}",
         step.span,
         *where_initialised(barrier),
         *arrival_notes(barrier, step),
@@ -211,7 +212,7 @@ def other_sites(context: Context, step: Step) -> list[tuple[Span | None, str]]:
     """All places where somebody arrives at barriers of the same table."""
     root = getattr(step, "root", None)
     return [
-        (site.span, f"{a.name} arrive{'' if ' to ' in a.name else 's'} here")
+        (site.span, f"{a.does('arrives')} here")
         for a in context.agents
         for site in a.steps
         if type(site).__name__ in ("Arrive", "Commit") and getattr(site, "root", None) == root and site is not step
@@ -335,8 +336,18 @@ def wrong_bytes(
     if isinstance(outstanding, int):
         message = f"copies bring {-outstanding} bytes more to {name} than were announced"
     else:
-        message = f"the bytes announced at {name} and those copied differ by {outstanding!r}"
+        ways = _ways(outstanding)
+        by = " or ".join(str(abs(way)) for way in ways if way) if ways else repr(outstanding)
+        message = f"the bytes announced at {name} and those copied {'may ' if 0 in ways else ''}differ by {by}"
     return fault(
         state, classes.BYTE_MISMATCH, message, step.span, *notes, *where_initialised(barrier),
         help="announce (expect_bytes) exactly the bytes of all copies that complete on the barrier in one phase",
     )  # fmt: skip
+
+
+def _ways(value: Any) -> list[int]:
+    """The numbers that a sum can be whose only unknown part is a choice between numbers; empty of others."""
+    (atom, factor), *more = value.terms if isinstance(value, Sum) else ((None, 0),)
+    if atom is None or more or atom.op != "select" or not all(isinstance(way, int) for way in atom.args[1:]):
+        return []
+    return sorted({value.constant + factor * way for way in atom.args[1:]})

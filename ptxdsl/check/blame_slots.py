@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from ptxdsl.check import classes
+from ptxdsl.check.addresses import Part
 from ptxdsl.check.blame import fault, where_initialised, wrong_bytes
 from ptxdsl.check.blame_groups import remedy
 from ptxdsl.check.context import Context
-from ptxdsl.check.findings import Unproved
+from ptxdsl.check.findings import Finding, Unproved
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at, gates
 from ptxdsl.check.threads import range_text
+from ptxdsl.diagnostics import counted
+from ptxdsl.protocol.model import Array
 from ptxdsl.source import Span
 
 
@@ -61,6 +64,18 @@ def inexact(touch: Touch) -> Unproved:
     return Unproved(touch.span, "which bytes of shared memory this touches depends on data")
 
 
+def beyond(array: Array, at: int, part: Part, width: int) -> Finding:
+    """An access to bytes that an array does not have, whatever is launched."""
+    assert array.bytes is not None
+    first, each = at + part.most - array.base, array.element
+    if width == each:
+        what, size = f"element {first // each}", counted(array.bytes // each, "element")
+    else:
+        what, size = f"bytes {first} to {first + width - 1}", counted(array.bytes, "byte")
+    message = f"`{array.name}` has {size}, and this accesses {what}"
+    return Finding(classes.STALE_STAGE, message, part.span, (), "keep what is accessed within the array")
+
+
 def unordered_writes(state: State, agent: Agent, touch: Touch, first: Span, second: Span) -> Exception:
     """Two writes of an agent's threads, with no step between them, to the same bytes."""
     kind, message, help = _own_threads(agent, touch)
@@ -69,9 +84,10 @@ def unordered_writes(state: State, agent: Agent, touch: Touch, first: Span, seco
 
 def _own_threads(agent: Agent, touch: Touch) -> tuple[str, str, str]:
     array = touch.array.name if touch.array is not None else "shared memory"
+    who = agent.name if "thread" in agent.name else f"threads of {agent.name}"
     return (
         classes.DATA_RACE,
-        f"threads of {agent.name} use the same bytes of `{array}` with nothing between that orders them",
+        f"{who} use the same bytes of `{array}` with nothing between that orders them",
         "put `barrier()`, a named barrier of these warps or `syncwarp()` between the two",
     )
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ptxdsl.check.program import Step
 
 
-_OF_MANY = {"arrives": "arrive", "comes": "come", "goes": "go", "has": "have", "waits": "wait"}
+_OF_MANY = {
+    "arrives": "arrive", "comes": "come", "goes": "go", "has": "have", "makes": "make", "waits": "wait"
+}  # fmt: skip
 
 
 class Agent(metaclass=Slotted, frozen=False):

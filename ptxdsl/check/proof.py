@@ -74,9 +74,11 @@ def prove(
     kernel = written_out(counted_up(ranges_of(with_reads(kernel))), block_of(threads))
     found = _searched(kernel, threads, max_states, max_steps)
     if found.verdict == FAULT:
-        from ptxdsl.check.ring_ends import explained  # where there is a fault
+        from ptxdsl.check.left_out import with_left_out  # where there is a fault
+        from ptxdsl.check.ring_ends import explained
 
-        return replace(found, findings=tuple([explained(kernel, finding) for finding in found.findings]))
+        findings = [explained(kernel, with_left_out(kernel, finding)) for finding in found.findings]
+        return replace(found, findings=tuple(findings))
     unfilled = never_filled(kernel)
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.check.addresses import BEYOND, Part
-from ptxdsl.check.blame_slots import inexact, over_barrier, race, unfenced, unordered_tensor, unordered_writes
+from ptxdsl.check.blame_slots import beyond, inexact, over_barrier, race, unfenced, unordered_tensor, unordered_writes
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Environment
-from ptxdsl.check.findings import Unproved
+from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.guards import Guard
 from ptxdsl.check.held import overwritten
 from ptxdsl.check.intervals import Intervals, Places, by_one_thread, merged, written_twice
@@ -135,8 +135,11 @@ def _pieces(
             if context.untagged(at + part.least):
                 at = context.tagged(at + part.least) - part.least
             array = context.array(at + part.least)
-            if bounded and not _inside(context, array, at, part, width):
-                raise Unproved(part.span, BEYOND)
+            if not _inside(context, array, at, part, width):
+                if part.fixed and array is not None and array.bytes is not None:
+                    raise Fault(beyond(array, at, part, width))
+                if bounded:
+                    raise Unproved(part.span, BEYOND)
             found.setdefault((array, cta), _Pieces()).parts.append((part, at, width))
     return found
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from ptxdsl.hints import Any
 
 INFINITE = 1 << 62
+_SIGNS = {"mul": "*", "floordiv": "//", "div": "/", "mod": "%", "rem": "%", "and": "&", "or": "|", "xor": "^"}
 CHOICES = frozenset({"select", "min.s", "min.u", "max.s", "max.u"})
 
 
@@ -54,7 +55,13 @@ class Atom:
             return str(self.name).partition("#")[0]
         if self.op == "index":
             return str(self.name[0])
-        return f"{self.op}({', '.join(map(repr, self.args))})"
+        name = self.op.partition(".")[0]
+        if name in _SIGNS and len(self.args) == 2:
+            return f"({self.args[0]!r} {_SIGNS[name]} {self.args[1]!r})"
+        if name == "select":
+            condition, a, b = self.args
+            return f"({a!r} if {condition!r} else {b!r})"
+        return f"{name}({', '.join(map(repr, self.args))})"
 
 
 class Sum:
@@ -88,8 +95,11 @@ class Sum:
         return isinstance(other, Sum) and self.constant == other.constant and self.terms == other.terms
 
     def __repr__(self) -> str:
-        parts = [repr(a) if c == 1 else f"{c}*{a!r}" for a, c in self.terms]
-        return " + ".join([*parts, str(self.constant)] if self.constant else parts)
+        """As one writes it: what is added first."""
+        terms = [(c, f"{a!r}" if abs(c) == 1 else f"{abs(c)} * {a!r}") for a, c in self.terms]
+        terms += [(self.constant, str(abs(self.constant)))] if self.constant else []
+        (first, text), *rest = sorted(terms, key=lambda term: term[0] < 0)
+        return ("-" if first < 0 else "") + text + "".join(f" {'-' if c < 0 else '+'} {term}" for c, term in rest)
 
 
 Value = int | Sum | Any

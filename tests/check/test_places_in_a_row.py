@@ -49,4 +49,5 @@ def test_what_two_of_them_write_is_found() -> None:
 
 
 def test_what_reaches_out_of_the_array_is_found_of_each() -> None:
-    assert verdict(TEXT.replace("range(8)", "range(17)")).verdict == "not provable here"
+    found = verdict(TEXT.replace("range(8)", "range(17)"))
+    assert (found.verdict, [said.code for said in found.diagnostics]) == ("fault", ["E1211"])
