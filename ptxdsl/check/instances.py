@@ -12,7 +12,7 @@ from itertools import islice
 
 from ptxdsl.check.findings import Finding
 from ptxdsl.check.values import Atom
-from ptxdsl.check.witness import facts_of, smallest_first, symbols
+from ptxdsl.check.witness import facts_of, goes_by_memory, smallest_first, symbols
 from ptxdsl.protocol.expressions import Expr, const
 from ptxdsl.protocol.model import Kernel
 from ptxdsl.protocol.rewriting import mapped
@@ -25,6 +25,8 @@ _VALUES = (1, 2, 3, 4, 5, 0, 7, 8)
 
 def instances(kernel: Kernel, finding: Finding) -> Iterator[tuple[Kernel, str]]:
     """The kernel with numbers for what decides about a fault, and which these are."""
+    if goes_by_memory(finding.path):
+        return
     found: dict[str, Atom] = {}
     for terms, _ in facts_of(finding.path):
         for atom, _ in terms:

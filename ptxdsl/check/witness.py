@@ -65,6 +65,8 @@ def _of(value: Any, names: dict[Atom, Atom]) -> Any:
 
 def assignment(path: Any) -> dict[Atom, int] | None:
     """Values of the symbols with which a path is taken; None where none were found."""
+    if goes_by_memory(path):
+        return None
     facts = facts_of(path)
     names = list(dict.fromkeys(symbol for terms, _ in facts for atom, _ in terms for symbol in symbols(atom)))
     if not names:
