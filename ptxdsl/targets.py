@@ -121,6 +121,7 @@ _SPECIFIC = frozenset(name for name in _SM90 if name[-1] in "af")
 FEATURES: dict[str, Feature] = {
     "cp.async": Feature(_ALL, (7, 0), "asynchronous copies of 4, 8 or 16 bytes a thread (cp.async)"),
     "mbarrier": Feature(_ALL, (7, 0), "mbarriers"),
+    "mbarrier.arrive": Feature(_ALL, (7, 8), "arriving at an mbarrier (mbarrier.arrive.shared::cta)", plural=False),
     "mbarrier.parity": Feature(_ALL, (7, 1), "testing an mbarrier by parity (mbarrier.test_wait.parity)", plural=False),
     "mbarrier.try_wait": Feature(_SM90, (7, 8), "waiting on an mbarrier (mbarrier.try_wait)", plural=False),
     "mbarrier.expect_tx": Feature(_SM90, (8, 0), "mbarrier transaction counts (expect_tx)"),

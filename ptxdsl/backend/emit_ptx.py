@@ -11,12 +11,12 @@ from ptxdsl.diagnostics import CompileError, Diagnostic
 from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.lower.debug_info import file_key
 from ptxdsl.lower.llvm_types import DATA_LAYOUT, TRIPLE
-from ptxdsl.lower.module import PIPELINE_FEATURES, features
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 from ptxdsl.targets import ptx_version, target, version_text
 from ptxdsl.tir import Const, Module, walk
+from ptxdsl.tir.features import PIPELINE_FEATURES, features
 from ptxdsl.version import __version__
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
-from ptxdsl.check.addresses import Part, parts_of
+from ptxdsl.check.addresses import Part, Spread, parts_of
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.guards import Guard, guard
 from ptxdsl.check.slots import Access
@@ -16,12 +16,12 @@ from ptxdsl.protocol.expressions import Expr, apply
 from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Place, Seq, walk
 
 _Alike = tuple[Mask, bool, bool, Guard | None]  # of accesses that make one step: whether atomic, and certain
-Spread = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class Accesses:
-    """spread: counters of loops, with the values that all count at once. certain: whether accesses happen that are come
-    to. guards: conditions of the branches around that all threads are taken through, whatever they say."""
+    """spread: loops whose turns all count at once. certain: whether accesses happen that are come to. guards:
+    conditions of the branches around that all threads are taken through, whatever they say. happens: whether, these
+    apart, each thread that comes to an access does it in some launch."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
@@ -29,28 +29,28 @@ class Accesses:
         self.writes: dict[_Alike, list[Part]] = {}
         self.spread: Spread = ()
         self.certain = True
+        self.happens = True
         self.guards: tuple[Expr, ...] = ()
 
     def add(self, op: Op, mask: Mask) -> frozenset[int]:
         """Gives the variables that it looks at."""
-        atomic, when = op.kind is Kind.ATOMIC, self._guard()
+        told = [condition for condition in self.guards if guard(self.expressions.block, condition) is not None]
+        atomic, when = op.kind is Kind.ATOMIC, self._guard(told)
+        happens = self.happens and len(told) == len(self.guards)
         # What its own threads have written just before may be what is read.
         certain = self.certain and not self.writes
         if op.reads and not atomic:
-            self._add(op, op.reads, mask, certain, self.reads.setdefault((mask, atomic, certain, when), []))
+            parts = self.reads.setdefault((mask, atomic, certain, when), [])
+            parts_of(op.reads, op.span, mask, self.expressions, spread=self.spread, certain=certain, to=parts)
         if op.writes:
-            self._add(op, op.writes, mask, True, self.writes.setdefault((mask, atomic, True, when), []))
+            parts = self.writes.setdefault((mask, atomic, True, when), [])
+            parts_of(op.writes, op.span, mask, self.expressions, spread=self.spread, happens=happens, to=parts)
         places = (*op.reads, *op.writes) if not atomic else op.writes
         return frozenset(v for p in places for e in expressions_of_place(p) for v in e.variables)
 
-    def _add(self, op: Op, places: tuple[Place, ...], mask: Mask, certain: bool, parts: list[Part]) -> None:
-        parts_of(places, op.span, mask, self.expressions, spread=self.spread, certain=certain, to=parts)
-
-    def _guard(self) -> Guard | None:
+    def _guard(self, told: list[Expr]) -> Guard | None:
         """For whom the conditions hold that threads have come through."""
-        block = self.expressions.block
-        told = [condition for condition in self.guards if guard(block, condition) is not None]
-        return guard(block, reduce(lambda a, b: apply("and", a, b, bits=1), told)) if told else None
+        return guard(self.expressions.block, reduce(lambda a, b: apply("and", a, b, bits=1), told)) if told else None
 
     def steps(self) -> Iterator[Access]:
         """Those collected so far: in what order they are does not matter, as no step comes between them."""

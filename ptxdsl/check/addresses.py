@@ -13,10 +13,12 @@ from ptxdsl.check.ranks import names_rank
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import UNKNOWN, Sum, Value
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr
-from ptxdsl.protocol.model import Place
+from ptxdsl.protocol.model import Place, Written
+from ptxdsl.record import dataclass
 from ptxdsl.source import Span
 
 BEYOND = "this may reach beyond the array that it accesses"
+WITHIN = "keep all threads' indices within the array for every size of the block and every turn, or make it larger"
 
 
 @lru_cache(256)
@@ -24,11 +26,26 @@ def _range(lanes: Lanes) -> tuple[int, int]:
     return min(lanes), max(lanes)
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A loop whose turns all count at once. index: its counter, a variable. values: those of the counter, none: any."""
+
+    index: int
+    values: tuple[int, ...]
+    start: Expr
+    step: int
+
+
+Spread = tuple[Turns, ...]
+
+
 class Part:
     """One place of an access: from an agent's variables to bytes.
 
     spread: loop counters with the values that all count at once (none: any). boxes: bytes of places without a width.
-    certain: whether all who come to the site access it. offsets: of places that lie by constants from the first one.
+    certain: whether all who come to the site access it, and their first access it is. happens: whether it is accessed
+    in some launch by each thread that comes to it. offsets: of places that lie by constants from the first one;
+    written: what is written at each.
     """
 
     def __init__(
@@ -37,15 +54,20 @@ class Part:
         span: Span,
         mask: Mask,
         expressions: Expressions,
-        spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
+        spread: Spread = (),
         boxes: Mapping[int, int] | None = None,
         certain: bool = True,
+        happens: bool = True,
     ) -> None:
         self.place = place
+        self.expressions = expressions
+        self.happens = happens
+        self.written: tuple[Written | None, ...] = (place.written,)
         self.span = span
-        self.certain = certain and all(values for _, values in spread)
+        self.certain = certain and all(turns.values for turns in spread)
         self.width = place.width if place.width is not None or boxes is None else boxes.get(id(place))
-        self.spread = tuple((v, values) for v, values in spread)
+        self.spread = tuple((turns.index, turns.values) for turns in spread)
+        self.starts = {turns.index: (turns.start, turns.step) for turns in spread}
         self.function: Function = lambda env: UNKNOWN
         self.lanes: Lanes | None = None
         self.least = self.most = 0  # of them
@@ -62,7 +84,7 @@ class Part:
         self.width_function = expressions.function(place.width) if isinstance(place.width, Expr) else None
         if isinstance(place.width, Expr):
             self.variables |= place.width.variables
-        turning = frozenset(v for v, _ in spread)
+        turning = frozenset(self.starts)
         self.slot_function = None if place.address is None else expressions.slot(place.address, turning)
         # Whether it is certain, and where it is and how wide, when compiling.
         self.fixed = self.certain and isinstance(place.width, int) and place.address is not None and not self.variables
@@ -70,7 +92,7 @@ class Part:
         self._base: dict[int, Intervals] = {}
         self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
 
-    def takes(self, place: Place, span: Span, expressions: Expressions, certain: bool) -> bool:
+    def takes(self, place: Place, span: Span, expressions: Expressions, certain: bool, happens: bool) -> bool:
         """Takes another place, written at the same line, whose address differs by a constant alone."""
         own = self.place.address
         if (
@@ -78,13 +100,14 @@ class Part:
             or own is None
             or place.address is None
             or not isinstance(place.width, int)
-            or (place.width, span, certain) != (self.width, self.span, self.certain)
+            or (place.width, span, certain, happens) != (self.width, self.span, self.certain, self.happens)
         ):
             return False
         by = expressions.distance(own, place.address)
         if by is None or (self.root ^ self.root + by) >> ARRAY_SHIFT:
             return False
         self.offsets += (by,)
+        self.written += (place.written,)
         return True
 
     def of(self, rank: int) -> Part:
@@ -99,11 +122,21 @@ class Part:
         """In whose memory an address is, of as many blocks. Raises Unproved where it is in none or in several."""
         rank = (address + self.least) >> CTA_SHIFT
         if rank != (address + self.most) >> CTA_SHIFT:
-            raise Unproved(self.span, "threads access the memory of different blocks here")
+            raise Unproved(
+                self.span,
+                "threads access the memory of different blocks here",
+                "access each block's memory by a statement of its own",
+            )
         cta = rank - 1 if rank or self.ranked else own
         if 0 <= cta < count:
             return cta
-        raise Unproved(self.span, f"the cluster has no block of rank {cta}" if self.ranked else BEYOND)
+        if not self.ranked:
+            raise Unproved(self.span, BEYOND, WITHIN)
+        raise Unproved(
+            self.span,
+            f"the cluster has no block of rank {cta}",
+            "ranks are counted from 0: keep them below the cluster's size",
+        )
 
     def base(self, width: int) -> Intervals:
         found = self._base.get(width)
@@ -166,14 +199,15 @@ def parts_of(
     mask: Mask,
     expressions: Expressions,
     *,
-    spread: tuple[tuple[int, tuple[int, ...]], ...] = (),
+    spread: Spread = (),
     boxes: Mapping[int, int] | None = None,
     certain: bool = True,
+    happens: bool = True,
     to: list[Part] | None = None,
 ) -> list[Part]:
     """The parts for places of threads of a mask, behind others of the same mask."""
     parts = [] if to is None else to
     for place in places:
-        if spread or not parts or not parts[-1].takes(place, span, expressions, certain):
-            parts.append(Part(place, span, mask, expressions, spread, boxes, certain))
+        if spread or not parts or not parts[-1].takes(place, span, expressions, certain, happens):
+            parts.append(Part(place, span, mask, expressions, spread, boxes, certain, happens))
     return parts

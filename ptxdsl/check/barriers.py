@@ -6,11 +6,11 @@ from math import prod
 
 from ptxdsl.check import blame, brackets, phases
 from ptxdsl.check.addresses import parts_of
+from ptxdsl.check.boxes import copied
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import BARRIER_BYTES, Context
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.findings import Unproved
-from ptxdsl.check.intervals import intervals_of
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Cannot, Step
 from ptxdsl.check.ranks import is_pairs, names_rank
@@ -20,9 +20,10 @@ from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr, const
-from ptxdsl.protocol.model import Op
+from ptxdsl.protocol.model import ONE_RUN, Op
 
 _MASK = 0xFFFF  # the bits of a multicast's mask
+_BYTES = "announce and copy a number of bytes that launch parameters and counters say"
 
 Targets = tuple[tuple[Barrier, Mask], ...]
 
@@ -32,7 +33,8 @@ def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context,
     if op.barrier is None:
         return None
     if op.barrier.address is None:
-        return Cannot(op.span, f"which barrier `{op.name}` works on is not known")
+        why = f"which barrier `{op.name}` works on is not known"
+        return Cannot(op.span, why, "name it by an array of barriers and an index")
     kind = op.kind
     if kind is Kind.BAR_WAIT:
         return Wait(op, mask, expressions)
@@ -46,7 +48,7 @@ def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context,
         return Commit(op, mask, expressions)
     if kind is Kind.ASYNC_COPY:
         return Copy(op, mask, expressions, context)
-    return Cannot(op.span, f"`{op.method or op.name}` is not modelled")
+    return Cannot(op.span, f"`{op.method or op.name}` is not modelled", ONE_RUN)
 
 
 class OnBarrier(Step):
@@ -83,7 +85,8 @@ class OnBarrier(Step):
     def number_of(self, value: Value, what: str) -> int:
         if type(value) is not int:
             assert self.span is not None
-            raise Unproved(self.span, f"{what} depends on data, or is not known when compiling")
+            why = f"{what} depends on data, or is not known when compiling"
+            raise Unproved(self.span, why, "let it depend on constants, thread ids and counters alone")
         return value
 
     def targets(self, context: Context, state: State, agent: Agent) -> Targets:
@@ -166,6 +169,8 @@ class OnBarrier(Step):
 
 
 class Initialise(OnBarrier):
+    initialises = True
+
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op, mask, expressions)
         self.count = self.value(op.count, 1)
@@ -191,6 +196,9 @@ class Invalidate(OnBarrier):
 class Arrive(OnBarrier):
     """mbarrier.arrive, with or without a count, and arrive.expect_tx or expect_tx."""
 
+    arrives = True
+    hands_over = True
+
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op, mask, expressions)
         expects = op.kind is Kind.BAR_EXPECT
@@ -209,9 +217,12 @@ class Arrive(OnBarrier):
             if announced != 0 and self.span is not None:
                 barrier.announced[agent.number, self.span] = None
             if self.drops:
-                raise Unproved(self.op.span, "`arrive_drop` changes the count as it goes, which is not modelled")
+                why = "`arrive_drop` changes the count as it goes, which is not modelled"
+                raise Unproved(
+                    self.op.span, why, "let who leaves go on arriving (`arrive`), or end the loops of all at once"
+                )
             if not isinstance(total, (int, Sum)):
-                raise Unproved(self.op.span, "the number of bytes depends on data")
+                raise Unproved(self.op.span, "the number of bytes depends on data", _BYTES)
             phases.arrive(
                 context, state, agent, barrier, self, each * threads, announce=total, narrow=self.op.what.scope == "cta"
             )
@@ -222,6 +233,8 @@ class Arrive(OnBarrier):
 
 
 class Wait(OnBarrier):
+    waits = True
+
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op, mask, expressions)
         self.parity = self.value(op.parity, 0)
@@ -229,7 +242,11 @@ class Wait(OnBarrier):
     def run(self, context: Context, state: State, agent: Agent) -> int:
         targets = self.targets(context, state, agent)
         if len(targets) > 1:
-            raise Unproved(self.op.span, "threads of a role wait on different barriers here")
+            raise Unproved(
+                self.op.span,
+                "threads of a role wait on different barriers here",
+                "branch on the threads' numbers before, with a wait in each arm",
+            )
         parity = self.number_of(self.parity(state.environments[agent.number]), "the parity")
         barrier = targets[0][0]
         if parity >> 1:
@@ -243,6 +260,9 @@ class Wait(OnBarrier):
 
 class Commit(OnBarrier):
     """An arrival when asynchronous work is done: tcgen05.commit, cp.async.mbarrier.arrive; complete_tx."""
+
+    arrives = True
+    hands_over = True
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions) -> None:
         super().__init__(op, mask, expressions)
@@ -283,9 +303,11 @@ class Copy(OnBarrier):
     none missing it waits for bytes, and where it had them before the last copy, the sum is more than it waits for.
     """
 
+    arrives = True
+
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, context: Context) -> None:
         super().__init__(op, mask, expressions)
-        size = _bytes_of(op, context)
+        size = copied(op, context.boxes)
         self.unknown = size is None
         self.bytes = self.value(size, 0)
         self.size = size.value if size is not None and size.op == "const" else None
@@ -300,7 +322,7 @@ class Copy(OnBarrier):
 
     def takes(self, op: Op, expressions: Expressions, context: Context) -> bool:
         """Takes a copy that follows at once into the same step."""
-        own, size = self.op, _bytes_of(op, context)
+        own, size = self.op, copied(op, context.boxes)
         if (
             not context.coarse
             or (op.name, op.what, op.mask) != (own.name, own.what, own.mask)
@@ -321,7 +343,7 @@ class Copy(OnBarrier):
         env = state.environments[agent.number]
         if self.unknown:
             raise Unproved(
-                self.op.span, "how many bytes the tensor copy moves is not known: use a SharedTile, or `bytes=`"
+                self.op.span, "how many bytes the tensor copy moves is not known", "use a SharedTile, or `bytes=`"
             )
         size = self.bytes(env)
         targets = self.targets(context, state, agent)
@@ -337,7 +359,7 @@ class Copy(OnBarrier):
             threads = mask.bit_count()
             total = size if threads == 1 else self.number_of(size, "bytes") * threads
             if not isinstance(total, (int, Sum)):
-                raise Unproved(self.op.span, "the number of bytes depends on data")
+                raise Unproved(self.op.span, "the number of bytes depends on data", _BYTES)
             if self.span is not None:
                 barrier.copied[agent.number, self.span] = None
             brings = 0
@@ -376,25 +398,13 @@ class Copy(OnBarrier):
             made += touches_of(
                 self, self.writes, context, agent, env, writes=True, mask=self.acting, asynchronous=True, cta=cta
             )
-        if self.several and not all(form.exact and _once(form) for t in made for form in (t, *t.elsewhere)):
-            raise Unproved(self.op.span, "copies may write the same bytes here")
+        if self.several and not all(form.exact and form.is_apart for t in made for form in (t, *t.elsewhere)):
+            raise Unproved(
+                self.op.span,
+                "copies may write the same bytes here",
+                "let copies between two waits write different bytes",
+            )
         if not self.proxy:  # st.async is of the threads' own proxy
             for touch in made:
                 context.plain |= context.blocks.everywhere(touch.bit)
         return made
-
-
-def _bytes_of(op: Op, context: Context) -> Expr | None:
-    """How many bytes a copy moves; None where that is not known."""
-    if op.bytes is not None or not op.writes:
-        return op.bytes
-    box = op.writes[0].width
-    if box is None:
-        box = context.boxes.get(id(op.writes[0]))
-    return const(box) if isinstance(box, int) else box
-
-
-def _once(touch: Touch) -> bool:
-    """Whether places of a touch are apart from one another."""
-    each = sum(end - at for lanes, _, width in touch.places for at, end in intervals_of(lanes or (0,), width))
-    return each == sum(end - at for at, end in touch.intervals)

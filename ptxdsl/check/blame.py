@@ -5,11 +5,11 @@ from __future__ import annotations
 from ptxdsl.check import classes
 from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Fault, Finding, Unproved
-from ptxdsl.check.parts import Agent, Barrier
+from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates
-from ptxdsl.check.threads import Mask, range_text
+from ptxdsl.check.threads import Mask, range_text, whole_warps
 from ptxdsl.check.values import Sum
 from ptxdsl.diagnostics import counted
 from ptxdsl.effects import Kind
@@ -30,6 +30,13 @@ def fault(
             kept.append((place, text))
     assert span is not None
     return Fault(Finding(kind, message, span, tuple(kept), help, state.path))
+
+
+def makers(context: Context, touch: Touch) -> str:
+    """Whose it is. What a warp does as one is told as its first lane's."""
+    threads = range_text(whole_warps(touch.mask, context.every) if touch.site.by_warps else touch.mask)
+    agent = context.agents[touch.agent]
+    return threads if agent.alone else f"{threads} of CTA {agent.cta}"
 
 
 def where_initialised(barrier: Barrier) -> list[tuple[Span | None, str]]:
@@ -59,10 +66,10 @@ def uninitialised(context: Context, state: State, agent: Agent, barrier: Barrier
             help="let all roles pass a `barrier()` after the initialisation, and use nothing after `inval`",
         )  # fmt: skip
     array = context.array(barrier.address)
-    inits = [s.span for a in context.agents for s in a.steps if type(s).__name__ == "Initialise"]
+    inits = [s.span for a in context.agents for s in a.steps if s.initialises]
     if not inits and (array is None or array.bytes is None):
         assert step.span is not None
-        return Unproved(step.span, f"{name} is not initialised in this kernel")
+        return Unproved(step.span, f"{name} is not initialised in this kernel", "initialise it here: `init(count)`")
     outside = array is not None and array.bytes is not None and barrier.address >= array.base + array.bytes
     text = f"{name} lies beyond the array `{array.name}`" if outside and array else f"{name} is never initialised"
     kind = classes.STALE_STAGE if outside else classes.EARLY_USE
@@ -210,12 +217,11 @@ def arrivers_wait(context: Context, state: State, barrier: Barrier) -> list[tupl
 
 def other_sites(context: Context, step: Step) -> list[tuple[Span | None, str]]:
     """All places where somebody arrives at barriers of the same table."""
-    root = getattr(step, "root", None)
     return [
         (site.span, f"{a.does('arrives')} here")
         for a in context.agents
         for site in a.steps
-        if type(site).__name__ in ("Arrive", "Commit") and getattr(site, "root", None) == root and site is not step
+        if site.hands_over and site.root == step.root and site is not step
     ][:5]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.addresses import Part
-from ptxdsl.check.blame import fault, where_initialised, wrong_bytes
+from ptxdsl.check.blame import fault, makers, where_initialised, wrong_bytes
 from ptxdsl.check.blame_groups import remedy
 from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Finding, Unproved
@@ -16,6 +16,8 @@ from ptxdsl.check.threads import range_text
 from ptxdsl.diagnostics import counted
 from ptxdsl.protocol.model import Array
 from ptxdsl.source import Span
+
+_KEEP_APART = "put `barrier()` between it and the accesses that it may meet, or make it atomic as they are"
 
 
 def race(context: Context, state: State, agent: Agent, touch: Touch, missing: int) -> Exception:
@@ -61,7 +63,7 @@ def _when(context: Context, first: Touch, second: Touch) -> str:
 
 def inexact(touch: Touch) -> Unproved:
     assert touch.span is not None
-    return Unproved(touch.span, "which bytes of shared memory this touches depends on data")
+    return Unproved(touch.span, "which bytes of shared memory this touches depends on data", _KEEP_APART)
 
 
 def beyond(array: Array, at: int, part: Part, width: int) -> Finding:
@@ -76,19 +78,33 @@ def beyond(array: Array, at: int, part: Part, width: int) -> Finding:
     return Finding(classes.STALE_STAGE, message, part.span, (), "keep what is accessed within the array")
 
 
-def unordered_writes(state: State, agent: Agent, touch: Touch, first: Span, second: Span) -> Exception:
+def unordered_writes(state: State, agent: Agent, touch: Touch, first: Span, second: Span, across: bool) -> Exception:
     """Two writes of an agent's threads, with no step between them, to the same bytes."""
-    kind, message, help = _own_threads(agent, touch)
+    kind, message, help = _own_threads(agent, touch, across)
     return fault(state, kind, message, second, (first, f"written by {range_text(touch.mask)}"), help=help)
 
 
-def _own_threads(agent: Agent, touch: Touch) -> tuple[str, str, str]:
+def written_at_once(state: State, touch: Touch) -> Exception:
+    """Threads that write different values to the same bytes in one execution of a statement."""
+    assert touch.clash is not None
+    clash, array = touch.clash, touch.array.name if touch.array is not None else "shared memory"
+    return fault(
+        state, classes.DATA_RACE,
+        f"threads {clash.one} and {clash.other} write different values to the same bytes of `{array}` at once",
+        clash.span,
+        help="let one of them write: `if thread_idx.x == 0:`, or give each thread bytes of its own",
+    )  # fmt: skip
+
+
+def _own_threads(agent: Agent, touch: Touch, across: bool) -> tuple[str, str, str]:
+    """across: whether they are of different warps."""
     array = touch.array.name if touch.array is not None else "shared memory"
     who = agent.name if "thread" in agent.name else f"threads of {agent.name}"
+    keeps = "`barrier()` or a named barrier of these warps" if across else "`syncwarp()`"
     return (
         classes.DATA_RACE,
         f"{who} use the same bytes of `{array}` with nothing between that orders them",
-        "put `barrier()`, a named barrier of these warps or `syncwarp()` between the two",
+        f"put {keeps} between the two",
     )
 
 
@@ -108,14 +124,18 @@ def surplus(context: Context, state: State, touch: Touch, *, begun: bool = False
 
 
 def _name(context: Context, touch: Touch) -> str:
-    who = range_text(touch.mask)
-    return (
-        f"the {'product' if touch.together or touch.pipe else 'copy'} that {who} started" if touch.asynchronous else who
-    )
+    who = makers(context, touch)
+    if not touch.asynchronous or touch.site.by_warps:
+        return who
+    return f"the {'product' if touch.together or touch.pipe else 'copy'} that {who} started"
 
 
 def _does(touch: Touch) -> str:
     return "written" if touch.writes else "read"
+
+
+def _both(first: Touch, second: Touch) -> str:
+    return _does(first) if first.writes == second.writes else f"{_does(first)} and {_does(second)}"
 
 
 def waited_steps(context: Context, state: State, agent: Agent) -> list[Step]:
@@ -131,7 +151,7 @@ def waited_steps(context: Context, state: State, agent: Agent) -> list[Step]:
 def release_notes(context: Context, touch: Touch) -> list[tuple[Span | None, str]]:
     """Where the agent of a touch arrives."""
     agent = context.agents[touch.agent]
-    spans = [step.span for step in agent.steps if type(step).__name__ in ("Arrive", "Commit")]
+    spans = [step.span for step in agent.steps if step.hands_over]
     return [(span, "arrives here") for span in spans[:3]]
 
 
@@ -150,13 +170,14 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
     if (
         (other.asynchronous or other.grouped)
         and not touch.writes
-        and other.agent == agent.number
+        and (other.agent == agent.number or other.site.by_warps)
         and not state.known[other.agent] & other.bit
         and (repair := remedy(state, other.agent, other.bit, "first")) is not None
     ):
+        what = "stores" if other.site.by_warps else "asynchronous copy"
         return (
             classes.UNDRAINED,
-            f"`{array}` is used while the asynchronous copy into it may still be under way",
+            f"`{array}` is used while the {what} into it may still be under way",
             repair,
         )
     for one in (touch, other):
@@ -169,17 +190,18 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
     if by is agent and touch.together != other.together:
         return (
             classes.OVERWRITTEN if touch.writes else classes.READ_BEFORE_FULL,
-            f"`{array}` is {_does(other)} and {_does(touch)} by warps that do not wait for one another",
+            f"`{array}` is {_both(other, touch)} by warps that do not wait for one another",
             "put a barrier of these warps between the two: each knows of its own part of a product alone",
         )
     both_copy = touch.grouped and other.grouped
     if by is agent and not (touch.asynchronous or other.asynchronous or both_copy):
-        return _own_threads(agent, touch)
+        return _own_threads(agent, touch, bool(other.bit & touch.across))
     if not (touch.asynchronous or other.asynchronous or (_synchronises(agent) and _synchronises(by))):
+        others, meet = ("warps", "barrier()") if by.cta == agent.cta else ("blocks", "cluster_sync()")
         return (
             classes.DATA_RACE,
-            f"`{array}` is {_does(other)} and {_does(touch)} by different warps with nothing between that orders them",
-            "put `barrier()` between the two",
+            f"`{array}` is {_both(other, touch)} by different {others} with nothing between that orders them",
+            f"put `{meet}` between the two",
         )
     return _bracket_kind(context, state, array, writer, reader, touch, other)
 
@@ -199,7 +221,7 @@ def _ahead(context: Context, state: State, touch: Touch, writer: Touch, reader: 
 
 
 def _synchronises(agent: Agent) -> bool:
-    return any(type(step).__name__ in ("Wait", "Arrive", "Commit", "Copy") for step in agent.steps)
+    return any(step.waits or step.arrives for step in agent.steps)
 
 
 def _bracket_kind(
@@ -248,7 +270,8 @@ def over_barrier(context: Context, state: State, agent: Agent, touch: Touch, bar
     name = context.barrier_text(barrier)
     if not touch.exact:
         assert touch.span is not None
-        return Unproved(touch.span, f"which bytes this touches depends on data: {name} lies among them")
+        why = f"which bytes this touches depends on data: {name} lies among them"
+        return Unproved(touch.span, why, "give barriers an array of their own")
     return fault(
         state,
         classes.LIVE_REINIT,
@@ -277,7 +300,7 @@ def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen:
     array = touch.array.name if touch.array is not None else "shared memory"
     if not other.exact or not touch.exact:
         assert touch.span is not None
-        return Unproved(touch.span, "which bytes of shared memory this touches depends on data")
+        return Unproved(touch.span, "which bytes of shared memory this touches depends on data", _KEEP_APART)
     what = "reads" if not touch.writes else "overwrites"
     did = "wrote" if other.writes else "read"
     return fault(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, CONVERSIONS, Expr
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CONVERSIONS, Expr, const
 from ptxdsl.protocol.model import Kernel, Op, Place
 
 Sizes = dict[int, int]  # bytes by id of a Place
@@ -41,6 +41,16 @@ def box_sizes(kernel: Kernel) -> Sizes:
             if size > 0 and gaps <= {size}:
                 sizes.update({id(place): size for _, place in together})
     return sizes
+
+
+def copied(op: Op, sizes: Sizes) -> Expr | None:
+    """How many bytes a copy moves; None where that is not known."""
+    if op.bytes is not None or not op.writes:
+        return op.bytes
+    box = op.writes[0].width
+    if box is None:
+        box = sizes.get(id(op.writes[0]))
+    return const(box) if isinstance(box, int) else box
 
 
 def guesses(kernel: Kernel, sizes: Sizes) -> tuple[str, ...]:

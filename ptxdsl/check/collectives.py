@@ -54,7 +54,11 @@ class Meet(Step):
         number = self.id(env) if self.id is not None else 0
         needed = self.count(env) if self.count is not None else context.size
         if type(number) is not int or type(needed) is not int:
-            raise Unproved(self.op.span, "the number of the barrier depends on data")
+            raise Unproved(
+                self.op.span,
+                "the number of the barrier depends on data",
+                "choose it by thread ids and launch parameters alone",
+            )
         if not 0 <= number < _IDS:
             raise blame.no_such_barrier(context, state, agent, self, number)
         meeting = context.meeting((agent.cta, number), state)
@@ -218,7 +222,11 @@ class WarpSync(Step):
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         if self.groups is None:
-            raise Unproved(self.op.span, f"which lanes of a warp take part in `{self.op.name}` is not known")
+            raise Unproved(
+                self.op.span,
+                f"which lanes of a warp take part in `{self.op.name}` is not known",
+                "name them by a constant mask",
+            )
         if not self.outside:
             self._met(context, state, agent)
             return self.number + 1

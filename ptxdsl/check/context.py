@@ -12,6 +12,7 @@ from ptxdsl.check.intervals import Intervals, Places, overlap
 from ptxdsl.check.layout import Layout
 from ptxdsl.check.parts import Agent, Barrier, Meeting, Touch
 from ptxdsl.check.states import UNINITIALISED
+from ptxdsl.check.supposed import Supposed
 from ptxdsl.check.threads import Mask, warps, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
@@ -44,8 +45,7 @@ class Context(Layout):
         self.blocks = blocks
         self.agents: list[Agent] = []  # that are followed
         self.barriers: list[Barrier] = []
-        self.holders = 0
-        self.bits = 0
+        self.holders = self.bits = 0
         self.plain = 0  # bits of touches by the generic proxy
         self.tensor = 0  # of those of tensor memory
         self.accesses = 0  # of all
@@ -79,6 +79,7 @@ class Context(Layout):
         self.asked_for: set[int] = set()  # arrays of answers that somebody asks for
         self.live: list[list[int]] = []  # of each agent, the variables that matter at its steps, where that was asked
         self.last: dict[Step, Finding] = {}  # by site: what is a fault if there is no other
+        self.supposed = Supposed()
         self.asked: Any = None  # a test that must be decided: step, agent, test, outcomes
 
     def fit(self, state: State) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ptxdsl.check import classes
-from ptxdsl.check.barriers import OnBarrier, Wait
+from ptxdsl.check.barriers import Arrive, OnBarrier, Wait
 from ptxdsl.check.blame import arrival_notes, fault, looks_early, shares, where_initialised
 from ptxdsl.check.collectives import ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
-from ptxdsl.check.findings import Unproved
+from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import END
-from ptxdsl.check.states import State
+from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.warpgroups import left_alone
 from ptxdsl.source import Span
 
@@ -71,7 +71,11 @@ def _round(context: Context, state: State, agent: Agent) -> Exception:
                 f"{context.barrier_text(barrier)}", step.span, *arrival_notes(barrier),
                 help="step to the next stage once a turn",
             )  # fmt: skip
-    return Unproved(context.kernel.span, f"{agent.does('goes')} round without end")
+    return Unproved(
+        context.kernel.span,
+        f"{agent.does('goes')} round without end",
+        "let the loop end, or wait for others in each turn",
+    )
 
 
 def _barrier(context: Context, state: State, agent: Agent) -> Barrier:
@@ -84,13 +88,20 @@ def _sites(context: Context, state: State, agent: Agent) -> list[tuple[OnBarrier
     """The agent's arriving sites with the barriers that they work on as its variables are now."""
     found = []
     for step in agent.steps:
-        if isinstance(step, OnBarrier) and type(step).__name__ in ("Arrive", "Commit", "Copy"):
-            try:
-                targets = {barrier.number for barrier, _ in step.targets(context, state, agent)}
-            except Exception:  # variables of a loop that it has not come to
-                targets = set()
-            found.append((step, targets))
+        if isinstance(step, OnBarrier) and step.arrives:
+            found.append((step, _targets(context, state, agent, step)))
     return found
+
+
+def _targets(context: Context, state: State, agent: Agent, site: OnBarrier) -> set[int]:
+    """None where its variables are of a loop that the agent is not in, or say no barrier."""
+    env = state.environments[agent.number]
+    if any(env[v] is None or env[v] is LEFT for v in site.variables):
+        return set()
+    try:
+        return {barrier.number for barrier, _ in site.targets(context, state, agent)}
+    except (Fault, Unproved):
+        return set()
 
 
 def _table(context: Context, barrier: Barrier) -> tuple[object, ...]:
@@ -125,7 +136,7 @@ def _possible(context: Context, state: State, barrier: Barrier) -> int:
         counts = [
             site.acting.bit_count()
             for site, targets in _sites(context, state, agent)
-            if barrier.number in targets and type(site).__name__ == "Arrive" and site.op.count is None
+            if barrier.number in targets and isinstance(site, Arrive) and site.op.count is None
         ]
         total += max(counts, default=0)
     return total

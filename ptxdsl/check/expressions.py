@@ -280,6 +280,10 @@ class Expressions:
         """The constant part of an address: in which array it is, as far as the text tells."""
         return self._sum(expr)[0]
 
+    def terms(self, expr: Expr) -> Mapping[Expr, int]:
+        """What an address is the sum of beside a constant, with factors."""
+        return self._sum(expr)[1]
+
     def distance(self, a: Expr, b: Expr) -> int | None:
         """How far b is behind a; None where that may change."""
         first, terms = self._sum(a)

@@ -145,7 +145,11 @@ class Facts:
         if moving.rates and (moving.rates is rates or answers(moving.rates, rates, cut, counters)):
             low, high = max(low, moving.low), min(high, moving.high)
         elif moving.rates and any(atom.moving for atom, _ in terms):  # each answer would take the other's place
-            raise Unproved(counters.kernel.span, "what is asked of a loop's values is too far from their turns")
+            raise Unproved(
+                counters.kernel.span,
+                "what is asked of a loop's values is too far from their turns",
+                "let all roles ask the same question about the same value",
+            )
         return low, high
 
     def at_least(

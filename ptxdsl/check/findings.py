@@ -34,13 +34,22 @@ class Fault(Exception):
         self.finding = finding
 
 
-class Unproved(Exception):
-    """Something that the proof does not cover; why: fits behind "not provable here:"."""
+@dataclass(frozen=True)
+class Reason:
+    """why: something that the proof does not cover; it fits behind "not provable here:". remedy: what can be written or
+    said so that it does, or what else to do."""
 
-    def __init__(self, span: Span, why: str) -> None:
+    span: Span
+    why: str
+    remedy: str
+
+
+class Unproved(Exception):
+    """There is no proof."""
+
+    def __init__(self, span: Span, why: str, remedy: str) -> None:
         super().__init__(why)
-        self.span = span
-        self.why = why
+        self.reason = Reason(span, why, remedy)
 
 
 class Again(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.check.accesses import Accesses, arms, expressions_of, interferes, only_accesses
+from ptxdsl.check.addresses import Turns
 from ptxdsl.check.advances import follow, followed, inductive_in
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.answers import answered, asked
@@ -123,7 +124,7 @@ class _Flattener:
         elif isinstance(node, Return):
             self.put(End(node.span))
         else:
-            self.put(Cannot(node.span, node.why))
+            self.put(Cannot(node.span, node.why, node.remedy))
 
     def assign(self, node: Assign, mask: Mask) -> None:
         self.flush()
@@ -314,16 +315,17 @@ class _Flattener:
         start, stop = (self.expressions.constant(e) for e in (node.range.start, node.range.stop))
         values: tuple[int, ...] = ()
         if isinstance(start, int) and isinstance(stop, int):
-            turns = range(start, stop, node.range.step)
-            if not turns:
+            counted = range(start, stop, node.range.step)
+            if not counted:
                 return
-            count = len(turns)
-            for _, others in self.accesses.spread:
-                count *= max(len(others), 1)
+            count = len(counted)
+            for others in self.accesses.spread:
+                count *= max(len(others.values), 1)
             if count <= _MOST_SPREAD:
-                values = tuple(turns)
+                values = tuple(counted)
         before = self.accesses.spread, self.accesses.certain
-        self.accesses.spread = (*self.accesses.spread, (node.range.index, values))
+        turns = Turns(node.range.index, values, node.range.start, node.range.step)
+        self.accesses.spread = (*self.accesses.spread, turns)
         self.accesses.certain = self.accesses.certain and not any(interferes(inner) for inner in walk(node.body))
         self._accesses_of(node.body, mask)
         self.accesses.spread, self.accesses.certain = before
@@ -336,10 +338,11 @@ class _Flattener:
             self.operation(node, mask)
         elif isinstance(node, Branch):
             told = self.expressions.row(node.condition) is not None
-            before, self.accesses.certain = self.accesses.certain, self.accesses.certain and told
+            before = self.accesses.certain, self.accesses.happens
+            self.accesses.certain, self.accesses.happens = (was and told for was in before)
             for arm, _, threads in arms(self.expressions, node, mask):
                 self._accesses_of(arm, threads)
-            self.accesses.certain = before
+            self.accesses.certain, self.accesses.happens = before
         elif isinstance(node, Loop):
             self._spread_out(node, mask)
 

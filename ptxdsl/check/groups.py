@@ -19,7 +19,7 @@ from ptxdsl.check.slots import begin, check, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Op
+from ptxdsl.protocol.model import ONE_RUN, Op
 
 WGMMA = "wgmma-group"
 _MECHANISMS = own_groups.MECHANISMS | {WGMMA}
@@ -40,7 +40,7 @@ def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, a
             return CommitGroup(op, mechanism)
         if kind is Kind.WAIT_GROUP:
             return WaitGroup(op, mechanism, expressions)
-    return Cannot(op.span, f"`{op.method or op.name}` is not modelled")
+    return Cannot(op.span, f"`{op.method or op.name}` is not modelled", ONE_RUN)
 
 
 class Fence(Step):
@@ -108,7 +108,11 @@ class Start(Step):
 
     def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:
         if self.unknown:
-            raise Unproved(self.op.span, "the shared memory that it reads is not modelled")
+            raise Unproved(
+                self.op.span,
+                "the shared memory that it reads is not modelled",
+                "name its operands by a SharedTile, or by a descriptor of one",
+            )
         env = state.environments[agent.number]
         key = tuple([env[v] for v in self.variables])
         found = self._touches.get(key)
@@ -168,7 +172,11 @@ class WaitGroup(Step):
     def run(self, context: Context, state: State, agent: Agent) -> int:
         if not self.known:
             assert self.span is not None
-            raise Unproved(self.span, "how many groups it waits for is not known when compiling")
+            raise Unproved(
+                self.span,
+                "how many groups it waits for is not known when compiling",
+                "leave a constant number of groups",
+            )
         groups = state.groups[agent.number]
         current = groups.get(self.mechanism, (0,))
         keep = 0 if self.all else 1 + self.most

@@ -106,8 +106,9 @@ def by_one_thread(form: Form) -> bool:
 
 
 @lru_cache(1024)
-def written_twice(form: Form) -> tuple[int, int] | None:
-    """Of the places of one access the numbers of two at which different threads write the same byte."""
+def written_twice(form: Form) -> tuple[int, int, bool] | None:
+    """Of the places of one access the numbers of two at which different threads write the same byte; whether threads of
+    different warps do."""
     threads = members(form.mask)
     all_bytes = len(threads) * sum(width for *_, width in form.places)
     if by_one_thread(form) or all_bytes == sum(end - start for start, end in form.intervals):
@@ -125,9 +126,15 @@ def written_twice(form: Form) -> tuple[int, int] | None:
             by_place = before.setdefault(at, {})
             for other, others in by_place.items():
                 if other != place and any(t != u and (cases is None or cases[0][t] & cases[1][u]) for u in others):
-                    return other, place
+                    return other, place, threads_meet(_of_place(form, other), _of_place(form, place))[1]
             by_place.setdefault(place, []).append(t)
     return None
+
+
+def _of_place(form: Form, number: int) -> Form:
+    """One place of an access as an access."""
+    lanes, at, width = form.places[number]
+    return Form(form.mask, moved(intervals_of(lanes or (0,), width), at), (form.places[number],), form.when)
 
 
 def _ranges_meet(first: list[_Bytes], second: list[_Bytes], cases: _Cases) -> tuple[bool, bool]:

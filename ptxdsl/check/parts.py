@@ -102,6 +102,14 @@ class Meeting(metaclass=Slotted, frozen=False):
     holder: int
 
 
+class Clash(metaclass=Slotted):
+    """Two threads that write different values to the same bytes in one execution of a statement, and where that is."""
+
+    span: Span
+    one: int
+    other: int
+
+
 class Touch(metaclass=Slotted, frozen=False):
     """Bytes of an array that one site of an agent reads or writes: an event, known by its bit.
 
@@ -116,7 +124,7 @@ class Touch(metaclass=Slotted, frozen=False):
     of another warp. stale, given, free: ``brackets.describe``. under: the barriers of its array, as far as they are
     known. low, high: where the first of its bytes is in any block, and the end of the last. when: which of its threads
     do it (``guards.py``). elsewhere: the same of the other blocks that the followed one stands for, by rank; none where
-    they touch the same.
+    they touch the same. clash: of a write, threads that get into each other's way by themselves (``written.py``).
     """
 
     bit: int
@@ -155,6 +163,7 @@ class Touch(metaclass=Slotted, frozen=False):
     high: int = 0
     when: Guard | None = None
     known_form: Form | None = None
+    clash: Clash | None = None
     spans: tuple[Span, ...] = ()
 
     @property
@@ -170,6 +179,12 @@ class Touch(metaclass=Slotted, frozen=False):
             if overlap(moved(intervals_of(lanes or (0,), width), at), other.intervals):
                 return span
         return self.span
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its places are apart from one another."""
+        each = sum(end - at for lanes, _, width in self.places for at, end in intervals_of(lanes or (0,), width))
+        return each == sum(end - at for at, end in self.intervals)
 
     def of(self, rank: int) -> Touch:
         """The same of a block."""

@@ -243,7 +243,11 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     if barrier.own is not None:
         raise Apart
     if not barrier.told >> number & 1:
-        raise Unproved(step.span or context.kernel.span, "a role comes to wait where it was not seen to")
+        raise Unproved(
+            step.span or context.kernel.span,
+            "a role comes to wait where it was not seen to",
+            "let each barrier have the same waiters in every turn",
+        )
     barrier.waiters.setdefault(number, step)
     if phase.unclear:
         raise context.unclear[barrier.number]
@@ -254,7 +258,9 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
             raise Again(barrier, shared=False)
         if barrier.by_some:
             raise Unproved(
-                step.span or context.kernel.span, "all warps of a role wait for a phase that some of them complete"
+                step.span or context.kernel.span,
+                "all warps of a role wait for a phase that some of them complete",
+                "let the warps that arrive be a role of their own, by a branch on the warp",
             )
         raise blame.looks_early(context, state, agent, barrier, step)
     holder = barrier.holder

@@ -29,6 +29,12 @@ ASK = -2
 END = -3
 ROUND = -4  # it goes on for ever, whatever is decided
 
+# What all who come to a decision must have alike.
+_SHARED_VALUE = (
+    "let it depend on launch parameters and counters, on memory that the kernel does not write, or on a word that one "
+    "thread writes and all read behind a barrier"
+)
+
 Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counter, which of its like
 
 
@@ -38,12 +44,21 @@ class Step:
     uses, assigns: variables that it looks at, and that it assigns in any case. elsewhere: the same of other blocks, by
     rank, where they are not this one (``lockstep.py``). unordered: whether what comes right before and behind it comes
     in another order there, so that it tells nothing of that. led_on: whether who waits here is led on by the last one
-    to come.
+    to come. fills: whether it writes what others may read. by_warps: whether its mask has the first lane alone of warps
+    that do it as one. arrives, waits, initialises: whether it does so at a barrier; hands_over: whether it arrives with
+    what its own threads have done; root: the address of the first barrier of its table.
     """
 
     mask: Mask = 0
     led_on = False
     unordered = False
+    fills = True
+    by_warps = False
+    arrives = False
+    hands_over = False
+    waits = False
+    initialises = False
+    root = 0
 
     def __init__(self, span: Span | None) -> None:
         self.span = span
@@ -76,7 +91,7 @@ class Step:
             return settled
         if settled is None:
             assert self.span is not None
-            raise Unproved(self.span, "a condition depends on data, or differs between threads")
+            raise Unproved(self.span, "a condition depends on data, or differs between threads", _SHARED_VALUE)
         context.asked = (self, agent, test, settled)
         return None
 
@@ -264,7 +279,7 @@ class Head(Step):
             more = settled
         elif not isinstance(at, (int, Sum)) or not isinstance(stop, (int, Sum)):
             assert self.span is not None
-            raise Unproved(self.span, "a loop's trip count depends on data, or differs between threads")
+            raise Unproved(self.span, "a loop's trip count depends on data, or differs between threads", _SHARED_VALUE)
         else:
             test = self._known.get((at, stop))
             if test is None:
@@ -326,9 +341,9 @@ class End(Step):
 class Cannot(Step):
     """Something that the model does not have."""
 
-    def __init__(self, span: Span, why: str) -> None:
+    def __init__(self, span: Span, why: str, remedy: str) -> None:
         super().__init__(span)
-        self.why = why
+        self.why, self.remedy = why, remedy
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -336,7 +351,7 @@ class Cannot(Step):
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         assert self.span is not None
-        raise Unproved(self.span, self.why)
+        raise Unproved(self.span, self.why, self.remedy)
 
 
 def large(stop: Expr) -> Expr:

@@ -37,7 +37,7 @@ from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
 from ptxdsl.check.counting import ranges_of
 from ptxdsl.check.decisive import with_reads
-from ptxdsl.check.findings import Again, Fault, Finding, Unproved
+from ptxdsl.check.findings import Again, Fault, Finding, Reason, Unproved
 from ptxdsl.check.instances import MOST_STATES, MOST_STEPS, instances
 from ptxdsl.check.learned import BeginAgain
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
@@ -45,7 +45,6 @@ from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import never_filled
 from ptxdsl.check.witness import goes_by_memory
 from ptxdsl.check.written_out import written_out
-from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Branch, Kernel
 from ptxdsl.record import dataclass, replace
 
@@ -56,15 +55,17 @@ PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
 class Proof:
     """verdict: one of the three above. findings: faults, and for ``not provable here`` why not.
 
-    states, steps: how much was looked at. assumptions: what it takes for granted of the launch.
+    states, steps: how much was looked at. assumptions: what it takes for granted, each as a clause. by_values: whether
+    it looks at what threads write.
     """
 
     verdict: str
     findings: tuple[Finding, ...] = ()
-    reasons: tuple[tuple[Any, str], ...] = ()
+    reasons: tuple[Reason, ...] = ()
     states: int = 0
     steps: int = 0
     assumptions: tuple[str, ...] = ()
+    by_values: bool = False
 
 
 def prove(
@@ -151,10 +152,12 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
                 found.add_to(search.learned)
                 search.doubtful = None
                 prepared = search.coarse and search.tells_apart(found)
-    except Unproved as reason:
-        return Proof(UNPROVED, (), ((reason.span, reason.why),), search.states, search.steps)
+    except Unproved as unproved:
+        return Proof(UNPROVED, (), (unproved.reason,), search.states, search.steps)
     except TooManyAgents as found:
-        return Proof(UNPROVED, (), ((found.span or search.kernel.span, found.why),), search.states, search.steps)
+        remedy = "let threads that wait for different things be few roles, by branches on warps"
+        reason = Reason(found.span or search.kernel.span, found.why, remedy)
+        return Proof(UNPROVED, (), (reason,), search.states, search.steps)
     except Diverges as found:
         return Proof(FAULT, (_divergent(found),), (), search.states, search.steps)
     except Fault as fault:
@@ -166,8 +169,15 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
             return Proof(FAULT, (shown,), (), search.states, search.steps)
         on = "what is read from memory" if goes_by_memory(finding.path) else "how trip counts are related"
         why = f"whether this can happen depends on {on} ({finding.kind}: {finding.message})"
-        return Proof(UNPROVED, (), ((finding.span, why),), search.states, search.steps)
-    return Proof(PROVED, (), (), search.states, search.steps, guesses(search.kernel, search.context.boxes))
+        reason = Reason(
+            finding.span,
+            why,
+            f"compute {'it once for all who use it' if goes_by_memory(finding.path) else 'them from one value'}",
+        )
+        return Proof(UNPROVED, (), (reason,), search.states, search.steps)
+    supposed = search.context.supposed
+    assumptions = (*guesses(search.kernel, search.context.boxes), *supposed.clauses())
+    return Proof(PROVED, (), (), search.states, search.steps, assumptions, supposed.by_values)
 
 
 def _shown(search: Search, finding: Finding) -> Finding | None:

@@ -32,7 +32,7 @@ def proved(prove: Prover, kernel: Kernel, block: tuple[int, int, int], max_steps
     proof = _known.get(key)
     if proof is None:
         proof = prove(kernel, block, max_steps=max_steps)
-        if not proof.findings and not proof.reasons and not proof.assumptions:
+        if not (proof.findings or proof.reasons or proof.assumptions or proof.by_values):
             _known[key] = proof
             if len(_known) > _KEPT:
                 _known.popitem(last=False)
@@ -52,5 +52,5 @@ def _getter(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:
     """What gives a record's class and its fields but its place; None for what is compared as it is."""
     if cls.__module__ != Kernel.__module__ or not hasattr(cls, "_record_fields"):
         return None
-    names = [name for name in field_names(cls) if name not in ("span", "awaited", "endless")]
+    names = [name for name in field_names(cls) if name not in ("span", "awaited", "endless", "written")]
     return attrgetter("__class__", *names) if names else lambda part: (cls,)

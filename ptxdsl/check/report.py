@@ -125,7 +125,7 @@ def unchecked(problem: Diagnostic) -> Verdict:
     """The verdict on a kernel that could not be looked at: it lacks values of parameters."""
     _, _, quoted = problem.message.partition("`")
     name, closed, _ = quoted.partition("`")
-    reason = _reason(problem.span, problem.message, problem.help)
+    reason = _reason(problem.span, problem.message, problem.help or "give them by -D NAME=VALUE")
     return Verdict(name if closed else "?", UNPROVED, (0, 0, 0), True, (reason,))
 
 
@@ -138,8 +138,18 @@ def _safely(
     except Exception as defect:
         if os.environ.get("PTXDSL_DEBUG") == "1":
             raise
-        why = f"the checker failed on this kernel, please report it ({type(defect).__name__})"
-        return Verdict(kernel.name, UNPROVED, block or (0, 0, 0), True, (_reason(kernel.span, why),))
+        why = f"the checker failed on this kernel ({type(defect).__name__})"
+        return Verdict(
+            kernel.name,
+            UNPROVED,
+            block or (0, 0, 0),
+            True,
+            (
+                _reason(
+                    kernel.span, why, "please report it with the kernel; `ptxdsl run … --races` looks at single runs"
+                ),
+            ),
+        )
 
 
 def checked(
@@ -181,7 +191,7 @@ def _exceeds(block: tir.Block, most: int) -> int:
 
 
 def _too_large(name: str, span: Span, threads: Shape | None) -> Verdict:
-    reason = _reason(span, "the kernel is too large for a compilation to look at: `ptxdsl check` does")
+    reason = _reason(span, "the kernel is too large for a compilation to look at", "`ptxdsl check` does")
     return Verdict(name, UNPROVED, threads or (0, 0, 0), threads is None, (reason,))
 
 
@@ -218,7 +228,7 @@ def _proved(kernel: Kernel, shape: Shape, assumed: bool, quick: bool) -> Verdict
 
 
 def _verdict(kernel: Kernel, shape: tuple[int, int, int], assumed: bool, proof: Proof) -> Verdict:
-    reasons = [_reason(span, why) for span, why in proof.reasons]
+    reasons = [_reason(reason.span, reason.why, reason.remedy) for reason in proof.reasons]
     faults = [_diagnostic(finding) for finding in proof.findings]
     kinds = tuple(finding.kind for finding in proof.findings)
     shows_with = tuple(finding.witness for finding in proof.findings)
@@ -269,7 +279,7 @@ def _is_ptx(kernel: Kernel) -> bool:
     return kernel.span.source.name.endswith(".ptx")
 
 
-def _reason(span: Any, why: str, help: str | None = None) -> Diagnostic:
+def _reason(span: Any, why: str, help: str) -> Diagnostic:
     return Diagnostic(NOT_PROVABLE, f"not provable here: {why}", span, (), help, "note")
 
 

@@ -43,7 +43,12 @@ MAX_TURN = 20_000
 _MOST_COMPARED = 1_000
 _MANY_ROUNDS = 128  # without a decision, from which it is asked whether the state is one that was
 MAX_FACTS = 200
-_AHEAD = "a role runs ahead of the others without end"
+_AHEAD = (
+    "a role runs ahead of the others without end",
+    "let it wait for the others: a barrier that they give back, once in so many turns",
+)
+# Where loops do not repeat.
+_SAME = "let all roles compute their trip counts and conditions from the same values in the same way"
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
 
@@ -87,7 +92,7 @@ class Search:
         if clusters and kernel.cluster is None:
             ptx = kernel.span.source.name.endswith(".ptx")
             said = ".reqnctapercluster x, y, z" if ptx else "@kernel(cluster=(x, y, z))"
-            raise Unproved(kernel.span, f"the size of the cluster is not known: say {said}, or --cluster")
+            raise Unproved(kernel.span, "the size of the cluster is not known", f"say {said}, or --cluster")
         shape = kernel.cluster or (1, 1, 1)
         ctas = shape[0] * shape[1] * shape[2] if clusters else 1
         blocks = self.blocks
@@ -227,7 +232,7 @@ class Search:
         try:
             key = self.normal.place(state) if self.coarse else self.normal.key(state)
         except TooFarAhead:
-            raise Unproved(self.kernel.span, _AHEAD) from None
+            raise Unproved(self.kernel.span, *_AHEAD) from None
         found = self.seen.get(key)
         if found is None:
             found = self.seen[key] = self._new(state, asked)
@@ -241,11 +246,12 @@ class Search:
         found = Undecided(state, asked, self.states, self.relevance.knows and self.states > 0)
         self.states += 1
         if len(state.facts.moving) > MAX_FACTS:
-            raise Unproved(self.kernel.span, _AHEAD)
+            raise Unproved(self.kernel.span, *_AHEAD)
         if len(state.facts.absolute) > MAX_FACTS:
-            raise Unproved(self.kernel.span, "what its loops ask is new in every turn")
+            raise Unproved(self.kernel.span, "what its loops ask is new in every turn", _SAME)
         if self.exhausted:
-            raise Unproved(self.kernel.span, f"more than {self.states - 1} states: the roles' loops do not repeat")
+            why = f"more than {self.states - 1} states: the roles' loops do not repeat"
+            raise Unproved(self.kernel.span, why, _SAME)
         return found
 
     def _merged(self, seen: Undecided, state: State) -> bool:
@@ -296,7 +302,7 @@ class Search:
             elif compared is not None and compared == self._key(state):
                 if all(place == END or number in went for number, place in enumerate(places)):
                     return None  # so it goes on for ever, and nothing is asked
-                raise Unproved(self.kernel.span, "some roles go round without end while others wait")
+                raise Unproved(self.kernel.span, "some roles go round without end while others wait", _SAME)
             for agent in context.agents:
                 number = agent.number
                 at = places[number]
@@ -309,8 +315,7 @@ class Search:
                     continue
                 going_round.discard(number)
                 if self.steps > self.max_steps:
-                    why = f"more than {self.max_steps} steps: the roles' loops do not repeat"
-                    raise Unproved(self.kernel.span, why)
+                    raise self._too_long()
                 if after == ASK:
                     asked[number] = context.asked
                 elif after == WAIT and agent.steps[places[number]].led_on:
@@ -333,6 +338,7 @@ class Search:
         """Runs one agent until it waits, asks, ends or is in a state in which it was; its place is in the state."""
         context, places, steps, number = self.context, state.places, agent.steps, agent.number
         count = 0
+        most = min(MAX_TURN, self.max_steps - self.steps)
         been: dict[int, Any] = {}  # states in which it was, when it has gone on for long
         while True:
             at = places[number]
@@ -341,19 +347,34 @@ class Search:
             count += 1
             if after >= 0:
                 places[number] = after
-                if count > MAX_TURN:
+                if count > most:
+                    if count <= MAX_TURN:
+                        self.steps += count
+                        raise self._too_long()
                     now = self._form(state, agent)
                     if now is not None and been.setdefault(after, now) is not now and been[after] == now:
                         self.steps += count
                         return ROUND
                     elif count > MAX_TURN + _MOST_COMPARED:
                         self.steps += count
-                        raise Unproved(step.span or self.kernel.span, "a role runs too long between two decisions")
+                        raise Unproved(
+                            step.span or self.kernel.span,
+                            "a role runs too long between two decisions",
+                            "let its loop go to a launch parameter: only the turns of constant loops are counted",
+                        )
                 continue
             if after == END:
                 places[number] = END
             self.steps += count
             return after
+
+    def _too_long(self) -> Unproved:
+        why = f"following its roles takes more than {self.max_steps} steps"
+        return Unproved(
+            self.kernel.span,
+            why,
+            "let long loops go to a launch parameter: only the turns of constant loops are counted",
+        )
 
     def _form(self, state: State, agent: Agent) -> Any:
         """What an agent that goes on alone hangs on: all but how often it has gone round, where it does not ask."""

@@ -16,8 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxdsl.check.addresses import BEYOND, Part
-from ptxdsl.check.blame_slots import beyond, inexact, over_barrier, race, unfenced, unordered_tensor, unordered_writes
+from ptxdsl.check.addresses import BEYOND, WITHIN, Part
+from ptxdsl.check.blame_slots import (
+    beyond,
+    inexact,
+    over_barrier,
+    race,
+    unfenced,
+    unordered_tensor,
+    unordered_writes,
+    written_at_once,
+)
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import Context
@@ -31,9 +40,9 @@ from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
+from ptxdsl.check.written import clash, suppose
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR
-from ptxdsl.protocol.model import Array
-from ptxdsl.source import Span
+from ptxdsl.protocol.model import Array, Written
 
 _AT = (1 << CTA_SHIFT) - 1
 
@@ -66,40 +75,44 @@ def touches_of(
     elsewhere = _elsewhere(parts, context, env, own, bounded, found)
     made = []
     for (array, at_cta), pieces in found.items():
-        made.append(
-            context.touch(
-                step,
-                agent,
-                array,
-                at_cta,
-                pieces.intervals,
-                writes=writes,
-                mask=mask,
-                atomic=atomic,
-                asynchronous=asynchronous,
-                slot=slot,
-                places=pieces.places,
-                exact=not pieces.anywhere,
-                pipe=pipe,
-                grouped=grouped,
-                together=together,
-                when=when,
-                certain=not pieces.anywhere and all(part.certain for part, *_ in pieces.parts),
-                elsewhere=elsewhere.get((array, at_cta), ()),
-                spans=(*[part.span for part, *_ in pieces.parts], *pieces.spans),
-            )
+        touch = context.touch(
+            step,
+            agent,
+            array,
+            at_cta,
+            pieces.intervals,
+            writes=writes,
+            mask=mask,
+            atomic=atomic,
+            asynchronous=asynchronous,
+            slot=slot,
+            places=pieces.places,
+            exact=not pieces.anywhere,
+            pipe=pipe,
+            grouped=grouped,
+            together=together,
+            when=when,
+            certain=not pieces.anywhere and all(part.certain for part, *_ in pieces.parts),
+            elsewhere=elsewhere.get((array, at_cta), ()),
+            spans=tuple([part.span for part in pieces.all]),
         )
+        if writes and not atomic and context.races and not touch.tensor:
+            touch.clash = clash(context, touch, pieces.written)
+            for part in pieces.unknown:
+                suppose(context, part, env, mask, when)
+        made.append(touch)
     return made
 
 
 class _Pieces:
     """What an access touches of one array of one CTA. parts: each with its address and width; anywhere: bytes any of
-    which it may be, where that is not known; spans: of those."""
+    which it may be, where that is not known, by the parts ``unknown``. written: what is, by each of the others."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[Part, int, int]] = []
+        self.written: list[tuple[Part, Written | None]] = []
         self.anywhere: list[Intervals] = []
-        self.spans: list[Span] = []
+        self.unknown: list[Part] = []
 
     @property
     def intervals(self) -> Intervals:
@@ -108,6 +121,10 @@ class _Pieces:
     @property
     def places(self) -> Places:
         return tuple([(part.lanes, at, width) for part, at, width in self.parts])
+
+    @property
+    def all(self) -> list[Part]:
+        return [*(part for part, *_ in self.parts), *self.unknown]
 
     def like(self, other: _Pieces) -> bool:
         """Whether as much is known of another block's."""
@@ -124,12 +141,13 @@ def _pieces(
         width = part.bytes_of(env)
         addresses = part.addresses(env)
         if addresses is None or width is None:
+            context.supposed.stays_inside(part.span)
             for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own, part.ranked):
                 pieces = found.setdefault(where, _Pieces())
                 pieces.anywhere.append(whole)
-                pieces.spans.append(part.span)
+                pieces.unknown.append(part)
             continue
-        for address in addresses:
+        for number, address in enumerate(addresses):
             cta = part.cta(address, own, context.ctas)
             at = (address + part.least & _AT) - part.least
             if context.untagged(at + part.least):
@@ -139,8 +157,10 @@ def _pieces(
                 if part.fixed and array is not None and array.bytes is not None:
                     raise Fault(beyond(array, at, part, width))
                 if bounded:
-                    raise Unproved(part.span, BEYOND)
-            found.setdefault((array, cta), _Pieces()).parts.append((part, at, width))
+                    raise Unproved(part.span, BEYOND, WITHIN)
+            pieces = found.setdefault((array, cta), _Pieces())
+            pieces.parts.append((part, at, width))
+            pieces.written.append((part, part.written[0 if part.spread else number]))
     return found
 
 
@@ -207,6 +227,8 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
         overwritten(state, touch)
     if not context.races:
         return
+    if touch.clash is not None:
+        raise written_at_once(state, touch)
     number = agent.number
     known = state.known[number] & ~context.hidden(state, agent, mask)
     missing = touch.conflicts & state.live & ~known
@@ -279,7 +301,8 @@ class Access(Step):
             if not form.exact and len(form.spans) > 1 and not by_one_thread(form.form):
                 raise inexact(form)
             if twice is not None:
-                raise unordered_writes(state, agent, touch, *(form.spans[place] for place in twice))
+                first, second, across = twice
+                raise unordered_writes(state, agent, touch, form.spans[first], form.spans[second], across)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         found = self.touches(context, state, agent)

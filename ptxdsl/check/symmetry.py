@@ -47,7 +47,11 @@ class Symmetry:
     def check(self) -> None:
         """Raises Unproved where a step has touched what it was not tried with."""
         if self.rings and len(self.context.touches) > self._touches:
-            raise Unproved(self.context.kernel.span, "how much of a stage is touched is not the same in all turns")
+            raise Unproved(
+                self.context.kernel.span,
+                "how much of a stage is touched is not the same in all turns",
+                "let each turn copy as many bytes of a stage as the others",
+            )
 
     def turn(self, state: State) -> None:
         """Turns the rings of a state to where they begin."""
@@ -57,7 +61,11 @@ class Symmetry:
             return
         for ring in self.rings:
             if any(barrier.relied is not None or len(barrier.of_lives) > 1 for barrier in ring.barriers):
-                raise Unproved(self.context.kernel.span, "stages of a ring are used by different roles")
+                raise Unproved(
+                    self.context.kernel.span,
+                    "stages of a ring are used by different roles",
+                    "give each role a ring of its own, or let all roles go round all stages",
+                )
         by = tuple([self._position(ring, state) for ring in self.rings])
         if any(by):
             self._turn(by, state)

@@ -11,17 +11,13 @@ if TYPE_CHECKING:
 
 def gates(context: Context, first: Agent, then: Agent) -> bool:
     """Whether one agent somewhere waits for a barrier at which the other one arrives."""
-    return bool(_roots(first, _ARRIVES) & _roots(then, _WAITS))
+    return not _arrives(first).isdisjoint(step.root for step in then.steps if step.waits)
 
 
 def arrives_at(agent: Agent, table: int) -> bool:
     """Whether an agent arrives somewhere at a barrier of a table (by the address of its first one)."""
-    return table in _roots(agent, _ARRIVES)
+    return table in _arrives(agent)
 
 
-_ARRIVES = frozenset({"Arrive", "Commit", "Copy"})
-_WAITS = frozenset({"Wait"})
-
-
-def _roots(agent: Agent, kinds: frozenset[str]) -> set[int]:
-    return {step.root for step in agent.steps if type(step).__name__ in kinds and hasattr(step, "root")}
+def _arrives(agent: Agent) -> set[int]:
+    return {step.root for step in agent.steps if step.arrives}

@@ -103,6 +103,8 @@ class Product(Start):
 class Movement(Start):
     """tcgen05.ld or .st of whole warps."""
 
+    by_warps = True
+
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, mechanism: str, context: Context) -> None:
         super().__init__(op, mask, expressions, mechanism, context.boxes)
         self.asynchronous = True
@@ -116,6 +118,9 @@ class Movement(Start):
 
 class Allocation(Step):
     """tcgen05.alloc, which waits until there is room, or .dealloc."""
+
+    fills = False
+    by_warps = True
 
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, frees: bool) -> None:
         super().__init__(op.span)

@@ -58,7 +58,11 @@ class Undecided:
                 pending += [(state, further) for further in context.asked[3]]
             else:
                 found.append(state)
-        raise Unproved(self.step.span or context.kernel.span, "a condition has too many parts")
+        raise Unproved(
+            self.step.span or context.kernel.span,
+            "a condition has too many parts",
+            "put its parts into branches in one another",
+        )
 
 
 def order(way: tuple[Undecided, int]) -> tuple[bool, int, int]:

@@ -1,8 +1,9 @@
-"""Reads of shared memory that nobody has written: a slot that is handed over unfilled, a table that was never made.
+"""Reads of memory that nobody has written: a slot that is handed over unfilled, a table that was never made.
 
 *Ever*: what is not written when the one canonical run comes to the read is written before it in no schedule, once all
 accesses are known to be ordered; so it is told last. A warp may read more than it uses, so that one of its lanes has to
-find something written. Where memory is read or written is sometimes not known, or whether it is: nothing is said then.
+find something written; in tensor memory, some lane of the columns of each operand. Where memory is read or written is
+sometimes not known, or whether it is: nothing is said then.
 
 *In this phase*: a role has read a stage, has given it back and waits for it again, and nothing of what it reads then is
 new. That is looked at on one way to each state. It is said only of tables of several barriers, and of bytes that who
@@ -18,17 +19,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ptxdsl.check import classes
-from ptxdsl.check.blame import arrival_notes, fault
+from ptxdsl.check.blame import arrival_notes, fault, makers
 from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Finding
-from ptxdsl.check.intervals import Intervals, intervals_of, moved, overlap
+from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved, overlap
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
-from ptxdsl.check.threads import WARP, Mask, members, range_text
+from ptxdsl.check.threads import WARP, Mask, members
 from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.expressions import Expr, array_number
+from ptxdsl.protocol.expressions import TENSOR_GROUP, Expr, array_number
 from ptxdsl.protocol.model import Kernel, Op, Unmodelled
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _FILL_STAGE = "fill the stage between acquire and commit on every path"
+_FILL_TENSOR = "write it before: by a product, by a copy, or by `store` of all warps, each of its own lanes"
 _FILL = "give it a value on every path that leads here: a loop may make no turn"
 
 
@@ -109,7 +111,8 @@ class Fill:
                 turns[table] = _Turn(numbers.get(old.barrier, old.barrier), old.several, old.fresh, stale)
 
     def write(self, context: Context, touch: Touch) -> None:
-        self.written |= context.blocks.everywhere(touch.bit)
+        if touch.site.fills:
+            self.written |= context.blocks.everywhere(touch.bit)
         if touch.readers:
             keep = ~touch.readers
             self.old = [bits & keep for bits in self.old]
@@ -121,7 +124,7 @@ class Fill:
         if filled is None:
             filled = touch.filled[before] = _is_filled(context, touch, before)
         if not filled:
-            name = range_text(touch.mask)
+            name = makers(context, touch)
             span = _unfilled(context, touch, before)
             _note(context, state, agent, touch, f"is read by {name} where nobody has ever written it", span)
         number = agent.number
@@ -158,7 +161,7 @@ class Fill:
 
     def _over(self, context: Context, state: State, agent: Agent, turn: _Turn) -> None:
         if turn.stale is not None and turn.several and not turn.fresh:
-            name = range_text(turn.stale.mask)
+            name = makers(context, turn.stale)
             _note(
                 context,
                 state,
@@ -212,7 +215,9 @@ def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps:
     key = table, before, perhaps
     found = touch.handed.get(key)
     if found is None:
-        known = _is_known(context, touch) and all(context.touch_of(bit).exact for bit in _bits(before))
+        known = (
+            not touch.tensor and _is_known(context, touch) and all(context.touch_of(bit).exact for bit in _bits(before))
+        )
         writes = [context.touch_of(bit) for bit in _bits(perhaps)]
         found = touch.handed[key] = known and any(
             write.site.nesting and arrives_at(context.agents[write.agent], table) for write in writes
@@ -221,8 +226,8 @@ def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps:
 
 
 def _is_known(context: Context, touch: Touch) -> bool:
-    """Whether a read of shared memory is certain, and of what."""
-    return touch.exact and touch.certain and not (touch.tensor or touch.array is None or context.speculates)
+    """Whether a read is certain, and of what."""
+    return touch.exact and touch.certain and not (touch.array is None or context.speculates)
 
 
 def _is_filled(context: Context, touch: Touch, before: int) -> bool:
@@ -259,12 +264,14 @@ def _numbers(bits: int) -> list[int]:
 
 
 def _by_warps(touch: Touch) -> set[Intervals]:
-    """The bytes that each warp reads, place by place."""
-    return {
-        moved(of_warp, shift)
-        for lanes, shift, width in touch.places
-        for of_warp in ([((0, width),)] if lanes is None else _warps_bytes(touch.mask, lanes, width))
-    }
+    """The bytes that each warp reads, place by place; in tensor memory, columns by columns, whichever lanes."""
+    read: dict[tuple[int, ...], list[Intervals]] = {}
+    for number, (lanes, shift, width) in enumerate(touch.places):
+        place = (shift % TENSOR_GROUP, width) if touch.tensor else (number,)
+        of_warps = (((0, width),),) if lanes is None else _warps_bytes(touch.mask, lanes, width)
+        for warp, of_warp in enumerate(of_warps):
+            read.setdefault((warp, *place), []).append(moved(of_warp, shift))
+    return set(map(merged, read.values()))
 
 
 @lru_cache(256)
@@ -292,6 +299,6 @@ def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str,
         f"`{touch.array.name}` {what}",
         span,
         *notes[:6],
-        help=_FILL_STAGE if notes and touch.slot is not None else _FILL,
+        help=_FILL_TENSOR if touch.tensor else _FILL_STAGE if notes and touch.slot is not None else _FILL,
     )
     context.tell_last(touch.site, found)

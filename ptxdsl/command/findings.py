@@ -10,9 +10,11 @@ from ptxdsl.driver import Job, run
 from ptxdsl.imports import Loader, parse_once
 from ptxdsl.record import replace
 from ptxdsl.source import Span
+from ptxdsl.tir.features import check_features
 from ptxdsl.unhandled import diagnostic_of
 
 if TYPE_CHECKING:
+    from ptxdsl import tir
     from ptxdsl.check.report import Verdict
 
 # A kernel's parameter that has no value.
@@ -80,7 +82,7 @@ def prove(
             )
         return ptx_verdicts(ptx, job.kernel, block, cluster)
     try:
-        return verdicts(run(job, "tir"), block, cluster)
+        return verdicts(_compilable(job), block, cluster)
     except CompileError as problem:
         if job.kernel is not None or job.constants:
             raise
@@ -90,10 +92,17 @@ def prove(
         found = []
         for name in names:
             try:
-                found += verdicts(run(replace(job, kernel=name, sink=DiagnosticSink()), "tir"), block, cluster)
+                found += verdicts(_compilable(replace(job, kernel=name, sink=DiagnosticSink())), block, cluster)
             except CompileError as other:
                 found += [unchecked(d) for d in other.diagnostics if d.code == _NEEDS_VALUE]
         return found
+
+
+def _compilable(job: Job) -> tir.Module:
+    """The kernels of a text, all of which the target has. Raises CompileError."""
+    module: tir.Module = run(job, "tir")
+    check_features(module, job.options)
+    return module
 
 
 def _kernels(job: Job) -> list[str]:

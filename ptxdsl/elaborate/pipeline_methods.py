@@ -16,6 +16,7 @@ from ptxdsl.elaborate.values import const
 from ptxdsl.hints import Any
 from ptxdsl.intrinsics.alignment import MBARRIER
 from ptxdsl.source import Span
+from ptxdsl.tir.features import PIPELINE_FEATURES
 
 
 class Pipeline:
@@ -75,20 +76,20 @@ class Pipeline:
     def wait(self) -> None:
         side = self.check_role()
         sub = self.sub_stage(side) if self.bound.decl.name == "acquire" else 0
-        self.e.require("mbarrier.try_wait", self.span, f"`{self.bound.decl.name}` (mbarrier.try_wait)")
+        self.e.require(PIPELINE_FEATURES["pipe.wait"], self.span, f"`{self.bound.decl.name}` (mbarrier.try_wait)")
         operands = [self.bases[side].value, self.index.value, self.phase.value]
         self.e.emit("pipe.wait", operands, [], self.span, **self.attrs(side, sub))
 
     def arrive(self) -> None:
         side = self.check_role()
         sub = 0 if side == "full" else self.sub_stage(side)
-        self.e.require("mbarrier", self.span, f"`{self.bound.decl.name}` (mbarrier.arrive)")
+        self.e.require(PIPELINE_FEATURES["pipe.arrive"], self.span, f"`{self.bound.decl.name}` (mbarrier.arrive)")
         operands = [self.bases[side].value, self.index.value]
         self.e.emit("pipe.arrive", operands, [], self.span, **self.attrs(side, sub))
 
     def commit_mma(self) -> None:
         side = self.check_role()
-        self.e.require("tcgen05", self.span, "`commit_mma` (tcgen05.commit)")
+        self.e.require(PIPELINE_FEATURES["pipe.commit_mma"], self.span, "`commit_mma` (tcgen05.commit)")
         operands = [self.bases[side].value, self.index.value]
         if "elect" in self.bound.args:
             operands.append(self.e.runtime(self.e.argument(self.bound, "elect"), self.span).value)

@@ -17,61 +17,20 @@ from ptxdsl.lower.llvm_types import llvm_type
 from ptxdsl.options import Options
 from ptxdsl.record import dataclass, field
 from ptxdsl.signature import Param, PointerParam, TensorMapParam, leaves
-from ptxdsl.source import Span
-from ptxdsl.targets import require, target
 from ptxdsl.tir import Block, Const, Kernel, Module, Op, Value, walk
+from ptxdsl.tir.features import check_features
 from ptxdsl.tir.fold import unsigned
 
 
 def lower(module: Module, options: Options) -> str:
     """The LLVM IR of a module. Raises E0701 for an operation that the target of ``options`` lacks."""
-    check_features(module, options)
+    check_features(module, options)  # LLVM ends the process on what a target cannot do
     text = ModuleText(options)
     for kernel in module.kernels:
         text.unique_symbol(kernel.name)
     for kernel in module.kernels:
         text.functions.append(_kernel(text, kernel))
     return text.text()
-
-
-# features
-
-PIPELINE_FEATURES = {
-    "pipe.wait": "mbarrier.try_wait",
-    "pipe.arrive": "mbarrier.try_wait",
-    "pipe.commit_mma": "tcgen05",
-}
-CONVERSIONS = frozenset({"fcast", "itof.s", "itof.u", "ftoi.s", "ftoi.u"})
-_NEEDING = CONVERSIONS | PIPELINE_FEATURES.keys() | {name for name, row in ROWS.items() if row.feature is not None}
-
-
-def features(module: Module) -> dict[str, tuple[Span, str]]:
-    """What the module needs of its target: the feature, where it is first needed, and by what."""
-    found: dict[str, tuple[Span, str]] = {}
-    for kernel in module.kernels:
-        if kernel.signature.cluster:
-            found.setdefault("cluster", (kernel.span, "a cluster"))
-        for op in walk(kernel.body):
-            if op.name in _NEEDING and (feature := _feature_of(op)) is not None:
-                found.setdefault(feature, (op.span, str(op.attrs.get("method") or op.name)))
-    return found
-
-
-def _feature_of(op: Op) -> str | None:
-    row = ROWS.get(op.name)
-    if row is not None:
-        return row.feature
-    if op.name in CONVERSIONS:
-        types = {value.ty.name for value in (*op.operands, *op.results)}
-        return "fp8" if types & {"f8e4m3", "f8e5m2"} else None
-    return PIPELINE_FEATURES.get(op.name)
-
-
-def check_features(module: Module, options: Options) -> None:
-    """LLVM ends the process on what a target cannot do, so nothing of that kind reaches it."""
-    chosen = target(options.arch)
-    for feature, (span, what) in features(module).items():
-        require(feature, chosen, span, what)
 
 
 # kernels

@@ -18,6 +18,7 @@ ARRAY_SHIFT = 20
 CTA_SHIFT = 40
 TENSOR = 1 << 39  # of arrays in tensor memory (``tensor_places.py``); these have more bits for themselves
 TENSOR_SHIFT = 24
+TENSOR_GROUP = 1 << 20  # from the columns of one group of lanes to those of the next
 
 
 # Special registers that are ``uniform``: the size of the block, with its axis, and sizes of the grid. A parameter of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.protocol import ptx_operations
 from ptxdsl.protocol.expressions import ARRAY_SHIFT
-from ptxdsl.protocol.model import Array, Kernel, Seq, Unmodelled
+from ptxdsl.protocol.model import ONE_RUN, Array, Kernel, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
 from ptxdsl.protocol.ptx_operations import Operations, is_protocol, looks_anew, needs, written_root
 from ptxdsl.protocol.ptx_structure import Structure, TooDeep
@@ -70,7 +70,7 @@ class _Reader:
     def nothing(self, span: Span | None, why: str) -> Kernel:
         """The kernel without a program."""
         at = span or self.span_of(self.function.line)
-        return self.kernel(Seq((Unmodelled(at, why),)), 0)
+        return self.kernel(Seq((Unmodelled(at, why, ONE_RUN),)), 0)
 
     def kernel(self, program: Seq, variables: int) -> Kernel:
         function = self.function

@@ -16,6 +16,7 @@ from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range
 from ptxdsl.protocol.polling import with_waits
 from ptxdsl.protocol.tir_integers import Integers, read_answer
 from ptxdsl.protocol.tir_operations import Operations, is_protocol, looks_anew, needs, writes_global
+from ptxdsl.protocol.tir_written import Sources
 from ptxdsl.record import replace
 from ptxdsl.source import Span
 from ptxdsl.tir import Block, Kernel, Op, Value, walk
@@ -54,7 +55,8 @@ class _Slice:
         self.integers.written = frozenset(root for root in roots if isinstance(root, str))
         self.find_tensors()
         self.find_answers()
-        self.operations = Operations(self.integers, self.arrays, self.casts())
+        sources = Sources(self.integers, self.place, self.sources)
+        self.operations = Operations(self.integers, sources, self.arrays, self.casts())
         self.demand()
 
     def param_names(self) -> Iterator[str]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ptxdsl.effects import Effect, Kind
-from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.expressions import Expr, cta
 from ptxdsl.record import Slotted, dataclass
 from ptxdsl.source import Span
 
@@ -40,15 +40,37 @@ class Array:
     span: Span | None
 
 
+class Written:
+    """What threads write at a place. It is looked at only where several of them write the same bytes."""
+
+    def told_by(self) -> tuple[Expr, ...] | None:
+        """Expressions of thread ids (and ``TURN``): threads for which all of them are the same write the same. None: it
+        is not known."""
+        raise NotImplementedError
+
+
+class Same(Written):
+    """The same for all, always."""
+
+    def told_by(self) -> tuple[Expr, ...]:
+        return ()
+
+
+SAME = Same()
+# In what threads write that is the same for all, but another in each turn of a loop.
+TURN = cta("turn")
+
+
 @dataclass(frozen=True)
 class Place:
     """width bytes of shared memory from an address, for each executing thread.
 
-    address None: unknown. width None: unknown; an Expr: as many bytes (a bulk copy's).
+    address None: unknown. width None: unknown; an Expr: as many bytes (a bulk copy's). written: None: not known.
     """
 
     address: Expr | None
     width: int | Expr | None
+    written: Written | None = None
 
 
 # ---------------------------------------------------------------------------------------------------- programs
@@ -137,11 +159,16 @@ class Return(metaclass=Slotted, eq=True):
     span: Span
 
 
+# What to do where the model has nothing for an operation.
+ONE_RUN = "the trace check looks at single runs of such a kernel: `ptxdsl run … --races`"
+
+
 class Unmodelled(metaclass=Slotted, eq=True):
-    """why: as a clause that fits behind "not provable here:"."""
+    """why: as a clause that fits behind "not provable here:". remedy: what to do about it."""
 
     span: Span
     why: str
+    remedy: str
 
 
 @dataclass(frozen=True)

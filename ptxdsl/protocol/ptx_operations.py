@@ -13,7 +13,7 @@ from ptxdsl.protocol import model
 from ptxdsl.protocol.algebra import plain
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places
-from ptxdsl.protocol.model import Array, Branch, Node, Place, Return, Seq, Unmodelled
+from ptxdsl.protocol.model import ONE_RUN, SAME, Array, Branch, Node, Place, Return, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
 from ptxdsl.protocol.ptx_registers import root_of
@@ -163,11 +163,13 @@ class Operations:
         what = effect(item)
         if opcode.startswith("call."):
             name = opcode.removeprefix("call.")
-            yield Return(span) if opcode in _LAST_CALLS else Unmodelled(span, f"what `{name}` does is not known")
+            yield (
+                Return(span) if opcode in _LAST_CALLS else Unmodelled(span, f"what `{name}` does is not known", ONE_RUN)
+            )
         elif what.kind is Kind.TRAP:
             yield Return(span)
         elif opcode.startswith("mbarrier.arrive_drop"):
-            yield Unmodelled(span, "`mbarrier.arrive_drop` changes how many arrivals a phase takes")
+            yield Unmodelled(span, "`mbarrier.arrive_drop` changes how many arrivals a phase takes", ONE_RUN)
         elif what.kind in (Kind.NAMED_SYNC, Kind.NAMED_ARRIVE):
             # The predicate of a reduction comes last; a second operand before it is the number of threads.
             operands = [operand for operand in sources(item) if not _is_predicate(operand, self.values)]
@@ -205,7 +207,8 @@ class Operations:
         parity = None
         if what.kind in (Kind.BAR_WAIT, Kind.BAR_TEST):
             if "parity" not in item.opcode:
-                return Unmodelled(span, "a wait for the phase of an arrival's state, not for a parity")
+                why = "a wait for the phase of an arrival's state, not for a parity"
+                return Unmodelled(span, why, "wait for the parity: mbarrier.try_wait.parity")
             parity = operand(1)
         mask = operand(len(operands) - 1) if "multicast::cluster" in item.opcode else None
         return model.Op(
@@ -242,6 +245,8 @@ class Operations:
         if item.opcode.startswith("st.bulk"):
             size = self.values.read(item.operands[1], 32)
         place = self._place(item.operands[position], size)
+        if first == "st" and all(map(_is_constant, item.operands[position + 1 :])):
+            place = replace(place, written=SAME)
         if what.space is None:
             assert place.address is not None
             if not is_shared(place.address, self.values):
@@ -327,6 +332,12 @@ def _is_predicate(operand: Operand, values: Values) -> bool:
     return not isinstance(operand, Register | Immediate) or (
         isinstance(operand, Register) and values.registers.get(operand.name) == "pred"
     )
+
+
+def _is_constant(operand: Operand) -> bool:
+    if isinstance(operand, Vector):
+        return all(map(_is_constant, operand.items))
+    return isinstance(operand, Immediate)
 
 
 def _bytes_of(item: Instruction) -> int | None:

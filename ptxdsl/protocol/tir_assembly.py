@@ -24,4 +24,8 @@ def acts(op: Op) -> bool:
 
 def assembly(op: Op, integers: Integers) -> list[Node]:
     """What inline assembly does that acts."""
-    return [Unmodelled(op.span, "what inline assembly does is not modelled")]
+    return [
+        Unmodelled(
+            op.span, "what inline assembly does is not modelled", "use the library's function for the instruction"
+        )
+    ]

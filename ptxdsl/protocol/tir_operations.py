@@ -9,8 +9,9 @@ from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
 from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import Expr, answer, apply, const, uniform
-from ptxdsl.protocol.model import Array, Assign, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
+from ptxdsl.protocol.model import ONE_RUN, Array, Assign, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
 from ptxdsl.protocol.tir_integers import Integers, plus
+from ptxdsl.protocol.tir_written import Sources, Stored
 from ptxdsl.record import replace
 from ptxdsl.tir import Const, Op, Value
 
@@ -68,6 +69,8 @@ _WRITES: dict[str, _Touch] = {
     "stmatrix_x2": ((0, 16),),
     "stmatrix_x4": ((0, 16),),
 }
+# Rows that write what no operand of the thread says.
+_MADE_ELSEWHERE = frozenset({"stmatrix_x1", "stmatrix_x2", "stmatrix_x4", "try_cancel_row", "try_cancel_multicast_row"})
 # The operands that are descriptors of A and B.
 _DESCRIPTORS: dict[str, tuple[int | None, int]] = {
     "wgmma_shared": (0, 1),
@@ -118,6 +121,9 @@ _PIPE_ARRIVE = Effect(Kind.BAR_ARRIVE, "shared", scope="cta", barrier=0)
 _PIPE_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier")
 _PIPES = {"pipe.wait": _PIPE_WAIT, "pipe.arrive": _PIPE_ARRIVE, "pipe.commit_mma": _PIPE_COMMIT}
 _READ, _WRITE = Effect(Kind.READ, "shared"), Effect(Kind.WRITE, "shared")
+
+_USE_SCOPE = "allocate it by `TensorMemory[…].scope`, or have a word that nobody else writes for its address"
+_USE_SHARED = "keep the pointer's address space: `address_space_cast` to .SHARED, or no cast to .GENERIC"
 
 
 def is_protocol(op: Op) -> bool:
@@ -203,9 +209,10 @@ def needs(op: Op) -> Sequence[Value]:
 
 
 class Operations:
-    def __init__(self, integers: Integers, arrays: list[Array], casts: bool) -> None:
+    def __init__(self, integers: Integers, sources: Sources, arrays: list[Array], casts: bool) -> None:
         """casts: whether addresses of shared memory become generic ones somewhere."""
         self.integers = integers
+        self.sources = sources
         self.arrays = arrays
         self.casts = casts
         self.pipelines: list[Pipeline] = []
@@ -243,7 +250,7 @@ class Operations:
         slot = self.integers.root(op.operands[0])
         number = self.integers.tensors.get(slot) if isinstance(slot, Op) else None
         if number is None:
-            return [Unmodelled(op.span, "what becomes of the address of tensor memory is not seen")]
+            return [Unmodelled(op.span, "what becomes of the address of tensor memory is not seen", _USE_SCOPE)]
         from ptxdsl.protocol import tensor_places
 
         noted = Place(self.integers.of(op.operands[0]), 4)
@@ -255,28 +262,31 @@ class Operations:
         root = self.integers.root(pointer)
         if pointer.ty.name == "ptr.generic" and not isinstance(root, Op):
             if root is None and self.casts:
-                return [Unmodelled(op.span, "what memory this generic pointer points to is not seen")]
+                return [Unmodelled(op.span, "what memory this generic pointer points to is not seen", _USE_SHARED)]
             return []  # global memory, or as good as: what is not derived from a shared array is not of the protocol
         ty = op.results[0].ty if op.name == "load" else op.operands[1].ty
+        if op.name == "store":
+            place = Place(self.integers.of(pointer), ty.bytes, Stored(self.sources, op.operands[1:]))
+            value = self.integers.stored(op)
+            return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,), value=value)]
         place = Place(self.integers.of(pointer), ty.bytes)
-        if op.name == "load":
-            value = self.integers.of(op.result) if self.integers.is_looked_at(op) else None
-            read = model.Op(_READ, name=op.name, span=op.span, reads=(place,), value=value)
-            variable = self.integers.answers.get(op)
-            if variable is None or place.address is None:
-                return [read]
-            return [read, Assign((variable,), (answer(place.address),))]
-        return [model.Op(_WRITE, name=op.name, span=op.span, writes=(place,), value=self.integers.stored(op))]
+        value = self.integers.of(op.result) if self.integers.is_looked_at(op) else None
+        read = model.Op(_READ, name=op.name, span=op.span, reads=(place,), value=value)
+        variable = self.integers.answers.get(op)
+        if variable is None or place.address is None:
+            return [read]
+        return [read, Assign((variable,), (answer(place.address),))]
 
     def _access_in_named_space(self, op: Op, what: Effect) -> list[Node]:
         if not op.attrs.get("space"):
             root = self.integers.root(op.operands[0])
             if root is None and self.casts:
-                return [Unmodelled(op.span, "what memory this generic pointer points to is not seen")]
+                return [Unmodelled(op.span, "what memory this generic pointer points to is not seen", _USE_SHARED)]
             if not isinstance(root, Op):
                 return []
         ty = op.results[0].ty if op.results else op.operands[1].ty
-        place = (Place(self.integers.of(op.operands[0]), ty.bytes),)
+        written = Stored(self.sources, op.operands[1:]) if what.kind is Kind.WRITE else None
+        place = (Place(self.integers.of(op.operands[0]), ty.bytes, written),)
         writes = () if what.kind is Kind.READ else place
         return [model.Op(replace(what, space="shared"), op.name, op.span, writes=writes, reads=place)]
 
@@ -351,7 +361,7 @@ class Operations:
                 return made
         touched = what.space in _SHARED and what.kind in ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
-            return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled")
+            return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled", ONE_RUN)
 
         def operand(index: int | None) -> Expr | None:
             return None if index is None or index >= len(operands) else of(operands[index])
@@ -392,5 +402,7 @@ class Operations:
                 size = int(value.value) if isinstance(value, Const) else self.integers.of(value)
             else:
                 size = int(op.attrs[width])
-            found.append(Place(self.integers.of(op.operands[operand]), size))
+            source = [value for i, value in enumerate(op.operands) if i != operand]
+            written = None if op.name in _MADE_ELSEWHERE else Stored(self.sources, source)
+            found.append(Place(self.integers.of(op.operands[operand]), size, written))
         return tuple(found)

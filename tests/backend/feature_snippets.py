@@ -4,6 +4,7 @@
 SNIPPETS = {
     "cp.async": "cp.async.ca.shared.global [s], [g], 16;",
     "mbarrier": "mbarrier.arrive.shared.b64 %l1, [s];",
+    "mbarrier.arrive": "mbarrier.arrive.shared::cta.b64 _, [s];",
     "mbarrier.parity": "mbarrier.test_wait.parity.shared.b64 %p1, [s], 0;",
     "mbarrier.try_wait": "mbarrier.try_wait.parity.shared::cta.b64 %p1, [s], 0;",
     "mbarrier.expect_tx": "mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], 16;",

@@ -28,7 +28,7 @@ def test_what_the_target_lacks_never_reaches_llvm() -> None:
     )
     code, message, line = refused(k, arch="sm_120a")
     assert (code, line) == ("E0701", 3)
-    assert message.startswith("commit_mma does not exist on sm_120a: fifth-generation tensor cores (tcgen05) need")
+    assert message.startswith("`commit_mma` does not exist on sm_120a: fifth-generation tensor cores (tcgen05) need")
 
 
 def test_llvm_that_does_not_parse_is_a_diagnostic() -> None:

@@ -29,7 +29,7 @@ ALONE = {
     "one warp writes and reads": ("t // 32 == k", "lane", "syncwarp()", "t // 32 == k", "31 - lane"),
     "one of two halves": ("(flag > 0) == (t < 32)", "lane", "", "(flag > 0) == (t < 32)", "lane"),
     "who reads writes not": ("t < k", "t", "", "t >= k", "t"),
-    "the threads below and those from there on": ("lane < k", "lane", "", "lane >= k", "lane"),
+    "the threads below and those from there on": ("lane < k", "t", "", "lane >= k", "t"),
     "nested": ("t < 32 and t == k", "0", "", "t == k", "0"),
     "above 3, below 3 unsigned": ("t < 32 and k > row + 8", "t", "", "t >= 32 and UInt32(k) < UInt32(row)", "t ^ 32"),
 }

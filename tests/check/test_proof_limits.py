@@ -6,6 +6,12 @@ import pytest
 from pipeline_kernels import GIVES, block, copies, kernel, ring
 from proofs import lines, verdict
 
+from ptxdsl import driver
+from ptxdsl.check.proof import prove
+from ptxdsl.options import Options
+from ptxdsl.protocol.from_tir import kernel_model
+from ptxdsl.source import Source
+
 COPIES = "from async_copy import async_copy, async_copy_commit_group, async_copy_wait_group\n\n@kernel"
 READING = (
     'res[unsafe_offset=t] = inlined_assembly["ld.shared.b32 $0, [$1];", Float32, constraints="=f,r", '
@@ -325,3 +331,28 @@ def test_tensor_memory(name: str) -> None:
     found = verdict(TENSOR.replace(old, new), arch="sm_100a")
     assert found.kinds == (() if kind is None else (kind,))
     assert found.verdict == ("proved" if kind is None else "fault")
+
+
+def test_loops_of_constant_length_are_followed_no_longer_than_others() -> None:
+    body = """
+        if t < 32:
+            var p = RolePipeline[2, True](bars, bars.unsafe_offset(2))
+            for i in range(40):
+                for j in range(40):
+                    p.acquire()
+                    buf[unsafe_offset=Int32(p.state.index()) * 32 + lane] = 1
+                    p.commit()
+        else:
+            var c = RolePipeline[2, False](bars, bars.unsafe_offset(2))
+            for i in range(40):
+                for j in range(40):
+                    c.wait()
+                    res[unsafe_offset=lane] = buf[unsafe_offset=Int32(c.state.index()) * 32 + lane]
+                    c.release()
+    """
+    job = driver.Job(Source("kernel.pdsl", kernel(body)), None, options=Options("sm_90a", check="off"))
+    model = kernel_model(driver.run(job, "tir").kernels[0])
+    found = prove(model, (64, 1, 1), max_steps=800)
+    assert (found.verdict, found.steps <= 801) == ("not provable here", True)
+    assert found.reasons[0].why == "following its roles takes more than 800 steps"
+    assert prove(model, (64, 1, 1)).verdict == "proved"

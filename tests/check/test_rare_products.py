@@ -274,7 +274,7 @@ def test_what_is_proved(text):
         (MASKED, "            bars[].wait(0)\n", "            pass\n", "E1207"),
         (MASKED, "A.bytes + B.bytes)", "A.bytes + B.bytes - 1024)", "E1208"),
         (SPARSE, "            bars[].wait(0)\n", "            pass\n", "E1207"),
-        (SHIFTED, "        tcgen05_store_wait()\n", "        pass\n", "E1207"),
+        (SHIFTED, "        tcgen05_store_wait()\n", "        pass\n", "E1210"),
     ],
     ids=[
         "products do not wait for their tiles", "products read the other stage", "factors are not there",

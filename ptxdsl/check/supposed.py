@@ -1,0 +1,37 @@
+"""What a proof takes for granted of accesses whose bytes, or values, are not known: clauses behind its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxdsl.source import Span
+
+
+class Supposed:
+    """inside: lines where indices are taken to stay within their arrays; apart: where threads are taken not to write
+    different values to the same bytes. by_values: whether it was looked at what threads write."""
+
+    def __init__(self) -> None:
+        self.inside: set[int] = set()
+        self.apart: set[int] = set()
+        self.by_values = False
+
+    def stays_inside(self, span: Span) -> None:
+        self.inside.add(span.line)
+
+    def stays_apart(self, span: Span) -> None:
+        self.apart.add(span.line)
+
+    def clauses(self) -> Iterator[str]:
+        if self.inside:
+            several = len(self.inside) > 1
+            yield (
+                f"if the ind{'ices' if several else 'ex'} at {_lines(self.inside)} stay{'' if several else 's'} within "
+                + ("their arrays" if several else "its array")
+            )
+        if self.apart:
+            yield f"if no two threads write different values to the same bytes at {_lines(self.apart)}"
+
+
+def _lines(numbers: set[int]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, sorted(numbers)))}"
