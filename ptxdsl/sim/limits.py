@@ -17,7 +17,7 @@ class Limits:
     expire with nothing else happening before that counts as a deadlock.
     """
 
-    steps: int = 10**10
+    steps: int = 10**12
     turns: int = 200_000_000
     memory: int = 4 << 30
     idle_rounds: int = 256

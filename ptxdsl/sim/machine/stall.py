@@ -20,7 +20,7 @@ from ptxdsl.sim.machine.warp import Warp
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
 
-_FIRST_LEAP, _LAST_LEAP = 10, 62  # powers of two, cycles
+_FIRST_LEAP, _LAST_LEAP = 10, 61  # powers of two, cycles; a clock has 63 bits, and the leaps add up to half of that
 
 
 class Stall:
