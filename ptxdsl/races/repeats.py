@@ -79,10 +79,7 @@ class Repeats:
         """What it is, and what is to be done for it. Equal keys mean that the same is done."""
         if self._shift is not None:
             if key == self._turn[self._at]:
-                self._waiting.append((handler, arguments))
-                self._at += 1
-                if self._at == len(self._turn):
-                    self._turn_over()
+                self.skip(1, (handler, arguments))
                 return
             self._go_on()
         handler(*arguments)
@@ -94,10 +91,7 @@ class Repeats:
         """The same of one that accesses global memory. others: these accesses; own: what is given without them."""
         if self._shift is not None:
             if key == self._turn[self._at] and self._fresh.take(others):
-                self._waiting.append((handler, own))
-                self._at += 1
-                if self._at == len(self._turn):
-                    self._turn_over()
+                self.skip(1, (handler, own))
                 return
             self._go_on()
         handler(*given)
@@ -120,18 +114,16 @@ class Repeats:
         return self._fresh.take(others)
 
     def skip(self, count: int, handler: tuple[Handler, tuple[Any, ...]] | None) -> None:
-        """So many events are as expected. handler: what is to be done for them if the turn does not come to its end;
-        None where it does."""
-        if handler is None:
-            self._turn_over()
+        """So many events are as expected. handler: what is to be done for them if the turn does not come to its end; it
+        may be None where it does."""
+        self._at += count
+        if self._at == len(self._turn):
+            self._at = 0
+            self._turns += 1
+            self._waiting.clear()
         else:
+            assert handler is not None
             self._waiting.append(handler)
-            self._at += count
-
-    def _turn_over(self) -> None:
-        self._at = 0
-        self._turns += 1
-        self._waiting.clear()
 
     def _happened(self, key: Hashable) -> None:
         self._events.append(self._ids.setdefault(key, len(self._ids)))
