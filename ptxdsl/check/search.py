@@ -19,7 +19,7 @@ from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.phases import conclude
-from ptxdsl.check.program import ASK, END, ROUND, WAIT, Next
+from ptxdsl.check.program import ASK, END, ROUND, WAIT
 from ptxdsl.check.ranks import any_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
@@ -297,9 +297,11 @@ class Search:
             moved = False
             rounds += 1
             if rounds >= _MANY_ROUNDS and rounds & rounds - 1 == 0:
-                compared = self._key(state)
+                from ptxdsl.check.going_round import all_of  # seldom
+
+                compared = all_of(self.normal, state.copy())
                 went.clear()
-            elif compared is not None and compared == self._key(state):
+            elif compared is not None and compared == all_of(self.normal, state.copy()):
                 if all(place == END or number in went for number, place in enumerate(places)):
                     return None  # so it goes on for ever, and nothing is asked
                 raise Unproved(self.kernel.span, "some roles go round without end while others wait", _SAME)
@@ -339,7 +341,7 @@ class Search:
         context, places, steps, number = self.context, state.places, agent.steps, agent.number
         count = 0
         most = min(MAX_TURN, self.max_steps - self.steps)
-        been: dict[int, Any] = {}  # states in which it was, when it has gone on for long
+        alone: Alone | None = None  # where it has gone on for long
         while True:
             at = places[number]
             step = steps[at]
@@ -351,11 +353,14 @@ class Search:
                     if count <= MAX_TURN:
                         self.steps += count
                         raise self._too_long()
-                    now = self._form(state, agent)
-                    if now is not None and been.setdefault(after, now) is not now and been[after] == now:
+                    if alone is None:
+                        from ptxdsl.check.going_round import Alone  # seldom
+
+                        alone = Alone(self.normal, self.counters, agent)
+                    if alone.is_back(state, after):
                         self.steps += count
                         return ROUND
-                    elif count > MAX_TURN + _MOST_COMPARED:
+                    if count > MAX_TURN + _MOST_COMPARED:
                         self.steps += count
                         raise Unproved(
                             step.span or self.kernel.span,
@@ -375,23 +380,6 @@ class Search:
             why,
             "let long loops go to a launch parameter: only the turns of constant loops are counted",
         )
-
-    def _form(self, state: State, agent: Agent) -> Any:
-        """What an agent that goes on alone hangs on: all but how often it has gone round, where it does not ask."""
-        state = state.copy()
-        asked = {v for step in agent.steps if not isinstance(step, Next) for v in step.uses}
-        env = state.environments[agent.number]
-        for turn in self.counters.turn_of.values():
-            if turn not in asked and type(env[turn]) is int:
-                env[turn] = 0
-        return self._key(state)
-
-    def _key(self, state: State) -> Any:
-        """All that what comes after hangs on; None where some are too far ahead to tell."""
-        try:
-            return self.normal.key(state.copy())
-        except TooFarAhead:
-            return None
 
 
 def _behind(state: State, asked: Any) -> tuple[list[int], int]:
