@@ -36,10 +36,44 @@ class PointerParam:
 
 
 @dataclass(frozen=True)
+class TensorBox:
+    """What one tensor copy of the kernel moves: ``rows`` rows of ``cols`` elements in shared memory.
+
+    dtype: of the elements, Mojo's name in lower case; ``size`` in bytes of one. rank: dimensions of the tensor.
+    swizzles: those that lay the rows as the kernel wants them, by ``ptxdsl.TensorMap``'s names, the tile's own first.
+    combines: the copy computes with the elements.
+    """
+
+    rank: int
+    rows: int
+    cols: int
+    dtype: str
+    size: int
+    swizzles: tuple[str, ...]
+    combines: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A map's ``box`` that is such a one."""
+        return ((1,) * (self.rank - 2) + (self.rows, self.cols))[-self.rank :]
+
+
+@dataclass(frozen=True)
 class TensorMapParam:
-    """A 128-byte CUtensorMap by value (``__grid_constant__``), 64-byte aligned."""
+    """A 128-byte CUtensorMap by value (``__grid_constant__``), 64-byte aligned.
+
+    ranks: the dimensions that the kernel's copies give coordinates for. boxes: what they move, as far as it is known at
+    compile time; the map's box must be one of them.
+    """
 
     name: str
+    ranks: tuple[int, ...] = ()
+    boxes: tuple[TensorBox, ...] = ()
+
+    @property
+    def needs_form(self) -> bool:
+        """Whether there are maps that the kernel cannot take."""
+        return bool(self.ranks or self.boxes)
 
     @property
     def kind(self) -> str:

@@ -110,7 +110,8 @@ def _declared(param: Param, name: str, structs: Structs) -> tuple[str, str]:
         size = "" if param.dtype in SCALARS else f", {param.size} bytes each"
         return f"CUdeviceptr {name}", f"{'' if param.mutable else 'const '}{element} *{size}{aligned}"
     if isinstance(param, TensorMapParam):
-        return f"const CUtensorMap *{name}", "at a multiple of 64 bytes, as C11 places it"
+        boxes = (f"of {box.dtype} with boxes {box.shape}, swizzle {box.swizzles[0]}" for box in param.boxes)
+        return f"const CUtensorMap *{name}", "; ".join(("at a multiple of 64 bytes, as C11 places it", *boxes))
     assert isinstance(param, ScalarParam)
     return f"{SCALARS[param.dtype]} {name}", f"the bits of a {param.dtype}" if param.dtype in AS_BITS else ""
 

@@ -14,6 +14,7 @@ from typing import Any
 from ptxdsl.cuda.arrays import ArrayView, default_stream, is_tensor_map, view
 from ptxdsl.cuda.driver_interface import Device, Driver
 from ptxdsl.cuda.scalars import SCALARS, encode_float, encode_integer, is_real
+from ptxdsl.cuda.tensor_box import misfit
 from ptxdsl.diagnostics import LaunchError, counted, launch_error
 from ptxdsl.record import dataclass
 from ptxdsl.shown import written
@@ -154,6 +155,7 @@ class Packer:
             leaves.append(leaf)
             arrays.append((path, array))
         elif isinstance(param, TensorMapParam):
+            self._check_box(param, path, value)
             leaves.append(self._tensor_map(path, value))
             mapped = self._mapped(value, stream)
             if mapped is not None:
@@ -267,6 +269,11 @@ class Packer:
         if len(data) != TENSOR_MAP_BYTES:
             raise self._error("E0904", path, f"is a TensorMap of {TENSOR_MAP_BYTES} bytes; got {len(data)} bytes")
         return data
+
+    def _check_box(self, param: TensorMapParam, path: str, value: Any) -> None:
+        """That a map has the boxes that the kernel's copies move; of one that is 128 bytes that is not known."""
+        if is_tensor_map(value) and (wrong := misfit(param, value.description)) is not None:
+            raise self._error("E0923", path, f"is a TensorMap that is not for its copies: {wrong[0]}", wrong[1])
 
     def _mapped(self, value: Any, stream: Callable[[], int]) -> ArrayView | None:
         """The array that a tensor map is on; None where it does not say."""

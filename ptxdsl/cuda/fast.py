@@ -18,7 +18,7 @@ from ptxdsl.cuda.arguments import TENSOR_MAP_BYTES, Packer
 from ptxdsl.cuda.arrays import is_tensor_map
 from ptxdsl.cuda.scalars import SCALARS, encode_float
 from ptxdsl.record import dataclass, field
-from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam
+from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam
 
 OFTEN = 50  # launches after which machine code is worth its making
 NOT_MINE = -1  # what a quick launch gives for arguments that it is not for; else the driver's status
@@ -92,10 +92,10 @@ def _leaf(writer: _Writer, param: Param, name: str, value: Any) -> bool:
         return _scalar(writer, param, name, value)
     if isinstance(param, PointerParam):
         return _pointer(writer, param, name, value)
-    return _tensor_map(writer, name, value)
+    return _tensor_map(writer, param, name, value)
 
 
-def _tensor_map(writer: _Writer, name: str, value: Any) -> bool:
+def _tensor_map(writer: _Writer, param: Param, name: str, value: Any) -> bool:
     writer.formats.append((TENSOR_MAP_BYTES, f"{TENSOR_MAP_BYTES}s"))
     if type(value) is bytes:
         writer.values.append(name)
@@ -104,6 +104,9 @@ def _tensor_map(writer: _Writer, name: str, value: Any) -> bool:
     library = _library(value.array) if is_tensor_map(value) else None
     if library is None:
         return False
+    if isinstance(param, TensorMapParam) and param.needs_form:  # other boxes may be wrong
+        writer.key.append(value.form)
+        writer.refuse_if(f"{name}.form is not {writer.name(value.form, 'F')}")
     kind = type(value.array)  # the current stream of its library may be the one that counts
     writer.key.append(kind)
     device = LIBRARIES[library][0].format(a=f"{name}.array")

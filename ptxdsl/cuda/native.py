@@ -136,12 +136,15 @@ def describe(param: Param, value: Any) -> Argument | None:
         return Argument(TENSOR, kind, api.tensor, _DLPACK_TYPES[dtype], max(param.align, 1) - 1)
     if isinstance(param, TensorMapParam):
         if kind is bytes:
-            return Argument(BYTES, kind, 0, id(bytes))
-        return Argument(BYTES, kind, id(_DATA), id(bytes), kept=(_DATA,)) if is_tensor_map(value) else None
+            return Argument(BYTES, kind)
+        if not is_tensor_map(value):
+            return None
+        form = value.form if param.needs_form else None
+        return Argument(BYTES, kind, id(_DATA), id(_FORM), 0 if form is None else id(form), kept=(form,))
     return None
 
 
-_DATA = sys.intern("data")
+_DATA, _FORM = sys.intern("data"), sys.intern("form")
 
 
 def _scalar(dtype: str, kind: type) -> Argument | None:

@@ -5,10 +5,11 @@
 ;
 ;     0 integer: a least, b greatest value    1 unsigned of 64 bits    2 bool: a True    3 real: a 1 of int, b size
 ;     4 tensor: a DLPack's dltensor_from_py_object_no_sync, b type (code, bits, lanes), c alignment - 1
-;     5 128 bytes: a name of the attribute (0: the object itself), b bytes' type object
+;     5 128 bytes: a name of the attribute (0: the object itself), b name of another, c what that must be (0: anything)
 
 @_Py_NoneStruct = external global i8
 @PyLong_Type = external global i8
+@PyBytes_Type = external global i8
 
 declare ptr @PyBytes_AsString(ptr)
 declare i64 @PyBytes_Size(ptr)
@@ -194,6 +195,23 @@ own:
   call void @Py_IncRef(ptr %object)
   br label %have
 get:
+  %form_at = getelementptr i8, ptr %a, i64 32
+  %form = load ptr, ptr %form_at
+  %any = icmp eq ptr %form, null
+  br i1 %any, label %read, label %compare
+compare:
+  %form_name_at = getelementptr i8, ptr %a, i64 24
+  %form_name = load ptr, ptr %form_name_at
+  %found = call ptr @PyObject_GetAttr(ptr %object, ptr %form_name)
+  %no_form = icmp eq ptr %found, null
+  br i1 %no_form, label %clear, label %have_form
+have_form:
+  call void @Py_DecRef(ptr %found)  ; only its address is compared
+  %same = icmp eq ptr %found, %form
+  br i1 %same, label %read, label %other
+other:
+  ret i1 false
+read:
   %value = call ptr @PyObject_GetAttr(ptr %object, ptr %name)
   %none = icmp eq ptr %value, null
   br i1 %none, label %clear, label %have
@@ -201,12 +219,10 @@ clear:
   call void @PyErr_Clear()
   ret i1 false
 have:
-  %data = phi ptr [ %object, %own ], [ %value, %get ]
+  %data = phi ptr [ %object, %own ], [ %value, %read ]
   %type_at = getelementptr i8, ptr %data, i64 8
   %type = load ptr, ptr %type_at
-  %wanted_at = getelementptr i8, ptr %a, i64 24
-  %wanted = load ptr, ptr %wanted_at
-  %is_bytes = icmp eq ptr %type, %wanted
+  %is_bytes = icmp eq ptr %type, @PyBytes_Type
   br i1 %is_bytes, label %measure, label %drop
 measure:
   %size = call i64 @PyBytes_Size(ptr %data)

@@ -25,6 +25,7 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.matching import Bound
+from ptxdsl.elaborate.tensor_maps import box_of
 from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.hints import Any
@@ -67,6 +68,8 @@ class Builtins(Construct):
             operands.extend(leaves(value))
         self._check_constants(ROWS[name].effect, operands, bound)
         attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
+        if "rank" in attrs:  # a tensor copy
+            self.map_needs.rank(self.number(bound, "map").value, attrs["rank"])
         if attrs.get("space") == "" and operands[0].ty.space in ("global", "shared"):
             attrs["space"] = f".{operands[0].ty.space}"  # a generic pointer that is known to be narrower
         self._want_aligned(name, operands, attrs, bound)
@@ -329,6 +332,15 @@ def _check_alignment(e: Builtins, bound: Bound) -> RValue:
     return NONE_VALUE
 
 
+def _expect_box(e: Builtins, bound: Bound) -> RValue:
+    rank, rows, cols, span, atom = (e.param_int(bound, name) for name in ("rank", "rows", "cols", "span", "atom"))
+    in_one_line, combines = (bool(e.param_int(bound, name)) for name in ("in_one_line", "combines"))
+    dtype = e.param_value(bound, "dtype")
+    box = box_of(rank, rows, cols, dtype, span, atom, in_one_line=in_one_line, combines=combines)
+    e.map_needs.box(e.number(bound, "map").value, box)
+    return NONE_VALUE
+
+
 def _rebind(e: Builtins, bound: Bound) -> RValue:
     return e.argument(bound, "value")
 
@@ -373,6 +385,7 @@ HANDLERS: dict[str, Handler] = {
     "align_of": _layout(1),
     "bit_width_of": _bit_width,
     "check_alignment": _check_alignment,
+    "expect_box": _expect_box,
     "rebind": _rebind,
     "debug_assert": _debug_assert,
     "DType.is_floating_point": _dtype(lambda d: d.kind == "float"),

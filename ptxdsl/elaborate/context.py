@@ -11,6 +11,7 @@ from ptxdsl.elaborate.entities import Place, RValue, Variable
 from ptxdsl.elaborate.frames import FunctionFrame, LoopFrame, State
 from ptxdsl.elaborate.library import Library
 from ptxdsl.elaborate.scope import Scope
+from ptxdsl.elaborate.tensor_maps import MapNeeds
 from ptxdsl.generator_context import contextmanager
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.options import Options
@@ -112,6 +113,7 @@ class Context:
         self._one_deeper = _Deeper(self)
         self.known_offsets: dict[tir.Value, tuple[tir.Value, int]] = {}  # pointer → base and constant bytes after it
         self.alignments: list[Wanted] = []  # what must be aligned; looked at when the kernel is complete
+        self.map_needs = MapNeeds()  # what copies need of the kernel's tensor maps
         self.retyped = False  # whether a pointer became one to elements of another type
 
     # ------------------------------------------------------------------------------------------ implemented above

@@ -27,6 +27,7 @@ from ptxdsl.elaborate.matching import VARIADIC
 from ptxdsl.elaborate.parameters import Binding
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.suggestions import closest, meant
+from ptxdsl.elaborate.tensor_maps import MapNeeds
 from ptxdsl.elaborate.types import ArrayType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import key_of
 from ptxdsl.signature import Param, PointerParam, ScalarParam, StructParam, TensorMapParam, leaves
@@ -128,13 +129,15 @@ class Kernels(KernelOptions):
         self.op_count, self.steps = 0, 0
         self.uses_dynamic_shared, self.dynamic_shared = False, None
         self.known_offsets, self.alignments, self.retyped = {}, [], False
+        self.map_needs = MapNeeds()
         scope = Scope(binding.scope)
         values, params = self._parameters(node, binding.scope, scope)
         body = self._body(node, scope)
         self._check_alignments(body)
         constants_shown = tuple((p.name, _shown(binding.values[p.name])) for p in node.params)
         symbol = self.kernel_symbol(decl, binding.scope, constants_shown)
-        signature = self.kernel_signature(decl, binding.scope, symbol, tuple(params), body, constants_shown)
+        told = self.map_needs.told(params, values)
+        signature = self.kernel_signature(decl, binding.scope, symbol, told, body, constants_shown)
         return tir.Kernel(symbol, values, body, signature, node.name_span)
 
     def _check_alignments(self, body: tir.Block) -> None:

@@ -7,11 +7,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ptxdsl.cuda.tensor_map import TensorMap
 from ptxdsl.diagnostics import error
 from ptxdsl.record import dataclass
 from ptxdsl.run.binding import Bound, MapOf
 from ptxdsl.run.subject import Subject
-from ptxdsl.sim.copies.tensor_map import TensorMap
 from ptxdsl.sim.launch import Report
 from ptxdsl.sim.run_options import RunOptions
 
@@ -33,7 +33,7 @@ def in_simulator(subject: Subject, bound: Bound, shape: Shape, **how: Unpack[Run
     """Raises LaunchError and CompileError for what cannot be launched; a fault of the kernel is in the report."""
     from ptxdsl.cuda.simulated import simulate_kernel
 
-    values = [_map(value) if isinstance(value, MapOf) else value for value in bound.values]
+    values = [_map(value, value.array) if isinstance(value, MapOf) else value for value in bound.values]
     return simulate_kernel(
         subject.compiled, subject.spans, values, grid=shape.grid, block=shape.block, cluster=shape.cluster,
         smem=shape.smem, ptx_file=subject.ptx_file, **how,
@@ -60,13 +60,13 @@ def on_gpu(subject: Subject, bound: Bound, shape: Shape) -> float:
     return time.perf_counter() - start
 
 
-def _map(spec: MapOf, address: int | None = None) -> Any:
-    """The tensor map of an array; with an address, its 128 bytes for an array that lies there."""
+def _map(spec: MapOf, array: Any) -> TensorMap:
+    """The tensor map, on the array itself or on its copy on the device."""
     options = spec.options
     if "box" not in options:
         raise error("E1018", "a TensorMap needs a box", None, help="for example randn:bf16:256x64:box=64x64")
-    made = TensorMap(
-        spec.array,
+    return TensorMap(
+        array,
         _sizes(options["box"]),
         _sizes(options["strides"]) if "strides" in options else None,
         options.get("interleave", "none"),
@@ -75,7 +75,6 @@ def _map(spec: MapOf, address: int | None = None) -> Any:
         options.get("fill", "zero"),
         data_type=_MAP_TYPES.get(spec.dtype),
     )
-    return made if address is None else made.encode(address)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -89,5 +88,5 @@ def _on_device(value: Any, copies: dict[int, Any]) -> Any:
     if isinstance(value, tuple):
         return tuple(_on_device(item, copies) for item in value)
     if isinstance(value, MapOf):
-        return _map(value, copies[id(value.array)].address)
+        return _map(value, copies[id(value.array)])
     return copies[id(value)] if isinstance(value, np.ndarray) else value

@@ -212,6 +212,26 @@ def test_tensor_maps_that_are_objects(exchange, fake):
     assert functions_of(loaded(TensorMapParam("m")), (Map(data),)) == []
 
 
+def test_tensor_maps_of_other_boxes(exchange, fake):
+    """Of a parameter whose maps must be like something, only those that are like the first."""
+    tensor = exchange.make(0x7000, shape=(16, 16))
+
+    def made(box, swizzle="none"):
+        return ptxdsl.TensorMap(tensor, box, swizzle=swizzle)
+
+    like, formless = made((4, 4)), made((4, 4))
+    del formless.form
+    kernel = loaded(F32, TensorMapParam("m", ranks=(2,)))
+    (function,) = functions_of(kernel, (tensor, made((4, 4))))
+    others = (made((4, 8)), made((4, 4), "32B"), formless)
+    watched = like, like.form, *others, others[0].form
+    before = [sys.getrefcount(o) for o in watched]
+    for _ in range(100):
+        assert function((tensor, like), 0) == 0
+        assert [function((tensor, other), 0) for other in others] == [-1, -1, -1]
+    assert [abs(sys.getrefcount(o) - b) < 10 for o, b in zip(watched, before, strict=True)] == [True] * len(watched)
+
+
 def test_streams(exchange, fake):
     kernel = loaded(F32)
     tensor = exchange.make(0x7000)

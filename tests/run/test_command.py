@@ -257,6 +257,37 @@ def test_mistakes(run, arguments, code, words):
     assert words in err
 
 
+TILES = """
+from layout import SharedTile
+from tma import tma_store
+
+@kernel(threads=32)
+def zeros(res: TensorMap):
+    var memory = unsafe_stack_allocation[1024, UInt8, address_space=.SHARED, alignment=1024]()
+    var tile = SharedTile[DType.float32, 8, 32](memory)
+    for row in range(Int32(8)):
+        tile.store(row, Int32(lane_id()), Float32(0))
+    fence_proxy_async[AddressSpace.SHARED]()
+    syncwarp()
+    if thread_idx.x == 0:
+        tma_store(res, [0, 0], tile)
+        cp_async_bulk_commit_group()
+        cp_async_bulk_wait_group[0, read=False]()
+"""
+
+
+@pytest.mark.parametrize(
+    ("map", "words"),
+    [("box=8x32", "the swizzle 'none' instead of '128B'"), ("box=4x32:swizzle=128B", "4 rows instead of 8")],
+)
+def test_a_tensor_map_with_another_box_or_swizzle(run, tmp_path, map, words):
+    (tmp_path / "tiles.pdsl").write_text(TILES)
+    code, _, err = run("--arg", f"res=ones:f32:8x32:{map}", file="tiles.pdsl")
+    assert code == 1 and "error[E0923]: argument 'res'" in err and words in err
+    code, out, _ = run("--arg", "res=ones:f32:8x32:box=8x32:swizzle=128B", "--expect", "res == 0", file="tiles.pdsl")
+    assert code == 0 and "equal (256 elements)" in out
+
+
 def test_json_holds_the_diagnostics(run):
     _, _, err = run("--kernel", "beyond", "--block", "4", "--arg", "x=zeros:i32:4", "--json")
     (found,) = json.loads(err)["diagnostics"]

@@ -7,6 +7,7 @@ driver was seen to do. Dimension 0 is the innermost here, as there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ptxdsl.record import dataclass
 from ptxdsl.sim.copies.swizzle import SWIZZLES
@@ -81,6 +82,16 @@ class Description:
     @property
     def element(self) -> ElementType:
         return ELEMENT_TYPES[self.data_type]
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """What a copy by it moves, wherever the tensor lies: one object for all maps that are alike in this."""
+        return _one((self.data_type, self.box, self.element_strides, self.interleave, self.swizzle))
+
+
+@lru_cache(1024)
+def _one(form: tuple[object, ...]) -> tuple[object, ...]:
+    return form
 
 
 def broken_rules(said: Description) -> Iterator[str]:

@@ -87,6 +87,7 @@ class TensorMap:
             fill,
         )
         self._check(self.description)
+        self.form = self.description.form  # an attribute: quick launches ask for it
 
     def encode(self, address: int) -> bytes:
         """The 128 bytes for the array's memory at an address. Raises LaunchError where it is not aligned."""
