@@ -37,11 +37,11 @@ class HostPacker(Packer):
             array = self._array(param, path, value, stream)
             where = f"is in device memory ({array.owner}, {array.dtype}), out of the simulator's reach"
             raise self._error("E0905", path, where, "give a NumPy array or a CPU tensor, or launch with target='gpu'")
+        named = str(value.dtype).removeprefix("torch.")
         array = ArrayView(
-            memory.ctypes.data, memory.dtype.name, memory.itemsize, memory.shape,
+            memory.ctypes.data, named, memory.itemsize, memory.shape,
             memory.flags.c_contiguous, not memory.flags.writeable, None, "numpy", host=True,
         )  # fmt: skip
-        named = str(getattr(value, "dtype", array.dtype)).removeprefix("torch.")
         if memory.dtype.name != STORAGE.get(param.dtype) or named not in (param.dtype, memory.dtype.name):
             self._check_elements(param, path, array)
         self._check_memory(param, path, array)
