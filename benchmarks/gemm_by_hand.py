@@ -26,7 +26,8 @@ from gemm import in_a_row, on_device  # noqa: E402
 from gpu_arrays import lacking  # noqa: E402
 from machine import machine_line, print_table  # noqa: E402
 
-from ptxdsl.kernels import Config, _Product, prepare_gemm  # noqa: E402
+from ptxdsl.gemm_launch import Launch  # noqa: E402
+from ptxdsl.kernels import Config, gemm_launch, prepare_gemm  # noqa: E402
 
 SIZES = (2048, 4096, 8192)
 CONFIG = Config(cluster=2, order=8)  # what peers/gemm_hopper.cu is written for
@@ -44,7 +45,7 @@ def built() -> tuple[bytes, str]:
         return cubin.read_bytes(), made.stderr
 
 
-def launcher(cubin: bytes, product: _Product) -> Callable[[], None]:
+def launcher(cubin: bytes, product: Launch) -> Callable[[], None]:
     """Launches the kernel by hand as the other one is launched. product: what has been worked out for that."""
     import torch
     from cuda.bindings import driver
@@ -126,7 +127,7 @@ def main() -> int:
     for size in SIZES:
         a, b = (torch.randn(size, size, device="cuda").bfloat16() for _ in range(2))
         out, other = (torch.full((size, size), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in range(2))
-        by_hand = launcher(cubin, _Product(a, b.T, other, config=CONFIG))
+        by_hand = launcher(cubin, gemm_launch(a, b.T, other, config=CONFIG))
         calls = {"by hand": by_hand, "ptxdsl": prepare_gemm(a, b.T, out, config=CONFIG)}
         for call in calls.values():
             call()

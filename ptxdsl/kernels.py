@@ -1,30 +1,28 @@
-"""Kernels ready to be called: matrix products on the tensor cores of Hopper, and of Blackwell (``kernels_blackwell``).
+"""Kernels ready to be called: matrix products on the tensor cores of Hopper and Blackwell.
 
-``gemm`` launches ``samples/08_gemm_hopper.pdsl`` on its arguments: with tensor maps for arrays of either major, an
-epilogue for what becomes of the product, and a configuration by what was measured.
+Here arguments become matrices, an epilogue and groups, and are checked; ``kernels_hopper`` and ``kernels_blackwell``
+say how they are cut up and launched.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from ptxdsl.api.kernel import Kernel
+from ptxdsl import kernels_blackwell, kernels_hopper
 from ptxdsl.api.program import device_in_use
 from ptxdsl.cuda.arrays import device_of
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.cuda.host_arguments import host_memory
 from ptxdsl.cuda.scalars import encode_float, is_real
-from ptxdsl.gemm_configs import CONFIGS, GROUP_ROWS, ROW, Config, Kind, choose, fault
+from ptxdsl.gemm_configs import GROUP_ROWS, Config, Kind
+from ptxdsl.gemm_launch import Launch
 from ptxdsl.gemm_operands import STRIDE, Matrices, check_addend, check_apart, check_beside, seen, wrong
-from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, launch_of, multiplies_bytes
-from ptxdsl.kernels_blackwell import choose as choose_blackwell
+from ptxdsl.kernels_blackwell import BlackwellConfig, has_tensor_memory, multiplies_bytes
 from ptxdsl.shown import shown
 
-__all__ = ["BlackwellConfig", "Config", "gemm", "prepare_gemm"]
+__all__ = ["BlackwellConfig", "Config", "gemm", "gemm_launch", "prepare_gemm"]
 
 _FLOATS8, _INTEGERS8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _OPERANDS = ("bfloat16", "float16", "float32", *_FLOATS8, *_INTEGERS8)
@@ -52,13 +50,13 @@ def gemm(
     which takes no groups. stream: by default the current one of a's library. NumPy arrays are multiplied in the
     simulator. Raises LaunchError E0922 for what cannot be multiplied, and like a launch.
     """
-    product = _Product(
+    made = gemm_launch(
         a, b, out, scale=scale, bias=bias, activation=activation, residual=residual, groups=groups, tf32=tf32,
         config=config,
     )  # fmt: skip
-    launcher = product.kernel[product.grid, product.threads]
     target = None if host_memory(a) is None else "sim"
-    launcher(*product.arguments, smem=product.smem, pdl=product.pdl, stream=stream, target=target)
+    launcher = made.kernel[made.grid, made.threads]
+    launcher(*made.arguments, smem=made.smem, pdl=made.pdl, stream=stream, target=target)
 
 
 def prepare_gemm(
@@ -69,81 +67,42 @@ def prepare_gemm(
     """Like ``gemm``, for arrays on a device: returns a function that launches the product each time it is called."""
     if host_memory(a) is not None:
         raise wrong("a prepared product is launched on a device, but a is in host memory", "call gemm")
-    product = _Product(
+    made = gemm_launch(
         a, b, out, scale=scale, bias=bias, activation=activation, residual=residual, groups=groups, tf32=tf32,
         config=config,
     )  # fmt: skip
-    arguments, grid, threads = product.arguments, product.grid, product.threads
-    return product.kernel.prepare(grid, threads, *arguments, smem=product.smem, pdl=product.pdl, stream=stream)
+    return made.kernel.prepare(
+        made.grid, made.threads, *made.arguments, smem=made.smem, pdl=made.pdl, stream=stream
+    )  # fmt: skip
 
 
-class _Product:
-    """A launch of the kernel, worked out of the arguments."""
-
-    def __init__(
-        self, a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
-        residual: Any = None, groups: Any = None, tf32: bool = False, config: Config | BlackwellConfig | None = None,
-    ) -> None:  # fmt: skip
-        left, right, result = Matrices("a", a, _OPERANDS), Matrices("b", b, _OPERANDS), Matrices("out", out, _RESULTS)
-        _check_types(left, right, result, tf32)
-        _check_matrices(left, right, result, groups is not None)
-        m, k, n = left.rows, left.cols, right.cols
-        names, fields = _epilogue(scale, bias, activation, residual, result)
-        if result.dtype == "int32" and names != "Identity":
-            raise wrong(
-                "sums in int32 are stored as they are", "give an out of a float type with scale, bias and the like"
-            )
-        count = _multiprocessors(a)
-        self.pdl = True
-        if not isinstance(config, Config | BlackwellConfig | None):
-            raise wrong(f"config is a Config or a BlackwellConfig, not {shown(config)}")
-        if config is None and _on_blackwell(a):
-            config = choose_blackwell(m, n, left.batch, count)
-        if isinstance(config, BlackwellConfig):
-            if groups is not None:
-                raise wrong("products on Blackwell have no groups", "multiply each group's rows by its matrix")
-            if left.dtype != right.dtype:
-                raise wrong(f"on Blackwell a and b are of one type, not of {left.dtype} and {right.dtype}")
-            if left.dtype in _INTEGERS8 and not left.host and not multiplies_bytes(_device(a)):
-                raise wrong(f"the tensor cores of {_device(a)} multiply no {left.dtype}", "convert a and b to float16")
-            made = launch_of(left, right, result, names, fields, config, count)
-            self.kernel, self.grid, self.threads, self.smem = made.kernel, made.grid, made.threads, made.smem
-            self.arguments: tuple[Any, ...] = made.arguments
-            self.pdl = False  # the kernel does not wait for the one before
-            return
-        b_of, numbers = _groups(groups, left, result)
-        kind = Kind(
-            left.itemsize, result.itemsize, left.transposed, not right.transposed, groups is not None,
-            residual is not None,
-        )  # fmt: skip
-        depth = ROW // left.itemsize
-        if config is None:
-            config = _chosen(m, n, k, left.batch, count, kind)
-        elif (why := fault(config, kind, count)) is not None:
-            raise wrong(f"{shown(config)} is not for these matrices: {why}")
-        a_rows = config.rows
-        if not left.transposed:  # rows outside of A take as long to load as others
-            least = 8 * config.across
-            a_rows = min(least << ((m - 1) // least).bit_length(), a_rows)
-        constants = {
-            "T": f"DType.{left.dtype}", "T_B": f"DType.{right.dtype}", "C": f"DType.{result.dtype}", "E": names,
-            "B": b_of, "GROUPS": config.groups, "BN": config.columns, "STAGES": config.stages,
-            "C_STAGES": config.c_stages, "CLUSTER": config.cluster, "ORDER": config.order, "SPLIT": config.split,
-            "SIDEWAYS": config.sideways, "A_ROWS": a_rows, "A_MN": left.transposed, "B_MN": not right.transposed,
-        }  # fmt: skip
-        self.kernel = _kernel().specialize(**constants)
-        self.threads = 128 * (config.groups + 1)
-        self.smem = config.shared_bytes(result.itemsize)
-        at_once = count // config.blocks
-        if config.blocks > 2 and host_memory(a) is None:  # clusters lie in parts of the card of uneven sizes
-            at_once = self.kernel.occupancy(self.threads, smem=self.smem).clusters or at_once
-        self.grid = min(config.clusters(m, n) * left.batch, at_once) * config.blocks
-        self.arguments = (
-            left.map(depth if left.transposed else a_rows // config.across),
-            right.map(config.columns // config.down if right.transposed else depth),
-            result.map(64, config.box(result.itemsize)),
-            m, n, k, left.batch, fields, numbers,
-        )  # fmt: skip
+def gemm_launch(
+    a: Any, b: Any, out: Any, *, scale: float | None = None, bias: Any = None, activation: str | None = None,
+    residual: Any = None, groups: Any = None, tf32: bool = False, config: Config | BlackwellConfig | None = None,
+) -> Launch:  # fmt: skip
+    """What ``gemm`` launches for these arguments: the kernel with its compile-time values, grid, threads, bytes of
+    dynamic shared memory and arguments. Raises LaunchError E0922 as it does."""
+    left, right, result = Matrices("a", a, _OPERANDS), Matrices("b", b, _OPERANDS), Matrices("out", out, _RESULTS)
+    _check_types(left, right, result, tf32)
+    _check_matrices(left, right, result, groups is not None)
+    epilogue, fields = _epilogue(scale, bias, activation, residual, result)
+    if result.dtype == "int32" and epilogue != "Identity":
+        raise wrong("sums in int32 are stored as they are", "give an out of a float type with scale, bias and the like")
+    count = _multiprocessors(a)
+    if not isinstance(config, Config | BlackwellConfig | None):
+        raise wrong(f"config is a Config or a BlackwellConfig, not {shown(config)}")
+    if config is None and _on_blackwell(a):
+        config = kernels_blackwell.choose(left.rows, right.cols, left.batch, count)
+    if isinstance(config, BlackwellConfig):
+        _check_blackwell(left, right, groups)
+        return kernels_blackwell.launch_of(left, right, result, epilogue, fields, config, count)
+    b_of, numbers = _groups(groups, left, result)
+    kind = Kind(
+        left.itemsize, result.itemsize, left.transposed, not right.transposed, groups is not None, residual is not None
+    )
+    return kernels_hopper.launch_of(
+        left, right, result, epilogue, fields, b_of, numbers, kind, config, count
+    )  # fmt: skip
 
 
 def _check_types(left: Matrices, right: Matrices, result: Matrices, tf32: Any) -> None:
@@ -192,11 +151,14 @@ def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: 
             raise wrong(must, f"give {operand.contiguous_otherwise()}")
 
 
-@cache
-def _chosen(m: int, n: int, k: int, batches: int, count: int, kind: Kind) -> Config:
-    """The configuration, of those that are for the matrices, on so many multiprocessors."""
-    usable = [config for config in CONFIGS if fault(config, kind, count) is None]
-    return choose(m, n, k * kind.itemsize, batches, count, usable)
+def _check_blackwell(left: Matrices, right: Matrices, groups: Any) -> None:
+    """Raises LaunchError E0922 for what Blackwell's kernel or tensor cores do not multiply."""
+    if groups is not None:
+        raise wrong("products on Blackwell have no groups", "multiply each group's rows by its matrix")
+    if left.dtype != right.dtype:
+        raise wrong(f"on Blackwell a and b are of one type, not of {left.dtype} and {right.dtype}")
+    if left.dtype in _INTEGERS8 and not left.host and not multiplies_bytes(device := _device(left.array)):
+        raise wrong(f"the tensor cores of {device} multiply no {left.dtype}", "convert a and b to float16")
 
 
 def _epilogue(
@@ -281,14 +243,3 @@ def _on_blackwell(array: Any) -> bool:
 def _device(array: Any) -> Device:
     """The current one, which is the array's in a thread that has none yet."""
     return device_in_use(current_driver(), device_of(array))
-
-
-@cache
-def _kernel() -> Kernel:
-    from ptxdsl.api.module import Module
-    from ptxdsl.files.resources import folder
-    from ptxdsl.imports import read_file
-    from ptxdsl.options import Options
-
-    path = os.path.join(folder("samples"), "08_gemm_hopper.pdsl")
-    return Module(read_file(path), Options("sm_90a"), path=path)["gemm"]

@@ -6,14 +6,12 @@ follows from counting tiles, and is not measured.
 
 from __future__ import annotations
 
-import os
-from functools import cache
 from typing import Any
 
-from ptxdsl.api.kernel import Kernel
 from ptxdsl.api.program import device_arch
 from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.gemm_configs import MOST_ORDER, ROW, SHARED
+from ptxdsl.gemm_launch import Launch, sample_kernel
 from ptxdsl.gemm_operands import Matrices, wrong
 from ptxdsl.record import dataclass
 from ptxdsl.shown import shown
@@ -90,17 +88,6 @@ def multiplies_bytes(device: Device) -> bool:
     return device_arch(device) in FEATURES["tcgen05.bytes"].targets
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A kernel and what it is launched with."""
-
-    kernel: Kernel
-    grid: int
-    threads: int
-    smem: int
-    arguments: tuple[Any, ...]
-
-
 def launch_of(
     left: Matrices, right: Matrices, result: Matrices, epilogue: str, fields: tuple[Any, ...], config: BlackwellConfig,
     count: int,
@@ -124,15 +111,5 @@ def launch_of(
         result.map(_STORED_ROWS),
         m, n, k, left.batch, fields,
     )  # fmt: skip
-    return Launch(_kernel().specialize(**constants), clusters * config.ctas, _THREADS, config.smem, arguments)
-
-
-@cache
-def _kernel() -> Kernel:
-    from ptxdsl.api.module import Module
-    from ptxdsl.files.resources import folder
-    from ptxdsl.imports import read_file
-    from ptxdsl.options import Options
-
-    path = os.path.join(folder("samples"), "10_gemm_blackwell.pdsl")
-    return Module(read_file(path), Options("sm_100a"), path=path)["gemm"]
+    kernel = sample_kernel("10_gemm_blackwell.pdsl", "sm_100a").specialize(**constants)
+    return Launch(kernel, clusters * config.ctas, _THREADS, config.smem, arguments, pdl=False)  # nothing waits in it

@@ -10,8 +10,9 @@ import pytest
 from ptxdsl.cuda.driver import current_driver
 from ptxdsl.cuda.driver_interface import Device
 from ptxdsl.diagnostics import LaunchError
+from ptxdsl.gemm_configs import choose
 from ptxdsl.gemm_operands import Matrices
-from ptxdsl.kernels import Config, _multiprocessors, choose, gemm, prepare_gemm
+from ptxdsl.kernels import Config, _multiprocessors, gemm, gemm_launch, prepare_gemm
 from ptxdsl.kernels_blackwell import BlackwellConfig
 
 SMALL = Config(groups=1, columns=64, stages=2)
@@ -44,6 +45,15 @@ def close(found, exact):
 def test_a_product_is_written_to_out(half):
     a, b, out = half(72, 40), half(40, 136), np.full((72, 136), np.nan, np.float16)
     gemm(a, b, out, config=SMALL)
+    close(out, a.astype(float) @ b.astype(float))
+
+
+@pytest.mark.parametrize("config", [SMALL, BlackwellConfig(ctas=1, columns=64, stages=2)], ids=["hopper", "blackwell"])
+def test_what_is_launched_can_be_launched_by_hand(half, config):
+    a, b, out = half(72, 40), half(40, 136), np.full((72, 136), np.nan, np.float16)
+    made = gemm_launch(a, b, out, config=config)
+    report = made.kernel.simulate(*made.arguments, grid=made.grid, block=made.threads, smem=made.smem, pdl=made.pdl)
+    assert report.finished
     close(out, a.astype(float) @ b.astype(float))
 
 

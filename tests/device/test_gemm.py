@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.kernels import Config, _kernel
+from ptxdsl.gemm_launch import sample_kernel
+from ptxdsl.kernels import Config
 from ptxdsl.kernels import gemm as gemm_of_arrays
 
 # what a small integer is as an 8-bit float: the numbers from 0 on, the negative ones have the top bit set
@@ -92,7 +93,7 @@ def gemm(place, launch, rng):
             + config.rows * (config.columns - config.columns // config.split) * 4
         )
         given = [place.array(f) if isinstance(f, np.ndarray) else f for f in fields]
-        kernel = _kernel().specialize(**constants)
+        kernel = sample_kernel("08_gemm_hopper.pdsl", "sm_90a").specialize(**constants)
         launch(
             kernel,
             blocks,
