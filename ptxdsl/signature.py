@@ -111,7 +111,8 @@ Param = ScalarParam | PointerParam | TensorMapParam | StructParam | BytesParam
 
 @dataclass(frozen=True)
 class KernelSignature:
-    """name: the PTX symbol. shared_bytes: static. dynamic_shared: whether ``external_memory`` is used.
+    """name: the PTX symbol. shared_bytes: static. dynamic_shared: whether ``external_memory`` is used. dynamic_bytes:
+    as many as the kernel says it uses of it (``dynamic_shared[bytes]``), None where it does not say.
 
     cluster: the compile-time cluster shape or None. threads: the exact block size (``.reqntid``) or None; max_threads:
     its upper bound (``.maxntid``) or None. min_blocks, max_registers: launch bounds.
@@ -121,6 +122,7 @@ class KernelSignature:
     params: tuple[Param, ...] = ()
     shared_bytes: int = 0
     dynamic_shared: bool = False
+    dynamic_bytes: int | None = None
     cluster: tuple[int, int, int] | None = None
     threads: tuple[int, int, int] | None = None
     max_threads: tuple[int, int, int] | None = None

@@ -195,7 +195,8 @@ def _description(signature: KernelSignature) -> str:
     if signature.cluster is not None:
         said.append(f"A cluster has {_times(signature.cluster)} blocks.")
     if signature.dynamic_shared:
-        said.append("It needs dynamic shared memory.")
+        size = signature.dynamic_bytes
+        said.append(f"It uses {'' if size is None else f'{size} bytes of '}dynamic shared memory.")
     return f"/* {' '.join(said)} */\n"
 
 
@@ -208,7 +209,7 @@ def _rules(signature: KernelSignature) -> str:
         return f"{{{', '.join(map(str, value or (0, 0, 0)))}}}"
 
     most = 0 if signature.max_threads is None else prod(signature.max_threads)
-    dynamic = int(signature.dynamic_shared)
+    dynamic = f"{int(signature.dynamic_shared)}, {signature.dynamic_bytes or 0}"
     return f'{{"{signature.name}", {dims(signature.threads)}, {dims(signature.cluster)}, {most}, {dynamic}}}'
 
 

@@ -12,7 +12,8 @@ typedef struct image {
 typedef struct rules {
     const char *name;
     unsigned int threads[3], cluster[3], max_threads;
-    int dynamic_shared;
+    int dynamic_shared; /* whether it has any */
+    unsigned int dynamic_bytes; /* as many as it says that it uses; 0: the launch says it */
 } rules;
 
 static CUresult fail(ptxdsl_error *error, CUresult result, const char *format, ...)
@@ -200,6 +201,10 @@ static CUresult check_shared(const ptxdsl_device *device, const ptxdsl_kernel *k
                              unsigned int shared, ptxdsl_error *error)
 {
     int room = device->max_shared - kernel->static_shared;
+    if (shared < rule->dynamic_bytes)
+        return fail(error, CUDA_ERROR_INVALID_VALUE,
+                    "shared_bytes is %u; kernel '%s' uses %u bytes of dynamic shared memory (0 gives it as many)", shared,
+                    rule->name, rule->dynamic_bytes);
     if (rule->dynamic_shared && shared == 0)
         return fail(error, CUDA_ERROR_INVALID_VALUE,
                     "kernel '%s' uses dynamic shared memory (external_memory), and shared_bytes is 0", rule->name);
@@ -219,6 +224,7 @@ static CUresult launch(const ptxdsl_device *device, const ptxdsl_kernel *kernel,
     unsigned int count = 0;
     const unsigned int *block = given(shape->block) ? shape->block : rule->threads;
     const unsigned int *cluster = given(shape->cluster) ? shape->cluster : rule->cluster;
+    unsigned int shared = shape->shared_bytes != 0 ? shape->shared_bytes : rule->dynamic_bytes;
     CUresult result;
 
     if (kernel->function == NULL)
@@ -226,7 +232,7 @@ static CUresult launch(const ptxdsl_device *device, const ptxdsl_kernel *kernel,
     result = check_dims("grid", rule, shape->grid, device->max_grid, error);
     if (result == CUDA_SUCCESS) result = check_block(device, kernel, rule, block, error);
     if (result == CUDA_SUCCESS && given(cluster)) result = check_cluster(device, rule, shape->grid, cluster, error);
-    if (result == CUDA_SUCCESS) result = check_shared(device, kernel, rule, shape->shared_bytes, error);
+    if (result == CUDA_SUCCESS) result = check_shared(device, kernel, rule, shared, error);
     if (result == CUDA_SUCCESS && shape->pdl && device->capability < 90)
         result = fail(error, CUDA_ERROR_INVALID_VALUE, "pdl (kernel '%s') needs compute capability 9.0 or later",
                       rule->name);
@@ -255,7 +261,7 @@ static CUresult launch(const ptxdsl_device *device, const ptxdsl_kernel *kernel,
     config.blockDimX = block[0];
     config.blockDimY = block[1];
     config.blockDimZ = block[2];
-    config.sharedMemBytes = shape->shared_bytes;
+    config.sharedMemBytes = shared;
     config.hStream = shape->stream;
     config.attrs = attributes;
     config.numAttrs = count;

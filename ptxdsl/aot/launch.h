@@ -6,7 +6,7 @@ typedef struct ptxdsl_shape {
     unsigned int grid[3];      /* blocks */
     unsigned int block[3];     /* threads of a block; all zero: as many as the kernel is declared for */
     unsigned int cluster[3];   /* blocks of a cluster; all zero: as the kernel is declared, or none */
-    unsigned int shared_bytes; /* dynamic shared memory of a block; more than 48 KiB needs no step of its own */
+    unsigned int shared_bytes; /* dynamic shared memory of a block; 0: what the kernel says it uses */
     CUstream stream;
     int cooperative; /* all blocks run at a time */
     int pdl;         /* it may begin before the kernel in front of it has ended (programmatic dependent launch) */

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.command.command_line import Arguments
+from ptxdsl.cuda.shape import dynamic_size
 from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, error
 from ptxdsl.files.output_files import check_outputs, make_folder, write_by, write_file
 from ptxdsl.options import Options
@@ -294,11 +295,11 @@ def _shape(arguments: Arguments, subject: Subject) -> Shape:
         name = subject.name
         help = "add --block N, or declare @kernel(threads=N)"
         raise error("E1020", f"kernel '{name}' does not say the size of its block", None, help=help)
-    smem = arguments.smem
-    if smem is None and subject.signature.dynamic_shared:
+    if arguments.smem is None and subject.signature.dynamic_shared and subject.signature.dynamic_bytes is None:
         help = "give its size in bytes with --smem"
         raise error("E1020", f"kernel '{subject.name}' uses dynamic shared memory", None, help=help)
-    return Shape(arguments.grid or (1, 1, 1), block, arguments.cluster or subject.signature.cluster, smem or 0)
+    smem = dynamic_size(subject.signature, arguments.smem, "--smem")
+    return Shape(arguments.grid or (1, 1, 1), block, arguments.cluster or subject.signature.cluster, smem)
 
 
 def _saves(entries: Sequence[str]) -> list[tuple[str, str]]:

@@ -106,15 +106,26 @@ def check_cluster(signature: KernelSignature, device: Device, grid: Dim3, cluste
     return size
 
 
-def dynamic_size(signature: KernelSignature, smem: int | None) -> int:
-    """The dynamic shared bytes that a launch gives, smem. Raises LaunchError E0909 where it has to and does not."""
-    if smem is None and signature.dynamic_shared:
+def dynamic_size(signature: KernelSignature, smem: int | None, option: str = "smem") -> int:
+    """The dynamic shared bytes of a launch: smem, or as many as the kernel says that it uses.
+
+    option: what the caller gives the number by. Raises LaunchError E0909 for too few, or where nobody says how many.
+    """
+    used = signature.dynamic_bytes
+    if smem is None and used is None and signature.dynamic_shared:
         raise launch_error(
             "E0909",
             f"kernel '{signature.name}' uses dynamic shared memory (external_memory), but the launch gives none",
-            help="give its size in bytes: kernel[grid, block](…, smem=…)",
+            help=f"give its size in bytes: kernel[grid, block](…, {option}=…); a kernel that takes it by "
+            "`dynamic_shared[bytes]()` says its size itself",
         )
-    return smem or 0
+    if smem is not None and used is not None and smem < used:
+        raise launch_error(
+            "E0909",
+            f"{option} is {smem} bytes; kernel '{signature.name}' uses {used} bytes of dynamic shared memory",
+            help=f"leave {option} out, and the launch gives it {used} bytes",
+        )
+    return used or 0 if smem is None else smem
 
 
 def shared_size(signature: KernelSignature, device: Device, function: Function, smem: int | None) -> int:

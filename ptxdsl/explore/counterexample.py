@@ -77,7 +77,9 @@ def find(
     """
     signature = subject.signature
     cluster = signature.cluster or cluster
-    smem = _most_dynamic(subject) if signature.dynamic_shared else 0
+    smem = signature.dynamic_bytes
+    if smem is None:
+        smem = _most_dynamic(subject) if signature.dynamic_shared else 0
     shape = Shape(cluster or (1, 1, 1), signature.threads or block, cluster, smem)
     return _Search(subject, fault, shape, dict(given or {}), dict(constants or {}), monotonic() + seconds).found()
 

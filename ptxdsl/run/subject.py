@@ -73,8 +73,10 @@ def ptx_subject(source: Source, kernel: str | None, specs: Mapping[str, Spec], a
         for i, (name, p) in enumerate(zip(short, function.parameters, strict=True))
     )
     signature = KernelSignature(
-        function.name, params, 0, any(v.size is None and v.space == "shared" for v in module.variables.values()),
-        _dims(function.reqnctapercluster), _dims(function.reqntid), _dims(function.maxntid),
+        function.name, params,
+        dynamic_shared=any(v.size is None and v.space == "shared" for v in module.variables.values()),
+        cluster=_dims(function.reqnctapercluster), threads=_dims(function.reqntid),
+        max_threads=_dims(function.maxntid),
     )  # fmt: skip
     lines = tuple(source.line_span(number) for number in range(1, len(source.line_starts) + 1))
     spans = {

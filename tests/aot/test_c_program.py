@@ -63,7 +63,7 @@ def test_launches_arrive(lines):
     assert second.startswith(head) and second.endswith(f"{n} {scale} {half} 01")
     src, res = first.split()[-6:-4]
     assert second.split()[-6:-4] == [src, struct.pack("<Q", struct.unpack("<Q", bytes.fromhex(res))[0] + 2048).hex()]
-    assert third.startswith(f"launch tile grid 2 1 1 block 32 1 1 shared 0 attribute 2 1 {'ab' * 128} ")
+    assert third.startswith(f"launch tile grid 2 1 1 block 32 1 1 shared 1024 attribute 2 1 {'ab' * 128} ")
 
 
 def test_what_is_set_and_given_back(lines):
@@ -94,6 +94,8 @@ INVALID, NO_BINARY, HANDLE, CONTEXT = 1, 209, 400, 201  # of cuda.h
         ("alignment", INVALID, "argument 'src' of kernel 'line' is no multiple of 4"),
         ("threads", INVALID, "kernel 'tile' runs with exactly (32, 1, 1) threads per block; block is (128, 1, 1)"),
         ("cluster", INVALID, "grid.x of kernel 'tile' is 3, not a multiple of the cluster's 2"),
+        ("bytes", INVALID, "shared_bytes is 1000; kernel 'tile' uses 1024 bytes of dynamic shared memory (0 gives it as "
+         "many)"),
         ("map", INVALID, "argument 'source' of kernel 'tile' is NULL, or no multiple of 64"),
     ],
 )  # fmt: skip

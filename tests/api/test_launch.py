@@ -195,6 +195,19 @@ def test_dynamic_shared_memory_must_be_given_where_it_is_used(driver, tensor):
     assert refusal(lambda: start(driver, smem=1.5, arguments=[tensor(0), 1])).code == "E0909"
 
 
+def test_dynamic_shared_memory_that_the_kernel_has_counted_need_not_be_given(driver, tensor):
+    counts = replace(SIGNATURE, dynamic_shared=True, dynamic_bytes=50000)
+    for smem, shared in (None, 50000), (50000, 50000), (60000, 60000):
+        start(driver, counts, smem=smem, arguments=[tensor(0), 1])
+        assert driver.launches[-1]["shared"] == shared
+    found = refusal(lambda: start(driver, counts, smem=49999, arguments=[tensor(0), 1]))
+    assert (found.code, found.message, found.help) == (
+        "E0909",
+        "smem is 49999 bytes; kernel 'scale' uses 50000 bytes of dynamic shared memory",
+        "leave smem out, and the launch gives it 50000 bytes",
+    )
+
+
 def test_a_failed_launch_names_kernel_shape_and_reason(driver, tensor):
     driver.fails["launch"] = ("CUDA_ERROR_ILLEGAL_ADDRESS", "")
     found = refusal(lambda: start(driver, smem=64, arguments=[tensor(0), 1]))

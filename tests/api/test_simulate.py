@@ -206,3 +206,29 @@ def reverse(x: Pointer[Int32, MutAnyOrigin]):
         reverse.simulate(x)
     assert caught.value.diagnostics[0].code == "E0909"
     assert reverse.simulate(x, smem=256).finished and x.tolist() == list(range(63, -1, -1))
+
+
+def test_a_kernel_says_how_much_dynamic_shared_memory_it_uses():
+    """The most that any of its calls of ``dynamic_shared`` names, so that the launch need not."""
+    text = """
+from layout import dynamic_shared
+
+@kernel(threads=64)
+def reverse[wide: Bool = False](x: Pointer[Int32, MutAnyOrigin], size: Pointer[Int32, MutAnyOrigin]):
+    var tile = dynamic_shared[256]().bitcast[Int32]()
+    comptime if wide:
+        _ = dynamic_shared[50000]()
+    _ = dynamic_shared[16]()
+    tile[unsafe_offset=thread_idx.x] = x[unsafe_offset=thread_idx.x]
+    barrier()
+    x[unsafe_offset=thread_idx.x] = tile[unsafe_offset=63 - thread_idx.x]
+    size[] = inlined_assembly["mov.u32 $0, %dynamic_smem_size;", Int32, constraints="=r"]()
+"""
+    reverse = ptxdsl.loads(text, "reverse.pdsl").reverse
+    x, size = np.arange(64, dtype=np.int32), np.zeros(1, np.int32)
+    for kernel, smem, bytes_ in (reverse, None, 256), (reverse, 512, 512), (reverse.specialize(wide=True), None, 50000):
+        assert kernel.simulate(x, size, smem=smem).finished and size[0] == bytes_
+    reverse[1, 64](x, size, target="sim")
+    assert size[0] == 256
+    with pytest.raises(ptxdsl.LaunchError, match="smem is 255 bytes; kernel 'reverse_False' uses 256 bytes"):
+        reverse[1, 64](x, size, smem=255, target="sim")

@@ -49,6 +49,17 @@ def dynamic(x: Pointer[Int32, MutAnyOrigin]):
     room[unsafe_offset=thread_idx.x] = Int32(thread_idx.x)
     barrier()
     x[unsafe_offset=thread_idx.x] = room[unsafe_offset=31 - thread_idx.x]
+
+
+from layout import dynamic_shared
+
+
+@kernel(threads=32)
+def counted(x: Pointer[Int32, MutAnyOrigin]):
+    var room = dynamic_shared[128]().bitcast[Int32]()
+    room[unsafe_offset=thread_idx.x] = Int32(thread_idx.x)
+    barrier()
+    x[unsafe_offset=thread_idx.x] = room[unsafe_offset=31 - thread_idx.x]
 """
 
 
@@ -111,6 +122,12 @@ def test_dynamic_shared_memory_and_positions(run):
         "--kernel", "dynamic", "--block", "32", "--smem", "128", "--arg", "0=zeros:i32:32", "--expect",
         "x == np.arange(32)[::-1]",
     )  # fmt: skip
+    assert code == 0, out
+
+
+@pytest.mark.parametrize("smem", [(), ("--smem", "128"), ("--smem", "4096")])
+def test_dynamic_shared_memory_that_the_kernel_has_counted(run, smem):
+    code, out, _ = run("--kernel", "counted", *smem, "--arg", "x=zeros:i32:32", "--expect", "x == np.arange(32)[::-1]")
     assert code == 0, out
 
 
@@ -223,7 +240,7 @@ def test_a_struct_of_another_compiler_is_given_as_its_bytes(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), "E1017", "has several kernels: scale, line, stuck, beyond, dynamic"),
+        ((), "E1017", "has several kernels: scale, line, stuck, beyond, dynamic, counted"),
         (("--kernel", "scale"), "E1018", "parameter 'x: Pointer[Float32]' is given no value"),
         (("--kernel", "scale"), "E1018", "for example --arg x=zeros:f32:1024"),
         ((*SCALE, "--arg", "n=1", "--arch", ""), "E0702", "unknown target ''"),
@@ -247,6 +264,10 @@ def test_a_struct_of_another_compiler_is_given_as_its_bytes(run, tmp_path):
         (("--kernel", "line", "--arg", "x=zeros:bf16:4", "--arg", "p=1"), "E1018", "parameter 'p: Line' is a struct"),
         (("--kernel", "beyond", "--arg", "x=zeros:i32:4"), "E1020", "does not say the size of its block"),
         (("--kernel", "dynamic", "--block", "32", "--arg", "x=zeros:i32:32"), "E1020", "uses dynamic shared memory"),
+        (
+            ("--kernel", "counted", "--arg", "x=zeros:i32:32", "--smem", "64"),
+            "E0909", "--smem is 64 bytes; kernel 'counted' uses 128 bytes of dynamic shared memory",
+        ),
     ],
 )
 def test_mistakes(run, arguments, code, words):

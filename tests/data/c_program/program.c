@@ -103,6 +103,9 @@ int main(int argc, char **argv)
     bad.grid[0] = 3;
     refused("cluster", shapes_tile_launch(&module, &bad, &map, res, &error), &error);
     bad.grid[0] = 2;
+    bad.shared_bytes = 1000;
+    refused("bytes", shapes_tile_launch(&module, &bad, &map, res, &error), &error);
+    bad.shared_bytes = 1024;
     refused("map", shapes_tile_launch(&module, &bad, NULL, res, &error), &error);
 
     must(cuCtxSynchronize(), "the kernels failed");
