@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("ptx", "cubin", "fatbin", "c")  # of ``build``
 STAGE_NAMES = ("tree", "ast", "tir", "rings", "llvm", "ptx", "cubin", "sass")
+_STAGE_OF_SUFFIX = {".ptx": "ptx", ".cubin": "cubin", ".sass": "sass", ".ll": "llvm", ".tir": "tir"}
 
 
 class Help(Exception):
@@ -145,7 +146,7 @@ _PTX: dict[str, dict[str, Any]] = {
 }
 _COMPILE: dict[str, dict[str, Any]] = {
     **_KERNEL,
-    "--emit": {"choices": STAGE_NAMES, "default": "ptx", "help": "the stage to print (ptx)"},
+    "--emit": {"choices": STAGE_NAMES, "default": "", "help": "the stage to print (that of OUT's suffix, else ptx)"},
     "-o": {"dest": "output", "metavar": "OUT", "help": "the file to write (standard output)"},
     **_PTX,
     "--no-cache": {"action": _FLAG, "help": "neither read nor write the cache of PTX"},
@@ -234,7 +235,11 @@ CELL: dict[str, dict[str, Any]] = {
 
 def read(argv: Sequence[str]) -> Arguments:
     """The arguments of a command. Raises Help, and SystemExit as argparse does, after its words."""
-    return plain(argv) or by_argparse(argv)
+    found = plain(argv) or by_argparse(argv)
+    if found.command == "compile" and not found.emit:
+        output = found.output or ""
+        found.emit = next((stage for suffix, stage in _STAGE_OF_SUFFIX.items() if output.endswith(suffix)), "ptx")
+    return found
 
 
 def by_argparse(argv: Sequence[str]) -> Arguments:

@@ -97,7 +97,8 @@ class KernelOptions(Variadics):
             name=symbol, params=params, shared_bytes=shared, dynamic_shared=self.uses_dynamic_shared,
             dynamic_bytes=self.dynamic_shared[0] if self.dynamic_shared else None, cluster=cluster, threads=threads,
             max_threads=max_threads, min_blocks=min_blocks, max_registers=number("max_registers", 16, 255),
-            wait=self._wait(options.get("wait"), scope), ring_unroll=decl.decorator("no_ring_unroll") is None, source_name=decl.name, constants=constants,
+            wait=self._wait(options.get("wait"), scope), ring_unroll=decl.decorator("no_ring_unroll") is None,
+            source_name=decl.name, constants=constants,
         )  # fmt: skip
 
     def _shared_bytes(self, body: tir.Block, decl: FunctionDecl) -> int:

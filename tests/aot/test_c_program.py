@@ -94,8 +94,8 @@ INVALID, NO_BINARY, HANDLE, CONTEXT = 1, 209, 400, 201  # of cuda.h
         ("alignment", INVALID, "argument 'src' of kernel 'line' is no multiple of 4"),
         ("threads", INVALID, "kernel 'tile' runs with exactly (32, 1, 1) threads per block; block is (128, 1, 1)"),
         ("cluster", INVALID, "grid.x of kernel 'tile' is 3, not a multiple of the cluster's 2"),
-        ("bytes", INVALID, "shared_bytes is 1000; kernel 'tile' uses 1024 bytes of dynamic shared memory (0 gives it as "
-         "many)"),
+        ("bytes", INVALID, "shared_bytes is 1000; kernel 'tile' uses 1024 bytes of dynamic shared memory "
+         "(0 gives it as many)"),
         ("map", INVALID, "argument 'source' of kernel 'tile' is NULL, or no multiple of 64"),
     ],
 )  # fmt: skip

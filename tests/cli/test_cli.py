@@ -276,6 +276,22 @@ def test_ptx_to_machine_code(run, tmp_path: Path) -> None:
     assert result.code == 1 and result.err.startswith("error[E0802]: ptxas: ") and f" --> {path}:5:2\n" in result.err
 
 
+@pytest.mark.parametrize(
+    ("output", "stage"),
+    [
+        ("k.ptx", "ptx"), ("k.txt", "ptx"), ("cubin", "ptx"), ("k.ll", "llvm"), ("k.tir", "tir"),
+        pytest.param("k.cubin", "cubin", marks=needs_ptxas), pytest.param("k.sass", "sass", marks=needs_ptxas),
+    ],
+)  # fmt: skip
+def test_the_suffix_of_the_output_says_the_stage(run, good: str, tmp_path: Path, output: str, stage: str) -> None:
+    path, asked = tmp_path / output, tmp_path / "asked"
+    for name, arguments in (path, ()), (asked, ("--emit", stage)):
+        assert run("compile", good, "-o", str(name), *arguments).code == 0
+    assert path.read_bytes() == asked.read_bytes()
+    assert run("compile", good, "-o", str(path), "--emit=ast").code == 0
+    assert path.read_bytes().startswith(b"Module")
+
+
 def test_an_ll_file_starts_at_llvm(run, tmp_path: Path) -> None:
     path = tmp_path / "k.ll"
     path.write_text(FOREIGN_IR)

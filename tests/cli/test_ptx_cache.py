@@ -192,10 +192,9 @@ def test_a_payload_that_is_none_is_compiled(compile_: Command, monkeypatch: pyte
 
 
 def test_another_compiler_is_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxdsl.command.command_line import plain
+    from ptxdsl.command.command_line import read
 
-    arguments = plain(["compile", "add.pdsl"])
-    assert arguments is not None
+    arguments = read(["compile", "add.pdsl"])
     copy = folder / "ptxdsl"
     shutil.copytree(Path(cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(compilations, "__file__", str(copy / "files" / "compilations.py"))

@@ -266,7 +266,8 @@ def test_a_struct_of_another_compiler_is_given_as_its_bytes(run, tmp_path):
         (("--kernel", "dynamic", "--block", "32", "--arg", "x=zeros:i32:32"), "E1020", "uses dynamic shared memory"),
         (
             ("--kernel", "counted", "--arg", "x=zeros:i32:32", "--smem", "64"),
-            "E0909", "--smem is 64 bytes; kernel 'counted' uses 128 bytes of dynamic shared memory",
+            "E0909",
+            "--smem is 64 bytes; kernel 'counted' uses 128 bytes of dynamic shared memory",
         ),
     ],
 )
