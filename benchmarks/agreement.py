@@ -6,8 +6,9 @@ With --mutants every N-th mutant of the clean kernels as well (16 takes two minu
 agree, kernels that fail in another way than the proof says.
 
 A kernel that is proved must come to its end with the same result in all interleavings of all of its small launches, and
-the trace check must find no race in them; one with a fault must fail in some. Exits 1 where one does not agree.
-``open``: kernels that are not provable, as their headers say: arrive_drop, a trip count that comes from shared memory.
+the trace check must find no race in them, lane by lane; one with a fault must fail in some. Exits 1 where one does not
+agree. ``open``: kernels that are not provable, as their headers say: arrive_drop, a trip count that comes from shared
+memory.
 """
 
 from __future__ import annotations

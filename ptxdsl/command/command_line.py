@@ -63,6 +63,7 @@ class Arguments:
     explore: str | None
     timeline: str | None
     races: bool
+    lanes: bool
 
 
 def _ptx_version(text: str) -> tuple[int, int]:
@@ -201,6 +202,10 @@ _RUN: dict[str, dict[str, Any]] = {
     "--races": {
         "action": _FLAG,
         "help": "find races in the simulated run, including those that only another schedule would show",
+    },
+    "--lanes": {
+        "action": _FLAG,
+        "help": "find races also between the lanes of a warp; takes longer than --races",
     },
     "--explore": {
         "metavar": "DIR",

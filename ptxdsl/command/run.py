@@ -66,6 +66,8 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
         _fill_in(arguments, witness.launch)
         constants = {**witness.launch.constants, **constants}
         arguments.races = arguments.races or witness.races
+        arguments.lanes = arguments.lanes or witness.lanes
+    arguments.races = arguments.races or arguments.lanes
     specs = specification.arguments(arguments.args or ())
     expectations = [Expectation(text) for text in arguments.expect or ()]
     saves = _saves(arguments.save or ())
@@ -75,7 +77,7 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
     gpu = _on_gpu(arguments)
     _exclusive(arguments)
     if gpu and (arguments.trace or arguments.timeline or arguments.races or arguments.explore or schedule):
-        what = "--schedule, --trace, --timeline, --races and --explore are the simulator's"
+        what = "--schedule, --trace, --timeline, --races, --lanes and --explore are the simulator's"
         raise error("E1019", what, None, help="add --target sim")
     arch = _device_arch() if gpu and arguments.arch is None else arguments.arch
     if source.name.endswith(".ptx"):
@@ -140,7 +142,7 @@ def _simulate(
     if arguments.races:
         from ptxdsl.races.trace import TraceCheck
 
-        watch = TraceCheck()
+        watch = TraceCheck(arguments.lanes)
     with progress_bar(sys.stderr) as progress:
         report = in_simulator(
             subject, bound, shape, schedule=schedule, limits=limits, trace=traced, progress=progress, watch=watch
@@ -243,7 +245,7 @@ def _results(
 
 
 def _exclusive(arguments: Arguments) -> None:
-    names = ("save", "trace", "timeline", "races", "schedule", "steps")
+    names = ("save", "trace", "timeline", "lanes", "races", "schedule", "steps")
     others = [f"--{name}" for name in names if getattr(arguments, name) not in (None, False)]
     if arguments.explore is not None and others:
         help = "leave it out, or look at one interleaving with the schedule that --explore has written"

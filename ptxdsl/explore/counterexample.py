@@ -2,8 +2,9 @@
 
 The parameters that the proof names have its values; other numbers are small ones, pointers are given arrays of small
 numbers. Such launches are run under schedules that hold back one role or unit after the other, watched by the trace
-check; where none of them shows the fault, all interleavings are explored. A run shows the fault if it ends at one of
-the lines that the proof shows, or if a race of the proof's class is found there.
+check. Where none of them shows the fault, some are watched once more with each lane of a warp by itself, or all their
+interleavings are explored. A run shows the fault if it ends at one of the lines that the proof shows, or if a race of
+the proof's class is found there.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class _Search:
             if self._is_told() or monotonic() > self.deadline:
                 return self.race
         for args in launches[:2]:
-            shown = self._explored(args)
+            shown = self._explored(args) if self.race is not None else self._by_lanes(args) or self._explored(args)
             if shown is not None:
                 return shown
         return self.race
@@ -184,6 +185,13 @@ class _Search:
         units = {"tma" if name.endswith("bulk") else name for name in names}
         yield from (f"slow:{unit}" for unit in _SLOW_UNITS if unit in units)
         yield from (f"random:{seed}" for seed in range(1, 5))
+
+    def _by_lanes(self, args: Mapping[str, str]) -> Witness | None:
+        """A race between lanes of a warp, which the simulator moves together."""
+        bound, watch = self._bound(args), TraceCheck(by_lanes=True)
+        report = self._run(bound, None, watch, _EXPLORED.turns)
+        race = self._race(watch.found(), report)
+        return None if race is None else self._witness(args, report, race, races=True, lanes=True)
 
     def _explored(self, args: Mapping[str, str]) -> Witness | None:
         bound = self._bound(args)

@@ -105,7 +105,7 @@ class Spaces(Generic[T]):
         """The shadows and offsets in them of addresses as ``Memory.view`` takes them. What is not memory that can be
         shared (local, constant, parameters) is left out."""
         if isinstance(starts, int):
-            found = self._one(cta, space, starts)
+            found = self._one(cta, space, starts, size)
             if found is not None:
                 yield found
             return
@@ -122,13 +122,16 @@ class Spaces(Generic[T]):
             yield from self._in_shared(cta, addresses[inside] - SHARED_WINDOW, size)
             yield from self._in_global(addresses[~inside & (addresses < LOCAL_WINDOW)], size)
 
-    def _one(self, cta: Cta, space: str, address: int) -> tuple[T, int] | None:
+    def _one(self, cta: Cta, space: str, address: int, size: int) -> tuple[T, int] | None:
         if space not in SHARED_SPACES and SHARED_WINDOW <= address < SHARED_WINDOW + _SHARED_BYTES:
             space, address = "shared::cluster", address - SHARED_WINDOW
         if space in SHARED_SPACES:
-            return self.shared(cta.cluster.ctas[address >> RANK_SHIFT]), address & _OFFSET
+            rank, offset = address >> RANK_SHIFT, address & _OFFSET
+            if rank >= len(cta.cluster.ctas) or offset + size > len(cta.cluster.ctas[rank].window):
+                return None  # a fault, which the machine tells of
+            return self.shared(cta.cluster.ctas[rank]), offset
         region = self.memory.region(address)
-        if region is None or not region.writable or address >= region.end:
+        if region is None or not region.writable or address + size > region.end:
             return None
         return self.region(region), address - region.start
 

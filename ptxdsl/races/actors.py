@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxdsl.races.clocks import ASYNC_GLOBAL, ASYNC_SHARED, GENERIC, INIT, SHIFT, WAITS, Clock, Domain, single
+from ptxdsl.races.clocks import (
+    ASYNC_GLOBAL,
+    ASYNC_SHARED,
+    GENERIC,
+    INIT,
+    SHIFT,
+    WAITS,
+    Clock,
+    Domain,
+    single,
+)
 from ptxdsl.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -36,12 +46,14 @@ _MOST_IN_FLIGHT = 512  # copies of one kind in a CTA that nobody has waited for;
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Whose a component is, for reports. warp: of a strand its number, None of asynchronous work of a unit."""
+    """Whose a component is, for reports. warp: of a strand its number, None of asynchronous work of a unit. lane: of a
+    strand that is one lane of a check by lanes."""
 
     cta: tuple[int, int, int]
     linear: int
     warp: int | None
     unit: str
+    lane: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +255,10 @@ class WarpLanes:
 class Work(Actor):
     """One asynchronous operation. end: the time of its component when it is over. issuer, issued: the strand's number
     and its time when it was issued. writer: of a copy out of shared memory, whose writes may be known later than its
-    reads, the half that writes.
+    reads, the half that writes. met: in a check by lanes, what those of its warp knew together when it was issued.
     """
 
-    __slots__ = ("cta", "end", "instruction", "issued", "issuer", "site", "unit", "writer")
+    __slots__ = ("cta", "end", "instruction", "issued", "issuer", "met", "site", "unit", "writer")
 
     def __init__(
         self,
@@ -273,6 +285,7 @@ class Work(Actor):
         self.site = site
         self.end = end
         self.writer: Work | None = None
+        self.met: Clock | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -65,6 +65,13 @@ class Clock:
         known = self.foreign.get(domain)
         self.foreign[domain] = times.copy() if known is None else joined(known.copy(), times)
 
+    def knows(self, number: int, time: int) -> bool:
+        """Whether an epoch of its own domain happens before (in the eyes of the generic proxy)."""
+        component = number & MOST_COMPONENTS - 1
+        if number >> SHIFT != self.domain or component >= self.own.shape[1]:
+            return False
+        return bool(self.own[GENERIC, component] >= time)
+
     def fit(self, components: int) -> None:
         """Makes room for that many."""
         have = self.own.shape[1]

@@ -20,6 +20,7 @@ from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.warp import Warp
 
 if TYPE_CHECKING:
+    from ptxdsl.races.repeats import Repeats
     from ptxdsl.races.trace import TraceCheck
 
 Array = npt.NDArray[Any]
@@ -106,10 +107,10 @@ def _compared(words: Array) -> Array:
 class InBulk:
     """Hands events of host code on to a check."""
 
-    def __init__(self, check: TraceCheck) -> None:
+    def __init__(self, check: TraceCheck, repeats: Repeats) -> None:
         self.check = check
         self.order = check.order
-        self.repeats = check.repeats
+        self.repeats = repeats
         self.machine = check.order.machine
         self._expected: tuple[Sequence[Hashable], Expected] | None = None  # and the turn that it is of
 

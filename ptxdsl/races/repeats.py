@@ -49,7 +49,23 @@ class _Begin:
     words: Words
 
 
-class Repeats:
+class OneByOne:
+    """Hands every event on."""
+
+    def once(self, handler: Handler, *arguments: Any) -> None:
+        """One that does not come again."""
+        self.tell(object(), handler, *arguments)
+
+    def tell(self, key: Hashable, handler: Handler, *arguments: Any) -> None:
+        handler(*arguments)
+
+    def tell_accesses(
+        self, key: Hashable, others: list[Piece[Cells]], handler: Handler, given: tuple[Any, ...], own: tuple[Any, ...]
+    ) -> None:
+        handler(*given)
+
+
+class Repeats(OneByOne):
     """Hands events on to ``order``, or passes over them."""
 
     def __init__(self, order: TraceOrder) -> None:
@@ -70,10 +86,6 @@ class Repeats:
         self._waiting: list[tuple[Handler, tuple[Any, ...]]] = []  # the events of the turn under way
 
     # Events
-
-    def once(self, handler: Handler, *arguments: Any) -> None:
-        """One that does not come again."""
-        self.tell(object(), handler, *arguments)
 
     def tell(self, key: Hashable, handler: Handler, *arguments: Any) -> None:
         """What it is, and what is to be done for it. Equal keys mean that the same is done."""

@@ -37,6 +37,7 @@ class Before:
     """An earlier access that is not known to whoever accesses the memory now. actor: its number. byte: the first one.
 
     read: whether it read. fenced: whether the generic proxy knows of it, and only the proxy that accesses now does not.
+    met: whether it would be known if the lanes of the warp had met (``by_lanes``).
     first: of a write, who wrote the cell before that, and when.
     """
 
@@ -48,6 +49,7 @@ class Before:
     read: bool
     fenced: bool
     first: tuple[int, int] = (0, 0)
+    met: bool = False
 
 
 class Cells:

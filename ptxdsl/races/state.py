@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxdsl.races.actors import Passed, Strand, Work
 from ptxdsl.races.clocks import MOST_COMPONENTS, SHIFT, Clock
-from ptxdsl.races.races import Issue, Races
+from ptxdsl.races.findings import Findings, Issue
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.tape import Counters, Shift, Tape, Unrepeatable
 from ptxdsl.races.trace_order import Gate, TraceOrder
@@ -60,7 +60,7 @@ def walk(order: TraceOrder, tape: Tape) -> None:
 class Words:
     """What is remembered for reports alone, from now on."""
 
-    def __init__(self, races: Races) -> None:
+    def __init__(self, races: Findings) -> None:
         self._races = races
         self._last_waits = {number: waits[-1] for number, waits in races.waits.items()}
         self._last_works = {number: works[-1] for number, works in races.works.items()}

@@ -21,9 +21,10 @@ from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.simulated import Kernel, LaunchShape, simulation
 from ptxdsl.diagnostics import Diagnostic, counted
 from ptxdsl.races.accesses import Piece, elsewhere
+from ptxdsl.races.by_lanes import ByLanes
+from ptxdsl.races.findings import Race
 from ptxdsl.races.in_bulk import Batch, InBulk
-from ptxdsl.races.races import Race
-from ptxdsl.races.repeats import Repeats
+from ptxdsl.races.repeats import OneByOne, Repeats
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.trace_ends import TraceEnds
 from ptxdsl.races.trace_memory import Step
@@ -85,14 +86,15 @@ def check_trace(
     arch: str = "sm_90a",
     schedule: Schedule | str | None = None,
     limits: Limits | None = None,
+    by_lanes: bool = False,
     **shape: Unpack[LaunchShape],
 ) -> tuple[Found, Report]:
-    """Simulates a launch and looks for races. Arrays are changed in place.
+    """Simulates a launch and looks for races. Arrays are changed in place. by_lanes: see ``TraceCheck``.
 
     kernel: of the Python API, compiled for ``arch``, or what a compilation gave, with a single kernel. The other
     parameters are those of ``Kernel.simulate``. Raises what that raises.
     """
-    watch = TraceCheck()
+    watch = TraceCheck(by_lanes)
     report = simulation(kernel, arguments, arch, **shape)(schedule=schedule, limits=limits, watch=watch)
     return watch.found(), report
 
@@ -104,12 +106,17 @@ class TraceCheck(Watch):
     operation) follow from the events before, or are given as differences.
     """
 
-    in_bulk = True
+    def __init__(self, by_lanes: bool = False) -> None:
+        """by_lanes: no two lanes are taken for ordered because they run together (``by_lanes``); for small launches."""
+        self.by_lanes = by_lanes
+        self.in_bulk = not by_lanes
 
     def begin(self, machine: Machine) -> None:
-        self.order = TraceEnds(machine)
-        self.repeats = Repeats(self.order)
-        self.in_host_code = InBulk(self)
+        self.order = ByLanes(machine) if self.by_lanes else TraceEnds(machine)
+        self.repeats = OneByOne()
+        if self.in_bulk:
+            self.repeats = repeats = Repeats(self.order)
+            self.in_host_code = InBulk(self, repeats)
         self.agents = 0  # that have been issued
 
     def found(self) -> Found:
@@ -129,7 +136,9 @@ class TraceCheck(Watch):
 
     def ran(self, warp: Warp) -> None:
         steps = self.order.steps(warp)
-        if steps:
+        if steps and self.by_lanes:
+            self.order.ran(warp, steps)
+        elif steps:
             self.accessed(warp, steps)
 
     def accessed(self, warp: Warp, steps: list[Step]) -> None:
@@ -182,6 +191,10 @@ class TraceCheck(Watch):
         instruction = group.instruction
         issued = issued_before(group) if instruction.opcode.startswith("wgmma.mma_async") else None
         self.repeats.tell(("stands", group.warp, instruction, group.mask), self.order.stands, group, issued)
+
+    def only(self, mask: int) -> None:
+        if isinstance(self.order, ByLanes):
+            self.order.only(mask)
 
     def executed(self, group: Group) -> None:
         if not group.instruction.opcode.startswith("mbarrier"):  # these are told of by what they do

@@ -30,7 +30,9 @@ _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
 
 
 class TraceActors:
-    """Knows who does what happens now."""
+    """Knows who does what happens now. warp_lanes: how a warp's lanes are divided into strands."""
+
+    warp_lanes = WarpLanes
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -71,7 +73,7 @@ class TraceActors:
     def lanes_of(self, warp: Warp) -> WarpLanes:
         lanes = self.lanes.get(warp)
         if lanes is None:
-            lanes = self.lanes[warp] = WarpLanes(self.domain(warp.cta.cluster), warp)
+            lanes = self.lanes[warp] = self.warp_lanes(self.domain(warp.cta.cluster), warp)
         return lanes
 
     def strand(self) -> Strand:
@@ -81,6 +83,10 @@ class TraceActors:
             assert group is not None
             self._strand = self.lanes_of(group.warp).of(group.mask)
         return self._strand
+
+    def issuer(self, strand: Strand) -> object:
+        """Whose asynchronous work of one kind is over in order."""
+        return strand.warp
 
     def unit(self, cta: Cta, name: str, key: object = None) -> Unit:
         found = self.units.get((cta, key or name))
@@ -139,7 +145,7 @@ class TraceActors:
             unit = self.unit(cta, entity.unit)
             component, time = unit.any_order(strand.clock)
         else:
-            unit = self.unit(cta, entity.unit, (entity.unit, strand.warp))
+            unit = self.unit(cta, entity.unit, (entity.unit, self.issuer(strand)))
             component, time = unit.in_order()
         work = self.works[entity.number] = Work(
             unit, component, time, strand.tells()[0].copy(), strand, instruction, site
@@ -147,7 +153,7 @@ class TraceActors:
         self.races.remember(work)
         if isinstance(agent, Transfer):
             if agent.leaves and entity.unit == "tma":
-                writers = self.unit(cta, entity.unit, ("tma writes", strand.warp))
+                writers = self.unit(cta, entity.unit, ("tma writes", self.issuer(strand)))
                 second, end = writers.in_order()
                 clock = work.clock.copy()
                 work.writer = Work(writers, second, end, clock, strand, instruction, site, in_order=False)

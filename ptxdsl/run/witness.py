@@ -32,14 +32,15 @@ class Launch:
 
 @dataclass(frozen=True)
 class Witness:
-    """shows: the code of what it shows, and the line of the text. races: the trace check must look for it. differs:
-    the results are not those of the default schedule."""
+    """shows: the code of what it shows, and the line of the text. races: the trace check must look for it; lanes: by
+    lanes (``races.by_lanes``). differs: the results are not those of the default schedule."""
 
     launch: Launch
     schedule: Recording
     shows: str
     races: bool = False
     differs: bool = False
+    lanes: bool = False
 
     def to_json(self) -> str:
         import json  # recorded schedules alone
@@ -55,8 +56,8 @@ class Witness:
             "smem": self.launch.smem,
             "args": dict(self.launch.args),
         }
-        told = {"shows": self.shows, "races": self.races, "differs": self.differs, "launch": launch}
-        return json.dumps({**told, **schedule}, separators=(",", ":")) + "\n"
+        told = {"shows": self.shows, "races": self.races, "lanes": self.lanes, "differs": self.differs}
+        return json.dumps({**told, "launch": launch, **schedule}, separators=(",", ":")) + "\n"
 
 
 def read_witness(text: str, recording: Recording) -> Witness | None:
@@ -78,7 +79,8 @@ def read_witness(text: str, recording: Recording) -> Witness | None:
             None if launch["smem"] is None else int(launch["smem"]),
             {str(name): str(value) for name, value in launch["args"].items()},
         )
-        return Witness(made, recording, str(data["shows"]), bool(data["races"]), bool(data["differs"]))
+        said = {name: bool(data.get(name)) for name in ("races", "differs", "lanes")}
+        return Witness(made, recording, str(data["shows"]), **said)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         what = f"the launch of a witness cannot be read ({type(problem).__name__}: {problem})"
         raise error(BAD_SCHEDULE, what, None) from None

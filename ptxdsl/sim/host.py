@@ -87,6 +87,10 @@ class Group(Protocol):
         those who wait for it which warps could still come, and why they do not."""
         ...
 
+    def only(self, mask: int) -> None:
+        """Tells a watch that what follows is done by these of the lanes, not by all together."""
+        ...
+
     @property
     def time(self) -> int:
         """The warp's clock, cycles under the cost model of ``timeline``."""

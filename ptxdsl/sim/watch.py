@@ -53,6 +53,9 @@ class Watch:
     def stands(self, group: Group) -> None:
         """A group is about to execute its host instruction, or to finish it after a wait."""
 
+    def only(self, mask: int) -> None:
+        """What follows of this instruction is done by these of its lanes, and not by all of them together."""
+
     def executed(self, group: Group) -> None:
         """It has; an instruction that only looked and did not find what it asks for is not told of."""
 

@@ -1,8 +1,9 @@
 """Verdicts of the proof, held against all interleavings of small launches and the races in them.
 
 An instance is a file's kernel with small values for its parameters. The exploration runs all of its interleavings up to
-equivalence, the trace check looks for races inside of a turn. A kernel that is proved must come through all of its
-instances: always the same result, to the end, without a race. One with a fault must fail in some instance.
+equivalence; the trace check looks for races inside of a turn, with each lane of a warp by itself. A kernel that is
+proved must come through all of its instances: always the same result, to the end, without a race. One with a fault must
+fail in some instance.
 """
 
 from __future__ import annotations
@@ -157,17 +158,17 @@ def confirm_entry(entry: Entry, text: str | None = None, bounds: Bounds = BOUNDS
 def _makes_sense(entry: Entry, names: dict[str, Any]) -> bool:
     """Whether the header can be worked out for these values."""
     try:
-        entry.bound(names)
+        entry.bound(names).right()
     except (ValueError, IndexError, ZeroDivisionError):
         return False
     return True
 
 
 def _explored_entry(entry: Entry, names: dict[str, Any], text: str | None, bounds: Bounds) -> Seen:
-    races, report, right = entry.trace(names, text)
+    races, report, right = entry.trace(names, text, by_lanes=True)
     bad = _bad(races, report)
     if not report.finished:  # before those came to their accesses who are late here
-        bad += _bad(*entry.trace(names, text, "slow:warp1")[:2])
+        bad += _bad(*entry.trace(names, text, "slow:warp1", by_lanes=True)[:2])
     if report.finished and not right:
         bad.append(ANOTHER)
     found = explore(
@@ -215,6 +216,7 @@ def _small(made: Watched, constants: dict[str, Any]) -> Iterator[dict[str, Any]]
 
 
 def _explored(made: Watched, names: dict[str, Any], bounds: Bounds) -> Seen:
+    made.by_lanes = True
     report, _ = made.run(names, "round-robin")
     bad = _bad(made.found, report)
     if not report.finished:

@@ -146,7 +146,7 @@ class Entry:
         return found
 
     def trace(
-        self, known: Mapping[str, Any], text: str | None = None, schedule: str = "round-robin"
+        self, known: Mapping[str, Any], text: str | None = None, schedule: str = "round-robin", by_lanes: bool = False
     ) -> tuple[Found, Report, bool]:
         """What the trace check finds in one run, the run's report, and whether the result is right."""
         bound = self.bound(known)
@@ -158,6 +158,7 @@ class Entry:
             smem=self.smem,
             schedule=schedule,
             limits=LIMITS,
+            by_lanes=by_lanes,
         )
         return found, report, bound.right()
 

@@ -38,6 +38,7 @@ CORPUS = [
     "11_load_without_proxy_fence",
     "16_id_of_the_block",
     "16_id_of_the_block_fixed",
+    "22_lanes_have_not_met",
 ]
 
 

@@ -32,12 +32,13 @@ def test_clean_kernels_are_proved(path: Path) -> None:
             assert (found.verdict, found.assumed, found.diagnostics) == (entry.verdict, False, ())
 
 
+@pytest.mark.parametrize("by_lanes", [False, True])
 @pytest.mark.parametrize("path", CLEAN, ids=name)
-def test_clean_kernels_give_their_results_without_a_race(path: Path) -> None:
+def test_clean_kernels_give_their_results_without_a_race(path: Path, by_lanes: bool) -> None:
     entry = read(path)
     for known in entry.choices():
         for case in entry.extremes(known):
-            found, report, right = entry.trace(case)
+            found, report, right = entry.trace(case, by_lanes=by_lanes)
             assert report.finished and right, (case, report.render())
             assert not found.races and not found.incomplete, (case, found.diagnostics)
 
@@ -48,8 +49,9 @@ def test_repaired_kernels_are_proved(path: Path) -> None:
     (known,) = entry.choices()
     found = entry.proof(known)
     assert (found.verdict, found.assumed, found.diagnostics) == ("proved", False, ())
-    races, report, right = entry.trace(entry.small())
-    assert report.finished and right and not races.races, report.render()
+    for by_lanes in (False, True):
+        races, report, right = entry.trace(entry.small(), by_lanes=by_lanes)
+        assert report.finished and right and not races.races, report.render()
 
 
 @pytest.mark.parametrize("path", FAULTY, ids=name)

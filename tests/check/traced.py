@@ -21,8 +21,8 @@ EXAMPLES = sorted((ROOT / "tests" / "data" / "examples").glob("*.pdsl"))
 FAULTS = sorted((ROOT / "tests" / "sim" / "faults").glob("*"))
 
 
-def watched(ptx: str, **options: Any) -> tuple[Found, Report]:
-    watch = TraceCheck()
+def watched(ptx: str, by_lanes: bool = False, **options: Any) -> tuple[Found, Report]:
+    watch = TraceCheck(by_lanes)
     report = simulate(ptx, watch=watch, limits=LIMITS, **options)
     return watch.found(), report
 
@@ -43,11 +43,13 @@ class Watched(FaultKernel):
     """A kernel of a file with a header."""
 
     found: Found
+    by_lanes = False  # whether the trace check looks at each lane by itself
 
     def _simulate(self, names: dict[str, Any], given: list[Any], schedule: str) -> Report:
         made = self.compiled(names)
         self.found, report = watched(
             made.ptx,
+            self.by_lanes,
             grid=self.grid,
             block=self.block,
             cluster=self.cluster,

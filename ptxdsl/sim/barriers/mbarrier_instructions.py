@@ -89,6 +89,7 @@ def init(group: Group) -> None:
     counts = group.values(group.instruction.operands[1], "u32")
     addresses = group.values(group.instruction.operands[0], "u64")
     for lane, address, count in zip(lane_numbers(group.mask), addresses, counts, strict=True):
+        group.only(1 << lane)
         barrier = table.init(group.cta, own(group, made, address), count, group.instruction)
         barrier.initialiser = (group.warp, lane)
         group.warp.unfenced += 1
@@ -98,7 +99,8 @@ def init(group: Group) -> None:
 def inval(group: Group) -> None:
     made = form(group.instruction.opcode)
     table = barriers_of(group.machine, group.cta)
-    for address in group.values(group.instruction.operands[0], "u64"):
+    for lane, address in zip(lane_numbers(group.mask), group.values(group.instruction.operands[0], "u64"), strict=True):
+        group.only(1 << lane)
         table.inval(group.cta, own(group, made, address))
 
 
@@ -135,6 +137,7 @@ def arrive(group: Group) -> None:
     numbers = [1] * len(lanes) if number_operand is None else group.values(number_operand, "u32")
     states = np.zeros(LANES, np.uint64)
     for lane, address, number in zip(lanes, group.values(address_operand, "u64"), numbers, strict=True):
+        group.only(1 << lane)
         barrier = _arrivable(group, made, address, destination)
         count, expect = (1, number) if made.expects else (number, 0)
         states[lane] = barrier.arrive(1, count, complete=made.complete, drop=drop, expect=expect, time=group.time)
@@ -179,14 +182,15 @@ def wait(group: Group) -> Wait | None:
         for address, what in zip(group.values(address_operand, "u64"), group.values(what_operand, kind), strict=True)
     ]
     found = np.zeros(LANES, np.bool_)
-    seen: dict[Barrier, None] = {}  # in the order of the lanes
+    seen: dict[Barrier, int] = {}  # by which lanes
     for lane, (barrier, what) in zip(lane_numbers(group.mask), pairs, strict=True):
         if _complete(group, made, barrier, what):
-            seen[barrier] = None
+            seen[barrier] = seen.get(barrier, 0) | 1 << lane
             found[lane] = True
     if not found.any():
         return _later(group, made, result, pairs)
-    for barrier in seen:
+    for barrier, lanes in seen.items():
+        group.only(lanes)
         _saw(group, barrier)
     if result is not None:
         group.write(result, found, "pred")

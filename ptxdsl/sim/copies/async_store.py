@@ -21,6 +21,7 @@ from ptxdsl.sim.copies.transfer import Transfer
 from ptxdsl.sim.host import Group, handles
 from ptxdsl.sim.layout import RANK_SHIFT
 from ptxdsl.sim.machine.timeline import copy_cycles
+from ptxdsl.sim.machine.warp import lane_numbers
 
 Array = npt.NDArray[Any]
 
@@ -105,7 +106,9 @@ def store_zeros(group: Group) -> None:
     """``st.bulk``: zeros in shared memory, at once. Source: PTX ISA, "st.bulk"."""
     to, size_operand, _ = group.instruction.operands
     space = "shared::cta" if "shared::cta" in group.instruction.parts else "generic"
-    for target, size in zip(group.values(to, "u64"), group.values(size_operand, "u64"), strict=True):
+    columns = group.values(to, "u64"), group.values(size_operand, "u64")
+    for lane, target, size in zip(lane_numbers(group.mask), *columns, strict=True):
+        group.only(1 << lane)
         if size % 8:
             raise group.fault("E1150", f"st.bulk of {size} bytes; the size must be a multiple of 8")
         barriers_of(group.machine, group.cta).spare(shared_address(space, target), size, "st.bulk")

@@ -98,11 +98,13 @@ def copy(group: Group) -> None:
     if made.destination == "global":
         masks = group.values(rest[-1], "u16") if made.masked else [0xFFFF] * len(lanes)
         for lane, target, start, count, mask in zip(lanes, *columns, masks, strict=True):
+            group.only(1 << lane)
             _out(group, made, lane, target, start, count, mask)
         return
     barriers = group.values(rest[0], "u64")
     masks = group.values(rest[1], "u16") if made.multicast else [0] * len(lanes)
-    for target, start, count, barrier, mask in zip(*columns, barriers, masks, strict=True):
+    for lane, target, start, count, barrier, mask in zip(lanes, *columns, barriers, masks, strict=True):
+        group.only(1 << lane)
         _into(group, made, target, start, count, barrier, mask)
 
 

@@ -177,6 +177,7 @@ def _follow(group: Group, barrier: Barrier, mask: int, increment: bool) -> None:
         barrier.add_pending(mask.bit_count())
     for part, transfers in groups_of(group, CP_ASYNC).prior(mask):
         lanes = part.bit_count()
+        group.only(part)
 
         def arrive(time: int, lanes: int = lanes) -> None:
             barrier.table.find(group.cta, barrier.address, "cp.async.mbarrier.arrive").arrive(lanes, 1, time=time)

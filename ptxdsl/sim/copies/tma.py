@@ -87,14 +87,15 @@ def copy(group: Group) -> None:
         for lane, (said, at), start in zip(
             lane_numbers(group.mask), _tensors(group, made, tensor), starts, strict=True
         ):
+            group.only(1 << lane)
             _out(group, made, lane, said, at, start)
         return
     target, tensor, barrier, *rest = group.instruction.operands
     masks = group.values(rest[0], "u16") if made.multicast else [0] * group.mask.bit_count()
-    columns = zip(
-        _tensors(group, made, tensor), group.values(target, "u64"), group.values(barrier, "u64"), masks, strict=True
-    )
-    for (said, at), start, told, mask in columns:
+    starts, barriers = group.values(target, "u64"), group.values(barrier, "u64")
+    columns = zip(lane_numbers(group.mask), _tensors(group, made, tensor), starts, barriers, masks, strict=True)
+    for lane, (said, at), start, told, mask in columns:
+        group.only(1 << lane)
         _into(group, made, said, at, start, told, mask)
 
 

@@ -305,6 +305,10 @@ class WarpGroup:
     def polled(self, wait: Wait | None = None) -> None:
         self.polling = wait or True
 
+    def only(self, mask: int) -> None:
+        if self.machine.watch is not None:
+            self.machine.watch.only(mask)
+
     def touch(self, key: object) -> None:
         touches = self.machine.touches
         who = touches.get(key)
