@@ -1,21 +1,21 @@
-"""A kernel of the Python API, and the kernel with a launch shape."""
+"""A kernel of the Python API."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.api.by_name import in_order
 from ptxdsl.api.compile_warning import warn_of
 from ptxdsl.api.constant_texts import constants as constant_texts
+from ptxdsl.api.launcher import Launcher
 from ptxdsl.api.program import Program, device_arch, device_in_use
 from ptxdsl.compiled import Compiled, Constants
 from ptxdsl.cuda.arrays import device_of, leaves
 from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.driver import current_driver
-from ptxdsl.cuda.launch import LoadedKernel, Plan
-from ptxdsl.cuda.native import Native
-from ptxdsl.cuda.shape import block_of, dimensions, seconds
-from ptxdsl.cuda.streams import stream_handle
+from ptxdsl.cuda.launch import LoadedKernel
+from ptxdsl.cuda.shape import block_of
 from ptxdsl.diagnostics import launch_error
 from ptxdsl.source import Span
 
@@ -51,6 +51,7 @@ class Kernel:
         self._warned: set[str] = set()  # the targets whose warnings have been told
         self._loaded: dict[int, LoadedKernel] = {}
         self._launchers: dict[tuple[Any, ...], Launcher] = {}
+        self._parameters: tuple[tuple[str, ...], tuple[str, ...]] | None = None  # names: run-time, compile-time
 
     def specialize(self, **constants: Any) -> Kernel:
         """The kernel with values for its comptime parameters: numbers, bools, and texts of constant expressions.
@@ -97,12 +98,13 @@ class Kernel:
         """The kernel with a grid of blocks and a block of threads, ints or tuples of up to three; calling it launches.
 
         ``kernel[grid, block](arguments…, smem=None, stream=None, cluster=None, cooperative=False, pdl=False,
-        target=None, timeout=None)``: ``help(kernel[1, 1])`` says what each is. Raises LaunchError E0908.
+        target=None, timeout=None)``: ``help(kernel[1, 1])`` says what each is; arguments may also be given by the
+        names of their parameters. Raises LaunchError E0908.
         """
         try:
             known = self._launchers.get(shape)
             # True and 1.0 equal 1 and are none: only the very kinds of number that were checked before
-            if known is not None and (known._given is shape or _plain(shape)):
+            if known is not None and (known.given is shape or _plain(shape)):
                 return known
         except TypeError:  # a list
             pass
@@ -130,7 +132,7 @@ class Kernel:
 
     def prepare(
         self, grid: Any, block: Any, *arguments: Any, smem: int | None = None, cluster: Any = None,
-        cooperative: bool = False, pdl: bool = False, stream: Any = None,
+        cooperative: bool = False, pdl: bool = False, stream: Any = None, **named: Any,
     ) -> Prepared:  # fmt: skip
         """Checks a launch and binds its arguments: ``go = kernel.prepare(grid, block, a, b, n)``, then ``go()``.
 
@@ -138,6 +140,7 @@ class Kernel:
         """
         from ptxdsl.cuda.prepared import Prepared
 
+        arguments = self._in_order(arguments, named)
         loaded = self.load(arguments)
         plan = loaded.plan(shape_of(grid, block, smem, cluster, cooperative, pdl))
         return Prepared(loaded, plan, arguments, stream)
@@ -169,21 +172,33 @@ class Kernel:
         limits: Limits | None = None,
         trace: bool = False,
         record: bool = False,
+        **named: Any,
     ) -> Report:
         """Runs the kernel's PTX in the simulator, on the CPU; arrays are NumPy's, changed in place.
 
         block: by default that of ``@kernel(threads=…)``. cluster: blocks per cluster, by default the kernel's own.
         cooperative: all blocks begin at once. pdl: accepted, but earlier launches have always ended. schedule:
         ``round-robin``, ``random:SEED``, ``slow:NAME`` or a recorded one. trace: keep the events of a timeline; record:
-        keep the schedule that was followed. What goes wrong in the kernel is in the report (``status``,
-        ``diagnostics``); raises LaunchError and CompileError if the kernel cannot be started.
+        keep the schedule that was followed. named: arguments by their parameters' names. What goes wrong in the kernel
+        is in the report (``status``, ``diagnostics``); raises LaunchError and CompileError if the kernel cannot be
+        started.
         """
         from ptxdsl.cuda.simulated import simulate_kernel
 
+        given = self._in_order(arguments, named)
         return simulate_kernel(
-            self._to_run(arch), self.spans, arguments, grid=grid, block=block, cluster=cluster, smem=smem,
+            self._to_run(arch), self.spans, given, grid=grid, block=block, cluster=cluster, smem=smem,
             cooperative=cooperative, pdl=pdl, schedule=schedule, limits=limits, trace=trace, record=record,
         )  # fmt: skip
+
+    def _in_order(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments of a launch that gives some by the names of their parameters. Raises LaunchError E0903."""
+        if not named:
+            return arguments
+        if self._parameters is None:
+            definition = self._program.definitions()[self.name]
+            self._parameters = tuple(a.name for a in definition.args), tuple(p.name for p in definition.params)
+        return in_order(self.name, *self._parameters, arguments, named)
 
     def load(self, arguments: Sequence[Any] = ()) -> LoadedKernel:
         """The kernel on the current device (the first array's where the thread has none yet), loaded once.
@@ -227,114 +242,6 @@ class Kernel:
     def __reduce__(self) -> Any:
         """For processes that are spawned: the text goes over, and is compiled there or found in the cache."""
         return _rebuilt, (self.module, self.name, self._constants)
-
-
-class Launcher:
-    """A kernel with its launch shape, ``kernel[grid, block]``; calling it launches."""
-
-    __slots__ = ("_given", "_last", "_native", "block", "grid", "kernel")
-
-    def __init__(self, kernel: Kernel, given: tuple[Any, Any]) -> None:
-        self.kernel = kernel
-        self._given = given
-        self.grid = dimensions(given[0], "grid")
-        self.block = dimensions(given[1], "block")
-        # the keywords of the last launch and its plan, in one value: threads may launch at the same time
-        self._last: tuple[tuple[Any, ...], Plan] | None = None
-        self._native: Native | None = None  # that took the arguments of the last launch without keywords
-
-    def __call__(
-        self,
-        *arguments: Any,
-        smem: int | None = None,
-        stream: Any = None,
-        cluster: Any = None,
-        cooperative: bool = False,
-        pdl: bool = False,
-        target: str | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Starts the kernel and returns at once; in the simulator, runs it to its end.
-
-        arguments: arrays of PyTorch, CuPy, JAX, Numba or another library with ``__cuda_array_interface__`` or DLPack
-        for pointers, numbers for scalars, tuples or dicts of their fields for structs, a ``TensorMap``. smem: dynamic
-        shared memory in bytes. stream: None is the current stream of the arrays' library. cluster: blocks per cluster,
-        up to 8, or 16 where the device has room. cooperative: all blocks run at the same time. pdl: it may begin before
-        the preceding kernel has ended (programmatic dependent launch). target: ``gpu``, ``sim``, or None: the simulator
-        if the arrays are NumPy's and no GPU can be used. timeout: seconds; the launch waits for the kernel to end, and
-        a fault or a hang is raised here. Raises CompileError, LaunchError, and DeviceError for a kernel that fails in
-        the simulator, or on the GPU with ``timeout``.
-        """
-        native = self._native
-        plain = smem is None and cluster is None and target is None and timeout is None and not (cooperative or pdl)
-        if plain and native is not None and not native(arguments, stream):
-            return
-        last = self._last
-        # The classes too, and first: True equals 1 and is no size, and an array of NumPy compares to none of these.
-        options = (
-            smem.__class__, cluster.__class__, cooperative.__class__, pdl.__class__,
-            smem, cluster, cooperative, pdl, target, timeout,
-        )  # fmt: skip
-        if last is not None and last[0] == options and self._again(last[1], arguments, stream, plain):
-            return
-        self._launch(arguments, stream, options)
-
-    def _again(self, plan: Plan, arguments: tuple[Any, ...], stream: Any, plain: bool) -> bool:
-        """Tries the quick ways of a plan that was launched before; whether one of them took the arguments."""
-        for native in plan.native:
-            status = native(arguments, stream)
-            if status == 0:
-                self._native = native if plain else self._native
-                return True
-            if status > 0:
-                self._refused(plan, status)
-        for quick in plan.quick:
-            status = quick(plan, stream, arguments)
-            if status == 0:
-                return True
-            if status > 0:
-                self._refused(plan, status)
-        return False
-
-    def _refused(self, plan: Plan, status: int) -> None:
-        """Raises for what the driver did not take; returns for a thread without a context, which gets one."""
-        driver = plan.kernel.driver
-        if driver.error_name(status) != "CUDA_ERROR_INVALID_CONTEXT" or driver.current_device() is not None:
-            plan.kernel.refused(plan, status)
-
-    def _launch(self, arguments: tuple[Any, ...], stream: Any, options: tuple[Any, ...]) -> None:
-        from ptxdsl.cuda.simulated import runs_in_simulator
-
-        kernel = self.kernel
-        *_, smem, cluster, cooperative, pdl, target, timeout = options
-        shape = shape_of(self.grid, self.block, smem, cluster, cooperative, pdl)
-        # in the simulator too, which has no use for these two: what runs there says the same on the card
-        limit = None if timeout is None else seconds(timeout)
-        if stream is not None:
-            stream_handle(stream)
-        if runs_in_simulator(target, arguments, kernel._program.driver is not None):
-            from ptxdsl.cuda.simulated import raise_unless_finished
-
-            arch = kernel._program.options.arch
-            report = kernel.simulate(
-                *arguments, grid=self.grid, block=self.block, cluster=shape.cluster, smem=smem, cooperative=cooperative,
-                pdl=pdl, arch=arch,
-            )  # fmt: skip
-            print(report.output, end="")  # the driver writes what a kernel prints, too
-            raise_unless_finished(report)
-            return
-        loaded = kernel.load(arguments)
-        plan = loaded.plan(shape)
-        if limit is not None:
-            from ptxdsl.cuda.watch import watched
-
-            watched(loaded, plan, stream, arguments, limit)
-            return
-        self._last = None if isinstance(cluster, list) else (options, plan)  # a list may be another one the next time
-        loaded.start(plan, stream, arguments)
-
-    def __repr__(self) -> str:
-        return f"{self.kernel!r}[{self.grid}, {self.block}]"
 
 
 class _Spans(Mapping[str, Span]):

@@ -25,6 +25,7 @@ __all__ = ["Module", "build", "compile", "load", "loads"]
 # Characters. A path that is longer than file systems let a name be, and names no file, is likely a program's text.
 _LONGEST_NAME = 255
 _SHOWN_NAME = 40  # of such a one in messages
+_FILES = (".pdsl", ".mojo", ".ptx")
 
 
 def load(
@@ -223,10 +224,16 @@ def _names(value: Any, what: str) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    """Raises TypeError for what is no text."""
+    """Raises TypeError for what is no text, CompileError E1001 for a path."""
     if not isinstance(value, str):
         hint = ": decode it first" if isinstance(value, bytes | bytearray) else ""
+        hint = ": ptxdsl.load(path) reads a file" if isinstance(value, os.PathLike) else hint
         raise TypeError(f"the text of a program is a str, not {type(value).__name__}{hint}")
+    if value.endswith(_FILES) and "\n" not in value:
+        from ptxdsl.diagnostics import error
+
+        message = f"loads takes the text of a program, not the name of its file, {shown(value)}"
+        raise error("E1001", message, None, help="ptxdsl.load(path) reads a file")
     return value
 
 

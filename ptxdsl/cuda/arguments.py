@@ -180,7 +180,7 @@ class Packer:
             raise self._error(
                 "E0904",
                 path,
-                f"is the struct {param.type} with {counted(len(names), 'field')}; got {len(value)} values",
+                f"is the struct {param.type} with {counted(len(names), 'field')}; got {counted(len(value), 'value')}",
             )
         raise self._error(
             "E0904",
@@ -216,7 +216,8 @@ class Packer:
 
     def _check_memory(self, param: PointerParam, path: str, array: ArrayView) -> None:
         if not array.contiguous:
-            raise self._error("E0906", path, f"is not contiguous (shape {array.shape})", "pass a contiguous copy of it")
+            help = f"pass a contiguous copy of it{_in_the_copy(param)}"
+            raise self._error("E0906", path, f"is not contiguous (shape {array.shape})", help)
         if array.readonly and param.mutable and array.owner == "jax":
             raise self._error(
                 "E0906",
@@ -226,21 +227,26 @@ class Packer:
             )
         if array.readonly and param.mutable:
             raise self._error(
-                "E0906", path, "is a read-only array, but the kernel may write through this pointer", "pass a copy"
+                "E0906",
+                path,
+                "is a read-only array, but the kernel may write through this pointer",
+                f"where the kernel only reads it, declare it `Pointer[{TYPE_NAMES.get(param.dtype, param.dtype)}, "
+                "ImmutAnyOrigin]`; else pass a copy, which gets what the kernel writes",
             )
         if param.align and array.address % param.align:
             raise self._error(
                 "E0906",
                 path,
                 f"starts at address {array.address:#x}, which is not a multiple of {param.align} bytes",
-                "the array is probably a slice of another: pass a copy",
+                f"the array is probably a slice of another: pass a copy{_in_the_copy(param)}",
             )
 
     def _check_elements(self, param: PointerParam, path: str, array: ArrayView) -> None:
         known = {"int": "int64", "uint": "uint64"}.get(param.dtype, param.dtype)
         if known in SCALARS:
             if array.dtype != known:
-                raise self._error("E0904", path, f"is a {type_text(param)}; got an array of {array.dtype}")
+                what = f"is a {type_text(param)}; got an array of {array.dtype}"
+                raise self._error("E0904", path, what, _converted(param, known, array))
         elif array.itemsize != param.size and not (array.itemsize == 1 and array.nbytes % param.size == 0):
             raise self._error(
                 "E0904",
@@ -261,14 +267,17 @@ class Packer:
                     "make it on an array of the GPU: ptxdsl.TensorMap(ptxdsl.to_device(a), box=…)",
                 )
             return data
+        help = "make one on the array: ptxdsl.TensorMap(array, box=…)"
         try:
-            data = bytes(memoryview(value))
-        except TypeError:
-            help = "ptxdsl.TensorMap(array, box=…)"
+            memory = memoryview(value)
+        except (TypeError, ValueError, BufferError):
             raise self._error("E0904", path, f"is a TensorMap; got {_describe(value)}", help) from None
-        if len(data) != TENSOR_MAP_BYTES:
-            raise self._error("E0904", path, f"is a TensorMap of {TENSOR_MAP_BYTES} bytes; got {len(data)} bytes")
-        return data
+        if memory.format[-1] in "efdg?O":  # floats are elements; a map may come as bytes or as words
+            raise self._error("E0904", path, f"is a TensorMap; got an array ({_describe(value)})", help)
+        if memory.nbytes != TENSOR_MAP_BYTES:
+            what = f"is a TensorMap of {TENSOR_MAP_BYTES} bytes; got {memory.nbytes} bytes"
+            raise self._error("E0904", path, what, help)
+        return bytes(memory)
 
     def _check_box(self, param: TensorMapParam, path: str, value: Any) -> None:
         """That a map has the boxes that the kernel's copies move; of one that is 128 bytes that is not known."""
@@ -311,6 +320,19 @@ def type_text(param: Param) -> str:
     if isinstance(param, BytesParam):
         return f"{param.size} bytes"
     return param.type if isinstance(param, StructParam) else "TensorMap"
+
+
+def _converted(param: PointerParam, wanted: str, array: ArrayView) -> str:
+    """How an array of another element type becomes one for a pointer, in its library's words."""
+    if array.owner == "numpy" and wanted in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        bits = "uint16" if wanted == "bfloat16" else "uint8"
+        return f"NumPy has no {wanted}: give an array of {bits} with its bits, or one of ml_dtypes' {wanted}"
+    call = {"numpy": f"astype(np.{wanted})", "torch": f"to(torch.{wanted})"}.get(array.owner, f'astype("{wanted}")')
+    return f"convert it: a.{call}{_in_the_copy(param)}"
+
+
+def _in_the_copy(param: PointerParam) -> str:
+    return "; what the kernel writes goes there" if param.mutable else ""
 
 
 def _describe(value: Any) -> str:

@@ -46,7 +46,7 @@ class Prepared:
             self._again(status)
 
     def bind(self, *arguments: Any) -> Prepared:
-        """Puts other arguments in the place of all; itself. Raises LaunchError, with nothing changed."""
+        """Puts other arguments, by position, in the place of all; itself. Raises LaunchError, with nothing changed."""
         self._handle, self._packed = self._kernel.pack(self._stream, arguments)
         self._arguments = tuple(arguments)
         self._go = self._interpreted()

@@ -105,13 +105,16 @@ def raise_unless_finished(report: Report) -> None:
 
 
 def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: bool) -> bool:
-    """Whether a launch is simulated: where that is asked for, and by default where the arrays lie in host memory and
-    no GPU can be used. has_driver: there is one for sure. Raises LaunchError E0908 for an unknown target."""
+    """Whether a launch is simulated: where that is asked for, and by default where no array lies on a device and no GPU
+    can be used. has_driver: there is one for sure. Raises LaunchError E0908 for an unknown target."""
     if not isinstance(target, str | None) or target not in (None, "gpu", "sim"):
         raise launch_error("E0908", f"target={shown(target)} is not 'gpu', 'sim' or None")
     if target is not None:
         return target == "sim"
-    if has_driver or not any(_lies_on_host(value) for value in leaves(arguments)):
+    if has_driver:
+        return False
+    values = list(leaves(arguments))
+    if any(map(_is_array, values)) and not any(map(_lies_on_host, values)):
         return False
     from ptxdsl.cuda.driver import current_driver
 
@@ -120,6 +123,12 @@ def runs_in_simulator(target: str | None, arguments: Sequence[Any], has_driver: 
     except LaunchError:
         return True
     return False
+
+
+def _is_array(value: Any) -> bool:
+    """Of any library, or a tensor map on one."""
+    array = getattr(value, "array", value)
+    return any(hasattr(array, name) for name in ("data_ptr", "__cuda_array_interface__", "__dlpack__"))
 
 
 def _lies_on_host(value: Any) -> bool:

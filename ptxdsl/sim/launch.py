@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, Unpack
 
 from ptxdsl.artifact import SharedName
@@ -28,6 +29,7 @@ from ptxdsl.source import Span
 
 __all__ = ["Limits", "Report", "simulate"]
 
+_WARP_SIZE = 32
 _CACHED = 16  # compiled kernels
 
 
@@ -107,6 +109,7 @@ def simulate(
     module, function = program.module, program.kernel
     shape = check_shape(module, function, program.symbols, grid, block, cluster, shared_bytes)
     schedule, limits = _decided(how)
+    schedule.check(ctas=prod(shape.grid), warps=-(-prod(shape.block) // _WARP_SIZE))
     if program.symbols.variable_bytes > limits.memory:
         what = f"the variables that kernel '{function.name}' names have {program.symbols.variable_bytes:,} bytes"
         raise launch_error(MEMORY_LIMIT, f"{what}; the limit is {limits.memory:,}", help="raise the limit")
@@ -125,9 +128,12 @@ def simulate(
 def _decided(how: RunOptions) -> tuple[Schedule, Limits]:
     """The schedule and the limits. Raises TypeError for what is neither, CompileError for texts of no schedule."""
     schedule, limits = how.get("schedule"), how.get("limits")
-    for what, given, kinds in (("schedule", schedule, str | Schedule), ("limits", limits, Limits)):
+    for what, given, kinds, help in (
+        ("schedule", schedule, str | Schedule, "'round-robin', 'random:SEED', 'slow:NAME' or one that was recorded"),
+        ("limits", limits, Limits, "ptxdsl.Limits(…)"),
+    ):
         if given is not None and not isinstance(given, kinds):
-            raise TypeError(f"{what} cannot be {shown_with_type(given)}")
+            raise TypeError(f"{what} cannot be {shown_with_type(given)}: give {help}")
     for name in () if limits is None else field_names(Limits):
         if not isinstance(value := getattr(limits, name), int) or value < 0:
             raise TypeError(f"the limit {name} is a whole number from 0, not {shown(value)}")

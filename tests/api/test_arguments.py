@@ -125,6 +125,34 @@ def test_wrong_arrays(array, kwargs, code, message):
     assert refusal(pointer(), array(0x7000, **kwargs)) == (code, f"argument 'p' of kernel 'k' {message}")
 
 
+IN_THE_COPY = "; what the kernel writes goes there"
+
+
+@pytest.mark.parametrize("mutable", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "given", "help"),
+    [
+        ("float32", {"typestr": "<f8"}, 'convert it: a.astype("float32")'),
+        ("float32", {"strides": (8,)}, "pass a contiguous copy of it"),
+        ("bfloat16", {"typestr": "<f4"}, 'convert it: a.astype("bfloat16")'),
+    ],
+)
+def test_what_is_to_be_done_about_a_wrong_array(array, dtype, given, help, mutable):
+    wanted = packer(pointer(dtype, 4 if dtype == "float32" else 2, mutable=mutable))
+    with pytest.raises(LaunchError) as caught:
+        wanted.pack([array(0x7000, **given)])
+    assert caught.value.diagnostics[0].help == help + (IN_THE_COPY if mutable else "")
+
+
+def test_a_read_only_array_for_a_pointer_that_may_write(array):
+    with pytest.raises(LaunchError) as caught:
+        packer(pointer()).pack([array(0x7000, readonly=True)])
+    assert caught.value.diagnostics[0].help == (
+        "where the kernel only reads it, declare it `Pointer[Float32, ImmutAnyOrigin]`; else pass a copy, which gets "
+        "what the kernel writes"
+    )
+
+
 def test_strides_that_leave_no_gap_are_contiguous(array):
     packer(pointer()).pack([array(0x7000, shape=(4, 1, 2), strides=(8, 999, 4))])
     packer(pointer()).pack([array(0x7000, shape=(0, 2), strides=(999, 4))])
@@ -174,7 +202,7 @@ def test_structs_are_given_by_field_and_packed_as_parameters_of_their_own(value)
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ((3,), "argument 'pt' of kernel 'k' is the struct Point with 2 fields; got 1 values"),
+        ((3,), "argument 'pt' of kernel 'k' is the struct Point with 2 fields; got 1 value"),
         ({"x": 3, "z": 1}, "argument 'pt' of kernel 'k' is the struct Point with fields x, y; got x, z"),
         (3, "argument 'pt' of kernel 'k' is the struct Point; got int 3"),
         ((3, "a"), "argument 'pt.y' of kernel 'k' is a Float32; got str 'a'"),

@@ -53,6 +53,18 @@ def test_an_unknown_kernel_names_the_nearest(module):
         module.scal
 
 
+def test_a_path_where_a_text_is_wanted(tmp_path):
+    for path in "scale.pdsl", str(tmp_path / "other.mojo"):
+        with pytest.raises(CompileError) as caught:
+            ptxdsl.loads(path)
+        (problem,) = caught.value.diagnostics
+        assert problem.code == "E1001" and problem.message.endswith(f"not the name of its file, '{path}'")
+        assert problem.help == "ptxdsl.load(path) reads a file"
+    with pytest.raises(TypeError, match=r"is a str, not PosixPath: ptxdsl\.load\(path\) reads a file"):
+        ptxdsl.loads(tmp_path)
+    assert ptxdsl.loads("# k.pdsl\ndef f():\n    pass\n").kernels == ("f",)
+
+
 def test_a_text_where_a_path_is_wanted():
     for text in (TEXT, "def f(): pass  # " + "x" * 300):
         with pytest.raises(CompileError) as caught:

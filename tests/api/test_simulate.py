@@ -128,21 +128,36 @@ def double(row: Row):
 """
 
 
+@pytest.fixture
+def without_a_gpu(monkeypatch):
+    def none():
+        raise launch_error("E0902", "no driver")
+
+    monkeypatch.setattr(driver, "current_driver", none)
+
+
 @pytest.mark.parametrize(
     ("text", "given"),
     [(TEXT, lambda x: (x, 64)), (STRUCTS, lambda x: ((x, 64),)), (STRUCTS, lambda x: ({"x": x, "n": 64},))],
 )
-def test_without_a_gpu_arrays_of_the_host_are_simulated(monkeypatch, text, given):
+def test_without_a_gpu_arrays_of_the_host_are_simulated(without_a_gpu, text, given):
     """On a machine that has one they are refused: a launch does not go elsewhere than it seems to."""
-
-    def none():
-        raise launch_error("E0902", "no driver")
-
     x = np.ones(64, np.float32)
-    monkeypatch.setattr(driver, "current_driver", none)
     ptxdsl.loads(text).double[1, 64](*given(x))
     assert (x == 2).all()
     assert not runs_in_simulator(None, given(x), has_driver=True)
+
+
+@pytest.mark.parametrize(("given", "words"), [(5, "got int 5"), ([1.0], "got list"), (None, "got None")])
+def test_without_a_gpu_what_is_no_array_is_refused_as_such(without_a_gpu, module, given, words):
+    with pytest.raises(ptxdsl.LaunchError, match=f"Float32]; {words}") as caught:
+        module.double[1, 64](given, 6)
+    assert caught.value.diagnostics[0].code == "E0904"
+
+
+def test_without_a_gpu_a_kernel_without_arrays_is_simulated(without_a_gpu, capsys):
+    ptxdsl.loads("@kernel\ndef hello():\n    print('hello')\n").hello[1, 2]()
+    assert capsys.readouterr().out == "hello\nhello\n"
 
 
 @pytest.mark.parametrize(("keyword", "code"), [({"timeout": -1}, "E0915"), ({"stream": "s"}, "E0910")])

@@ -27,6 +27,33 @@ def refusal(call):
     return found.code, found.message
 
 
+def test_what_it_shows_of_itself():
+    made = TensorMap(np.zeros((4, 1000), np.float32), (4, 32), swizzle="128B")
+    assert repr(made) == "<ptxdsl tensor map: f32, shape (4, 1000), box (4, 32), swizzle '128B'>"
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        (np.zeros(32, np.float32), "is a TensorMap; got an array (numpy.ndarray)"),
+        (np.zeros((4, 100), np.uint8), "is a TensorMap of 128 bytes; got 400 bytes"),
+        (np.zeros(16, np.float16)[::2], "is a TensorMap; got an array (numpy.ndarray)"),
+        (7, "is a TensorMap; got int 7"),
+    ],
+)
+def test_what_is_no_tensor_map(value, got):
+    with pytest.raises(LaunchError) as caught:
+        HostPacker(MAP, {}).bind([value])
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("E0904", f"argument 'm' of kernel 'k' {got}")
+    assert found.help == "make one on the array: ptxdsl.TensorMap(array, box=…)"
+
+
+def test_a_map_may_come_as_bytes_or_words():
+    for value in bytes(128), bytearray(128), np.zeros(16, np.uint64):
+        assert HostPacker(MAP, {}).bind([value]) == [bytes(128)]
+
+
 @pytest.mark.parametrize(
     ("dtype", "typestr", "name"),
     [("float32", "<f4", "f32"), ("int32", "<i4", "s32"), ("uint8", "|u1", "u8"), ("float64", "<f8", "f64"),

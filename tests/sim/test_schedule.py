@@ -43,7 +43,7 @@ def test_random_is_a_function_of_its_seed() -> None:
 
 @pytest.mark.parametrize(
     ("name", "last"),
-    [("warp0", [0] * 4), ("cta0.warp2", [2] * 4), ("warps1-2", [1, 2] * 4), ("warp7", None), ("tma", None)],
+    [("warp0", [0] * 4), ("cta0.warp2", [2] * 4), ("warps1-2", [1, 2] * 4), ("tma", None)],
 )
 def test_slow_runs_when_nothing_else_can(name: str, last: list[int] | None) -> None:
     found = order(f"slow:{name}")
@@ -98,6 +98,30 @@ def test_recordings_count_turns_in_a_row() -> None:
 @pytest.mark.parametrize("text", ["random:12", "slow:warps4-7", "round-robin"])
 def test_the_text_of_a_schedule_is_the_schedule(text: str) -> None:
     assert str(parse_schedule(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("warp2", "this launch has 2 warps in a CTA, numbered from 0"),
+        ("cta0.warp2", "this launch has 2 warps in a CTA"),
+        ("warps2-7", "this launch has 2 warps in a CTA"),
+        ("cta3", "this launch has 3 CTAs, numbered from 0"),
+        ("cta3.warp0", "this launch has 3 CTAs"),
+        ("cta3.tma#0", "this launch has 3 CTAs"),
+        ("warp1", None), ("cta2.warps1-7", None), ("cta2.tma#9", None), ("wgmma", None),
+    ],
+)  # fmt: skip
+def test_who_is_slow_is_in_the_launch(name: str, words: str | None) -> None:
+    def simulated() -> None:
+        assert run(kernel("", "out:u64"), np.zeros(1, np.uint32), grid=3, block=48, schedule=f"slow:{name}").finished
+
+    if words is None:
+        simulated()
+        return
+    with pytest.raises(CompileError) as caught:
+        simulated()
+    assert words in caught.value.diagnostics[0].message
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,11 @@ class TensorMap:
         self._check(said)
         return encode(said)
 
+    def __repr__(self) -> str:
+        said = self.description
+        form = f"{said.data_type}, shape {said.dims[::-1]}, box {said.box[::-1]}, swizzle '{said.swizzle}'"
+        return f"<ptxdsl tensor map: {form}>"
+
     def _check(self, said: Description) -> None:
         broken = list(broken_rules(said))
         if broken:

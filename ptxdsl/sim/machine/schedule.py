@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.diagnostics import CompileError, Diagnostic, counted
 from ptxdsl.record import dataclass
 
 DEFAULT_FUEL = 1024  # turns of loops a turn
@@ -65,6 +65,14 @@ class Schedule:
         if self.recorded is not None:
             return _Replay(self.recorded)
         return RoundRobin()
+
+    def check(self, ctas: int, warps: int) -> None:
+        """Raises CompileError E1103 where a launch of so many CTAs, of so many warps each, has none that is slow."""
+        cta, first = _least_named(self.slow)
+        for named, there, what in (first, warps, " in a CTA"), (cta, ctas, ""):
+            if named >= there:
+                noun = "warp" if what else "CTA"
+                raise _bad(str(self), f"this launch has {counted(there, noun)}{what}, numbered from 0", None)
 
     def __str__(self) -> str:
         if self.recorded is not None:
@@ -145,6 +153,13 @@ def _bad(text: str, why: str, help: str | None) -> CompileError:
 
 _WARPS = re.compile(r"(?:cta(\d{1,9})\.)?warps?(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _AGENT = re.compile(r"cta\d+\.[\w.:]+#\d+")
+
+
+def _least_named(name: str) -> tuple[int, int]:
+    """The numbers of the CTA and of the first warp that a name of ``slow:`` has, 0 where it has none."""
+    found = re.match(r"(?:cta(\d+))?(?:(?:^|\.)warps?(\d+))?", name, re.ASCII)
+    cta, warp = found.groups() if found else (None, None)
+    return int(cta or 0), int(warp or 0)
 
 
 def _matcher(name: str) -> Callable[[Entity], bool]:
