@@ -3,8 +3,8 @@
 entities (what names and expressions stand for) → values → library (what is in scope without import) → frames →
 context (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions →
 traits → memory → operators → matching → arguments → calls → conditions → subscripts → expressions → loops →
-statements → construct → builtins (and the handlers of builtin_methods, builtin_sequences, pipeline_methods) →
-variadic → kernel_options → kernels
+statements → construct → builtins (and the handlers of builtin_checks, builtin_methods, builtin_sequences,
+pipeline_methods) → variadic → kernel_options → kernels
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, DiagnosticSink, error
-from ptxdsl.elaborate import builtin_methods, builtin_sequences, pipeline_methods  # noqa: F401  (register their handlers)
+from ptxdsl.elaborate import (  # noqa: F401  (register their handlers)
+    builtin_checks,
+    builtin_methods,
+    builtin_sequences,
+    pipeline_methods,
+)
 from ptxdsl.elaborate.entities import ComptimeAlias, FunctionDecl, ImportedName, Overloads, StructDecl
 from ptxdsl.elaborate.kernels import Kernels
 from ptxdsl.elaborate.library import Library, borrow, give_back

@@ -25,7 +25,6 @@ from ptxdsl.elaborate.entities import (
     VariablePlace,
 )
 from ptxdsl.elaborate.matching import Bound
-from ptxdsl.elaborate.tensor_maps import box_of
 from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
 from ptxdsl.elaborate.values import const, leaves, with_comptime
 from ptxdsl.hints import Any
@@ -326,21 +325,6 @@ def _bit_width(e: Builtins, bound: Bound) -> RValue:
     return const(types.INT, 8 * e.layout(e.param_value(bound, "type"), bound.span)[0])
 
 
-def _check_alignment(e: Builtins, bound: Bound) -> RValue:
-    what = e.param_value(bound, "what")
-    e.want_aligned(e.number(bound, "address").value, e.param_int(bound, "bytes"), what, bound.span)
-    return NONE_VALUE
-
-
-def _expect_box(e: Builtins, bound: Bound) -> RValue:
-    rank, rows, cols, span, atom = (e.param_int(bound, name) for name in ("rank", "rows", "cols", "span", "atom"))
-    in_one_line, combines = (bool(e.param_int(bound, name)) for name in ("in_one_line", "combines"))
-    dtype = e.param_value(bound, "dtype")
-    box = box_of(rank, rows, cols, dtype, span, atom, in_one_line=in_one_line, combines=combines)
-    e.map_needs.box(e.number(bound, "map").value, box)
-    return NONE_VALUE
-
-
 def _rebind(e: Builtins, bound: Bound) -> RValue:
     return e.argument(bound, "value")
 
@@ -384,8 +368,6 @@ HANDLERS: dict[str, Handler] = {
     "size_of": _layout(0),
     "align_of": _layout(1),
     "bit_width_of": _bit_width,
-    "check_alignment": _check_alignment,
-    "expect_box": _expect_box,
     "rebind": _rebind,
     "debug_assert": _debug_assert,
     "DType.is_floating_point": _dtype(lambda d: d.kind == "float"),

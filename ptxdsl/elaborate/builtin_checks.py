@@ -1,0 +1,36 @@
+"""What the library asks or tells the compiler of a kernel: no code, but errors now or facts for the launch."""
+
+from __future__ import annotations
+
+from ptxdsl.elaborate.builtins import HANDLERS, Builtins
+from ptxdsl.elaborate.entities import NONE_VALUE, RValue
+from ptxdsl.elaborate.matching import Bound
+from ptxdsl.elaborate.suggestions import meant
+from ptxdsl.elaborate.tensor_maps import box_of
+from ptxdsl.targets import FEATURES
+
+
+def _check_alignment(e: Builtins, bound: Bound) -> RValue:
+    what = e.param_value(bound, "what")
+    e.want_aligned(e.number(bound, "address").value, e.param_int(bound, "bytes"), what, bound.span)
+    return NONE_VALUE
+
+
+def _check_feature(e: Builtins, bound: Bound) -> RValue:
+    feature = e.param_value(bound, "feature")
+    if feature not in FEATURES:
+        raise e.fail("E0407", f"no target has a feature '{feature}'", bound.span, help=meant(feature, FEATURES))
+    e.require(feature, bound.span, e.param_value(bound, "what"))
+    return NONE_VALUE
+
+
+def _expect_box(e: Builtins, bound: Bound) -> RValue:
+    rank, rows, cols, span, atom = (e.param_int(bound, name) for name in ("rank", "rows", "cols", "span", "atom"))
+    in_one_line, combines = (bool(e.param_int(bound, name)) for name in ("in_one_line", "combines"))
+    dtype = e.param_value(bound, "dtype")
+    box = box_of(rank, rows, cols, dtype, span, atom, in_one_line=in_one_line, combines=combines)
+    e.map_needs.box(e.number(bound, "map").value, box)
+    return NONE_VALUE
+
+
+HANDLERS.update({"check_alignment": _check_alignment, "check_feature": _check_feature, "expect_box": _expect_box})
