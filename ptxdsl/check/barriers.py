@@ -268,16 +268,16 @@ class Commit(OnBarrier):
         super().__init__(op, mask, expressions)
         self.bytes = self.value(op.bytes, 0)
         self.is_bytes = op.bytes is not None
-        self.mechanism = "cp-async-group" if "cp_async" in op.name or "cp.async" in op.name else "tcgen05"
-        name = op.name
-        self.counts = not self.is_bytes and not (self.mechanism == "cp-async-group" and "noinc" not in name)
+        self.of_copies = "cp_async" in op.name or "cp.async" in op.name
+        self.counts = not self.is_bytes and not (self.of_copies and "noinc" not in op.name)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
-        groups = state.groups[agent.number]
-        brings = 0
-        for group in groups.get(self.mechanism, ()):
-            brings |= group
+        brings = state.live & agent.products
+        if self.of_copies:
+            brings = 0
+            for group in state.groups[agent.number].get("cp-async-group", ()):
+                brings |= group
         for barrier, mask in self.targets(context, state, agent):
             if self.is_bytes:
                 completed = self.bytes(env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxdsl.check.parts import Touch
 from ptxdsl.check.states import State
 from ptxdsl.record import dataclass
 
@@ -25,16 +26,22 @@ _COMPLETIONS = {
 _TENSOR_CORES = Completion("work of the tensor cores", "", "a wait for the barrier of an `mma_arrive` behind it")
 
 
-def completion(mechanism: str) -> Completion:
-    return _COMPLETIONS.get(mechanism, _TENSOR_CORES)
-
-
-def remedy(state: State, agent: int, bit: int, when: str) -> str | None:
-    """The help for work that an agent has not waited for; None of other work. when: what comes too early."""
-    for mechanism, groups in state.groups[agent].items():
-        if any(bit & group for group in groups):
-            how = completion(mechanism)
-            if how.commit and bit & groups[0]:
-                return f"`{how.commit}` has to stand between it and its wait, which is for closed groups alone"
-            return f"wait for it {when}: {how.wait}"
+def completion(state: State, touch: Touch) -> tuple[Completion, bool] | None:
+    """How work completes that its agent has not waited for, and whether its group is open; None of other work."""
+    if touch.pipe:
+        return _TENSOR_CORES, False
+    for mechanism, groups in state.groups[touch.agent].items():
+        if any(touch.bit & group for group in groups):
+            return _COMPLETIONS.get(mechanism, _TENSOR_CORES), bool(touch.bit & groups[0])
     return None
+
+
+def remedy(state: State, touch: Touch, when: str) -> str | None:
+    """The help for work that its agent has not waited for; None of other work. when: what comes too early."""
+    found = completion(state, touch)
+    if found is None:
+        return None
+    how, is_open = found
+    if how.commit and is_open:
+        return f"`{how.commit}` has to stand between it and its wait, which is for closed groups alone"
+    return f"wait for it {when}: {how.wait}"

@@ -164,7 +164,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
         return (
             classes.UNDRAINED,
             f"`{array}` is written again while the asynchronous read of it may still be under way",
-            remedy(state, other.agent, other.bit, "before the stage is released")
+            remedy(state, other, "before the stage is released")
             or "wait for the group that reads the stage before it is released",
         )
     if (
@@ -172,7 +172,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
         and not touch.writes
         and (other.agent == agent.number or other.site.by_warps)
         and not state.known[other.agent] & other.bit
-        and (repair := remedy(state, other.agent, other.bit, "first")) is not None
+        and (repair := remedy(state, other, "first")) is not None
     ):
         what = "stores" if other.site.by_warps else "asynchronous copy"
         return (

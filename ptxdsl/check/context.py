@@ -343,6 +343,8 @@ class Context(Layout):
         forms = made, *made.elsewhere
         made.low = min([form.intervals[0][0] for form in forms])
         made.high = max([form.intervals[-1][1] for form in forms])
+        if pipe:
+            agent.products |= bit
         everywhere = self.blocks.everywhere(bit)
         self.accesses |= everywhere
         made.tensor = array is not None and bool(array.base & TENSOR)

@@ -21,18 +21,13 @@ def check(context: Context, state: State) -> None:
         state.fill.end(context, state, agent)
     known = _known(context, state)
     for agent in context.agents:
-        for mechanism, groups in state.groups[agent.number].items():
+        started = state.live & agent.products
+        for groups in state.groups[agent.number].values():
             for group in groups:
-                pending = group & ~known[agent.cta]
-                if pending:
-                    bit = pending & -pending
-                    raise fault(
-                        state,
-                        classes.EXIT_IN_FLIGHT,
-                        f"the block may end while the {completion(mechanism).work} started here is under way",
-                        context.touches[bit].span,
-                        help=remedy(state, agent.number, bit, "before the thread ends"),
-                    )
+                started |= group
+        pending = started & ~known[agent.cta]
+        if pending:
+            raise _not_waited_for(state, context.touches[pending & -pending])
     for bit, touch in context.touches.items():
         remote = touch.cta != context.agents[touch.agent].cta
         if bit & state.live and (touch.asynchronous or remote) and not bit & known[touch.cta]:
@@ -61,6 +56,18 @@ def _known(context: Context, state: State) -> list[int]:
     for place in range(1, blocks.count):  # the block there knows the same, as it sees it
         known[place] = blocks.seen_from(blocks.back(place), known[0])
     return known
+
+
+def _not_waited_for(state: State, touch: Touch) -> Exception:
+    found = completion(state, touch)
+    assert found is not None
+    return fault(
+        state,
+        classes.EXIT_IN_FLIGHT,
+        f"the block may end while the {found[0].work} started here is under way",
+        touch.span,
+        help=remedy(state, touch, "before the thread ends"),
+    )
 
 
 def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Exception:

@@ -137,10 +137,14 @@ class Start(Step):
         state.live |= bits
         state.fresh[agent.number] &= ~bits
         state.met[agent.number] &= ~bits
+        self.is_under_way(state, agent, bits)
+        return self.number + 1
+
+    def is_under_way(self, state: State, agent: Agent, bits: int) -> None:
+        """Notes its events in the open group."""
         groups = state.groups[agent.number]
         current = groups.get(self.mechanism, (0,))
         groups[self.mechanism] = (current[0] | bits, *(group & ~bits for group in current[1:]))
-        return self.number + 1
 
 
 class CommitGroup(Step):

@@ -22,7 +22,8 @@ _OF_MANY = {
 
 class Agent(metaclass=Slotted, frozen=False):
     """Threads that take the same way (``agents.py``), in one CTA of a cluster. several: warps. uses: its arrivals
-    elsewhere."""
+    elsewhere. products: the work of its tensor cores. Such work is done in order, and what tells of some tells of all that
+    was started before."""
 
     number: int
     mask: Mask
@@ -33,6 +34,7 @@ class Agent(metaclass=Slotted, frozen=False):
     variables: list[int] = field(default_factory=list)
     alone: bool = True  # there is no other CTA to be told from
     uses: int = 0
+    products: int = 0
 
     @property
     def name(self) -> str:

@@ -99,6 +99,9 @@ class Product(Start):
                 _has(context, state, agent, self, touch.array.base, touch.cta)
         return super().run(context, state, agent)
 
+    def is_under_way(self, state: State, agent: Agent, bits: int) -> None:
+        """There are no groups: ``Agent.products``."""
+
 
 class Movement(Start):
     """tcgen05.ld or .st of whole warps."""
