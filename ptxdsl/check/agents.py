@@ -361,8 +361,8 @@ def _parted(mask: Mask, exprs: tuple[Expr, ...], shape: Shape) -> Iterator[list[
 
 
 def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
-    row = shape.block.row(node.condition)
-    if row is None:
+    held = shape.block.holds(node.condition)
+    if held is None:
         if shape.acts(node.then) or shape.acts(node.orelse):
             for parts in _parted(mask, shape.parts(node.condition), shape):
                 if len(parts) > _FEW:
@@ -373,7 +373,7 @@ def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
         yield from _splits(node.then, mask, shape)
         yield from _splits(node.orelse, mask, shape)
         return
-    taken = shape.block.where(row) & mask
+    taken = held & mask
     rest = mask & ~taken
     if taken and rest:
         arms = node.then, node.orelse

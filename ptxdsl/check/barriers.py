@@ -286,7 +286,7 @@ class Commit(OnBarrier):
             count = mask.bit_count() if self.counts else 0
             arrival = context.use_bit(barrier, agent, self, later=True)
             everywhere = context.blocks.everywhere(arrival)
-            state.forget(everywhere, seen=False)
+            context.forget(state, everywhere, seen=False)
             state.live |= everywhere
             phases.arrive(context, state, agent, barrier, self, count, brings=brings | arrival)
             brackets.arrived(context, state, agent, self.root, barrier)
@@ -352,7 +352,7 @@ class Copy(OnBarrier):
         for touch in found:
             check(context, state, agent, touch, self.mask)
             state.count(touch.bit)
-        state.forget(bits)
+        context.forget(state, bits)
         state.live |= bits
         filled = self.filled(context, agent, env)
         for at, (barrier, mask) in enumerate(targets):

@@ -88,7 +88,7 @@ class Meet(Step):
 def _complete(context: Context, state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
     """All have come: those who wait go on, and know what the others knew."""
     everywhere = context.blocks.everywhere(meeting.last)
-    state.forget(everywhere)
+    context.forget(state, everywhere)
     state.live |= everywhere
     known = state.known[meeting.holder] | meeting.last
     seen = state.proxied[meeting.holder]

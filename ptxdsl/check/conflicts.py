@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 def relate(context: Context, a: Touch, b: Touch) -> None:
     """Notes of two touches of the same memory whether one must be ordered with the other."""
-    if a.high <= b.low or b.high <= a.low:
-        return  # apart in every block
     if not (a.writes or b.writes) or (a.atomic and b.atomic):
         return
     blocks = context.blocks

@@ -45,7 +45,7 @@ class Context(Layout):
         self.blocks = blocks
         self.agents: list[Agent] = []  # that are followed
         self.barriers: list[Barrier] = []
-        self.holders = self.bits = 0
+        self.holders = self.bits = self.events = 0  # events: all bits that are some event's
         self.plain = 0  # bits of touches by the generic proxy
         self.tensor = 0  # of those of tensor memory
         self.accesses = 0  # of all
@@ -101,13 +101,25 @@ class Context(Layout):
         """A new event's."""
         made = 1 << self.bits
         self.bits += self.blocks.count
+        self.events = (1 << self.bits) - 1
         return made
+
+    def forget(self, state: State, bits: int, *, seen: bool = True) -> None:
+        """Events that happen anew, or are over, are known to nobody. seen: whether they may have gone through a fence,
+        as accesses and initialisations do."""
+        keep = self.events ^ bits
+        state.known = [k & keep for k in state.known]
+        if not seen:
+            return
+        state.proxied = [k & keep for k in state.proxied]
+        if state.tensor:
+            state.fenced = [k & keep for k in state.fenced]
 
     def happens_elsewhere(self, state: State, bits: int) -> None:
         """Events of a step happen anew in the other blocks that do the same at once: nobody here knows of them."""
         others = self.blocks.everywhere(bits) ^ bits
         if others:
-            state.forget(others)
+            self.forget(state, others)
             state.live |= others
 
     # ---------------------------------------------------------------------------------------------------- barriers
@@ -362,7 +374,8 @@ class Context(Layout):
         others = self._of_array.setdefault((array, here), [])
         others.append(made)
         for other in others:
-            relate(self, made, other)
+            if made.low < other.high and other.low < made.high:  # else they are apart in every block
+                relate(self, made, other)
         self._touches[key] = made
         return made
 

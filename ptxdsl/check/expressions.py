@@ -101,8 +101,8 @@ class Expressions:
 
     def where(self, expr: Expr, mask: Mask) -> Mask | None:
         """The threads of a mask in which a truth value holds; None where thread ids alone do not tell."""
-        row = self.row(expr)
-        return None if row is None else self.block.where(row) & mask
+        held = self.block.holds(expr)
+        return None if held is None else held & mask
 
     def level(self, expr: Expr) -> int | None:
         """What an expression of thread ids is if all threads of the agent have the same."""

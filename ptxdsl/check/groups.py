@@ -133,7 +133,7 @@ class Start(Step):
         for touch in found:
             check(context, state, agent, touch, self.mask)
             state.count(touch.bit)
-        state.forget(bits)
+        context.forget(state, bits)
         state.live |= bits
         state.fresh[agent.number] &= ~bits
         state.met[agent.number] &= ~bits

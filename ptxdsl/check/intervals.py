@@ -31,7 +31,10 @@ def overlap(a: Intervals, b: Intervals) -> bool:
 
 
 class Form:
-    """An access by how far its bytes are from its first one: stages of a ring have the same."""
+    """An access by how far its bytes are from its first one: stages of a ring have the same.
+
+    Of those that ``form`` gives, equal ones are one object.
+    """
 
     __slots__ = ("first", "hashed", "intervals", "key", "mask", "places", "when")
 
@@ -49,6 +52,17 @@ class Form:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Form) and self.key == other.key)
+
+
+_forms: dict[Form, Form] = {}
+_MOST_FORMS = 10_000  # of a process that proves many kernels
+
+
+def form(mask: Mask, intervals: Intervals, places: Places, when: Guard | None = None) -> Form:
+    if len(_forms) >= _MOST_FORMS:
+        _forms.clear()
+    made = Form(mask, intervals, places, when)
+    return _forms.setdefault(made, made)
 
 
 def threads_meet(a: Form, b: Form) -> tuple[bool, bool]:

@@ -58,6 +58,7 @@ class Normal:
         self._ahead: dict[tuple[int, int], set[int]] = {}  # by agent and counter: places from which its loop is ahead
         self._first: dict[tuple[int, int], int] = {}  # by agent and counter: where its loop decides something first
         self._shifted: dict[tuple[Any, Any], Any] = {}
+        self.moved: set[int] = set()  # groups of which counters were moved back in some state
         self.plain: list[list[int]] = [[] for _ in variables]
         self.counting: list[tuple[int, int, tuple[tuple[int, int, int], ...]]] = []
         for agent, own in enumerate(variables):
@@ -155,6 +156,7 @@ class Normal:
                 for g in groups & found.keys():
                     if found.pop(g) > FARTHEST_AHEAD:
                         raise TooFarAhead
+        self.moved.update([group for group, by in found.items() if by])
         return found
 
     def _awaited(self, state: State, key: Key, groups: set[int]) -> bool:

@@ -39,12 +39,13 @@ def _operations(node: Node, mask: Mask, block: Block) -> Iterator[tuple[Op, Mask
     elif isinstance(node, Loop):
         yield from _operations(node.body, mask, block)
     elif isinstance(node, Branch):
-        row = block.row(node.condition)
-        taken = mask if row is None else mask & block.where(row)
+        held = block.holds(node.condition)
+        taken = mask if held is None else mask & held
         if taken:
             yield from _operations(node.then, taken, block)
-        if row is None or mask & ~taken:
-            yield from _operations(node.orelse, mask if row is None else mask & ~taken, block)
+        rest = mask if held is None else mask & ~held
+        if rest:
+            yield from _operations(node.orelse, rest, block)
     elif isinstance(node, Op) and node.what.completes_on in MECHANISMS:
         yield node, mask & block.leaders if node.elected else mask
 

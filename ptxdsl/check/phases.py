@@ -61,7 +61,7 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
         raise Apart
     bits = barrier.init | barrier.last | barrier.before
     everywhere = context.blocks.everywhere(bits)
-    state.forget(everywhere)
+    context.forget(state, everywhere)
     state.known[agent.number] |= bits
     state.live |= everywhere
     state.fresh[agent.number] |= barrier.init
@@ -83,7 +83,7 @@ def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, s
         raise blame.still_live(context, state, agent, barrier, step, others & state.live & ~known)
     state.phases[barrier.number] = UNINITIALISED
     state.live &= ~others
-    state.forget(others)
+    context.forget(state, others)
 
 
 def arrive(
@@ -173,7 +173,7 @@ def arrive(
 def _arrived(context: Context, state: State, barrier: Barrier, number: int) -> int:
     """Notes the arrival of one agent; its bit."""
     bits = context.each_bits(barrier, number)
-    state.forget(bits[0])
+    context.forget(state, bits[0])
     state.known[number] |= bits[0]
     state.live |= bits[0]
     return bits[0]
@@ -196,7 +196,7 @@ def use(context: Context, state: State, agent: Agent, barrier: Barrier, step: St
     """Notes that an agent has used a barrier, for who invalidates it, and for its CTA's end."""
     bit = context.use_bit(barrier, agent, step)
     everywhere = context.blocks.everywhere(bit)
-    state.forget(everywhere, seen=False)
+    context.forget(state, everywhere, seen=False)
     state.known[agent.number] |= bit
     state.live |= everywhere
 
@@ -216,13 +216,14 @@ def _complete(context: Context, state: State, barrier: Barrier) -> None:
     state.live &= ~waits
     state.fresh = [fresh & ~waits for fresh in state.fresh]
     completed, by = everywhere(last), before.bit_length() - last.bit_length()
-    drop = ~(waits | completed | completed << by)
-    state.known = [(k & drop) | (k & completed) << by for k in state.known]
+    drop = context.events ^ (waits | completed | completed << by)
+    state.known = [(k & drop) | (k & completed) << by if k & completed else k & drop for k in state.known]
     seen = state.proxied[holder + 1]
     for now, then, earlier in barrier.each.values():
-        keep = ~(now | then | earlier)
+        three = now | then | earlier
+        keep = context.events ^ three
         state.known = [
-            k & keep | (then if k & now else 0) | (earlier if k & then else 0) if k & ~keep else k for k in state.known
+            k & keep | (then if k & now else 0) | (earlier if k & then else 0) if k & three else k for k in state.known
         ]
         brought = brought & keep | (then if brought & now else 0) | (earlier if brought & then else 0)
         happened = state.live
@@ -273,7 +274,7 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     if bit & state.live and state.fill.returned[number] >> barrier.number & 1:
         context.tell_last(step, blame.waits_again(context, state, agent, barrier, step))
     everywhere = context.blocks.everywhere(bit)
-    keep = ~everywhere
+    keep = context.events ^ everywhere
     state.known = [k & keep for k in state.known]
     state.known[number] |= bit
     state.live |= everywhere

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ptxdsl.check import endings
 from ptxdsl.check.agents import Shape, agents
@@ -191,7 +192,7 @@ class Search:
             asked, number = way
             asked.pending.discard(number)
             asked.ended.add(number)
-            for state in asked.decided(self.context, asked.outcomes[number]):
+            for state in self._learning(partial(asked.decided, self.context, asked.outcomes[number])):
                 if self.follow(state):
                     asked.ended.discard(number)
         if self.symmetry is not None:
@@ -215,7 +216,7 @@ class Search:
         context = self.context
         context.fit(state)
         try:
-            asked = self.advance(state)
+            asked = self._learning(partial(self.advance, state))
         except Fault as fault:
             self.found(fault.finding)
             return None
@@ -281,6 +282,18 @@ class Search:
         if known is not None:
             raise Fault(replace(finding, witness=text(known)))
         self.doubtful = self.doubtful or finding
+
+    def _learning(self, work: Callable[[], Any]) -> Any:
+        """What some work gives. The search need not begin again for turns to be told apart where no state was taken for
+        one some of these turns before."""
+        while True:
+            try:
+                return work()
+            except BeginAgain as found:
+                if found.past is None or self.counters.find(found.past[0]) in self.normal.moved:
+                    raise
+                found.add_to(self.learned)
+                self.counters.tell_apart(*found.past)
 
     def advance(self, state: State) -> Any:
         """Runs all agents as far as they go; the test that must be decided, None where all is over."""

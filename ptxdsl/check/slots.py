@@ -326,7 +326,7 @@ def begin(context: Context, state: State, touches: list[Touch]) -> int:
 def happen(context: Context, state: State, number: int, bits: int) -> None:
     """Accesses of an agent's own threads: known to them, and anew to all others."""
     everywhere = context.blocks.everywhere(bits)
-    keep = ~everywhere
+    keep = context.events ^ everywhere
     state.known = [k & keep for k in state.known]
     if context.proxies:
         state.proxied = [k & keep for k in state.proxied]

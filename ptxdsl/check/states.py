@@ -144,14 +144,3 @@ class State:
     def count(self, bit: int) -> None:
         if self.times is not None:
             self.times[bit] = self.times.get(bit, 0) + 1
-
-    def forget(self, bits: int, *, seen: bool = True) -> None:
-        """Events that happen anew, or are over, are known to nobody. seen: whether they may have gone through a fence,
-        as accesses and initialisations do."""
-        keep = ~bits
-        self.known = [k & keep for k in self.known]
-        if not seen:
-            return
-        self.proxied = [k & keep for k in self.proxied]
-        if self.tensor:
-            self.fenced = [k & keep for k in self.fenced]

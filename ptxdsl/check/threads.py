@@ -53,6 +53,17 @@ class Block:
             1 << t for t in range(0, self.size, WARP)
         )  # whom ``elect.sync`` of whole warps chooses
         self._rows: dict[Expr, Row | None] = {}
+        self._holds: dict[Expr, Mask | None] = {}
+
+    def holds(self, condition: Expr) -> Mask | None:
+        """The threads in which a truth value holds; None where it depends on more than thread ids."""
+        found = self._holds.get(condition, -1)
+        if found == -1:
+            if len(self._holds) >= _MOST_ROWS:
+                self._holds.clear()
+            row = self.row(condition)
+            found = self._holds[condition] = None if row is None else self.where(row)
+        return found
 
     def row(self, expr: Expr) -> Row | None:
         """The value in every thread; None where it depends on more than thread ids."""

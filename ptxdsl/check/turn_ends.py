@@ -21,7 +21,7 @@ def once_a_turn(loop: Loop) -> dict[int, Expr]:
     for node in loop.body.nodes:
         if isinstance(node, Assign):
             always.update(node.targets)
-        elif any(inner == again for inner in walk(node)):
+        elif any(isinstance(inner, Jump) and inner == again for inner in walk(node)):
             break  # some turns end here
     ends = list(_ends(loop.body, again, True))
     found = {}
@@ -42,8 +42,9 @@ def _ends(seq: Seq, again: Jump, last: bool) -> Iterator[dict[int, Expr]]:
         if isinstance(node, Assign):
             before |= zip(node.targets, node.values, strict=True)
             continue
-        if node == again:
-            yield before
+        if isinstance(node, Jump):
+            if node == again:
+                yield before
         elif isinstance(node, Branch):
             yield from _ends(node.then, again, ends)
             yield from _ends(node.orelse, again, ends)

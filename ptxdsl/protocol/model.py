@@ -189,6 +189,7 @@ class Pipeline:
 
 
 Node = Seq | Op | Assign | Branch | Loop | Jump | Return | Unmodelled
+_LEAVES = frozenset({Op, Assign, Jump, Return, Unmodelled})
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +231,10 @@ def _collect(node: Node, found: list[Node]) -> None:
     found.append(node)
     if isinstance(node, Seq):
         for inner in node.nodes:
-            _collect(inner, found)
+            if inner.__class__ in _LEAVES:  # most are
+                found.append(inner)
+            else:
+                _collect(inner, found)
     elif isinstance(node, Branch):
         _collect(node.then, found)
         _collect(node.orelse, found)
