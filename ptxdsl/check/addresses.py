@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import product
 
-from ptxdsl.check.expressions import Environment, Expressions, Function, Lanes
+from ptxdsl.check.expressions import Environment, Expressions, Function
 from ptxdsl.check.findings import Unproved
-from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved
+from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
 from ptxdsl.check.ranks import names_rank
-from ptxdsl.check.threads import Mask
+from ptxdsl.check.threads import Lanes, Mask
 from ptxdsl.check.values import UNKNOWN, Sum, Value
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, Expr
 from ptxdsl.protocol.model import Place, Written
@@ -24,6 +24,11 @@ WITHIN = "keep all threads' indices within the array for every size of the block
 @lru_cache(256)
 def _range(lanes: Lanes) -> tuple[int, int]:
     return min(lanes), max(lanes)
+
+
+@lru_cache(1024)
+def _all_bytes(places: Places) -> Intervals:
+    return merged([moved(intervals_of(lanes or (0,), width), at) for lanes, at, width in places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,6 @@ class Part:
         self.fixed = self.certain and isinstance(place.width, int) and place.address is not None and not self.variables
         self.elsewhere: tuple[Part, ...] = ()  # the same of other blocks, as ``Step.elsewhere``
         self._base: dict[int, Intervals] = {}
-        self._with_others: dict[tuple[tuple[Part, int, int], ...], Intervals] = {}
 
     def takes(self, place: Place, span: Span, expressions: Expressions, certain: bool, happens: bool) -> bool:
         """Takes another place, written at the same line, whose address differs by a constant alone."""
@@ -150,12 +154,7 @@ class Part:
         _, first, width = pieces[0]
         if len(pieces) == 1:
             return moved(self.base(width), first)
-        key = tuple([(part, at - first, width) for part, at, width in pieces])
-        found = self._with_others.get(key)
-        if found is None:
-            found = merged([moved(part.base(width), by) for part, by, width in key])
-            self._with_others[key] = found
-        return moved(found, first)
+        return moved(_all_bytes(tuple([(part.lanes, at - first, width) for part, at, width in pieces])), first)
 
     def bytes_of(self, env: Environment) -> int | None:
         """The width of each thread's access; of an unknown one the most that it can be, None where that is unknown."""

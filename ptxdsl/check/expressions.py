@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from ptxdsl.check.arithmetic import operate
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.rates import Rates
-from ptxdsl.check.threads import Block, Mask, Row, members, whole_warps
+from ptxdsl.check.threads import Block, Lanes, Mask, Row, members, whole_warps
 from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CONVERSIONS, CTA_SHIFT, SIZES, Expr, apply, wrap
 
 Environment = list[Any]
 Function = Callable[[Environment], Value]
-Lanes = tuple[int, ...]  # a part of an address for each thread
 
 
 # What a thread gets of other lanes of its warp.
@@ -256,10 +255,9 @@ class Expressions:
     ) -> tuple[int, list[tuple[Function, int]], Lanes | None, frozenset[int]]:
         """The same of a sum without its constant part; what threads have alike is one."""
         constant = 0
-        own: list[int] | None = None
+        own: list[tuple[Expr, int]] = []
         shared: list[tuple[Function, int]] = []
         used: frozenset[int] = frozenset()
-        threads = members(mask)
         for leaf, factor in terms.items():
             row = self.row(leaf)
             level = self.level(leaf)
@@ -269,12 +267,9 @@ class Expressions:
                 shared.append((self.function(leaf), factor))
                 used |= leaf.variables
             else:
-                assert isinstance(row, list)
-                part = [row[t] * factor for t in threads]
-                own = part if own is None else [x + y for x, y in zip(own, part, strict=True)]
-        if own is not None and own.count(own[0]) == len(own):
-            constant, own = constant + own[0], None
-        return constant, shared, None if own is None else tuple(own), used
+                own.append((leaf, factor))
+        alike, lanes = self.block.lanes(tuple(own), mask)
+        return constant + alike, shared, lanes, used
 
     def root(self, expr: Expr) -> int:
         """The constant part of an address: in which array it is, as far as the text tells."""

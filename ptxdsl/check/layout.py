@@ -14,6 +14,13 @@ class Layout:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._bases = [array.base for array in kernel.arrays]
+        low = (1 << ARRAY_SHIFT) - 1
+        # By where they begin in shared memory, the last one first.
+        self._shared = sorted(
+            [(array.base & low, array) for array in kernel.arrays if not array.base & TENSOR],
+            key=lambda pair: pair[0],
+            reverse=True,
+        )
 
     def array(self, address: int) -> Array | None:
         """The array that an address (of any CTA) lies in, or just beyond."""
@@ -37,12 +44,9 @@ class Layout:
         """The address whose low bits, where a matrix descriptor has them, are these."""
         if at & TENSOR:  # all of tensor memory, which begins at 0
             return at + (1 << TENSOR_SHIFT)
-        low = (1 << ARRAY_SHIFT) - 1
-        for array in sorted(self.kernel.arrays, key=lambda a: a.base & low, reverse=True):
-            if array.base & TENSOR:
-                continue
-            if array.base & low <= at and (array.bytes is None or at < (array.base & low) + array.bytes):
-                return array.base - (array.base & low) + at
+        for start, array in self._shared:
+            if start <= at and (array.bytes is None or at < start + array.bytes):
+                return array.base - start + at
         return at
 
     def stage_of(self, address: int) -> tuple[Pipeline, str, int, int, int] | None:

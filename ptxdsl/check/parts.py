@@ -22,8 +22,8 @@ _OF_MANY = {
 
 class Agent(metaclass=Slotted, frozen=False):
     """Threads that take the same way (``agents.py``), in one CTA of a cluster. several: warps. uses: its arrivals
-    elsewhere. products: the work of its tensor cores. Such work is done in order, and what tells of some tells of all that
-    was started before."""
+    elsewhere. products: the work of its tensor cores, which is done in order: what tells of some tells of all that was
+    started before."""
 
     number: int
     mask: Mask

@@ -130,10 +130,17 @@ class Allocation(Step):
         self.frees = frees
         self.acting = mask
         self.parts = [Part(place, op.span, mask, expressions) for place in op.writes]
+        self.variables = tuple(sorted(frozenset[int]().union(*(part.variables for part in self.parts))))
+        self._touches: dict[tuple[object, ...], list[Touch]] = {}
 
     def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:
         env = state.environments[agent.number]
-        return touches_of(self, self.parts, context, agent, env, writes=True, mask=self.acting)
+        key = tuple([env[v] for v in self.variables])
+        found = self._touches.get(key)
+        if found is None:
+            found = touches_of(self, self.parts, context, agent, env, writes=True, mask=self.acting)
+            self._touches[key] = found
+        return found
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         for touch in self.touches(context, state, agent):

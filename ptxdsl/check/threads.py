@@ -11,12 +11,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import repeat
 
+from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import BLOCK_SIZES, Expr, compute
 
 WARP = 32
 WARPGROUP = 4 * WARP
 Mask = int
 Row = int | list[int]  # a value in each thread of the block
+Lanes = tuple[int, ...]  # a part of an address for each thread of a mask
 _MOST_ROWS = 4096
 
 # Operations that never leave the range of their operands' type, or are looked at afterwards.
@@ -54,6 +56,7 @@ class Block:
         )  # whom ``elect.sync`` of whole warps chooses
         self._rows: dict[Expr, Row | None] = {}
         self._holds: dict[Expr, Mask | None] = {}
+        self._lanes: dict[tuple[Any, ...], tuple[int, Lanes | None]] = {}
 
     def holds(self, condition: Expr) -> Mask | None:
         """The threads in which a truth value holds; None where it depends on more than thread ids."""
@@ -75,6 +78,28 @@ class Block:
             self._rows.clear()
         found = self._rows[expr] = self._row(expr)
         return found
+
+    def lanes(self, terms: tuple[tuple[Expr, int], ...], mask: Mask) -> tuple[int, Lanes | None]:
+        """The sum of expressions of thread ids, each with a factor: what all threads of a mask have alike, and what
+        each has besides, in their order; None: nothing."""
+        key = *terms, mask
+        found = self._lanes.get(key)
+        if found is None:
+            if len(self._lanes) >= _MOST_ROWS:
+                self._lanes.clear()
+            found = self._lanes[key] = self._sum(terms, mask)
+        return found
+
+    def _sum(self, terms: tuple[tuple[Expr, int], ...], mask: Mask) -> tuple[int, Lanes | None]:
+        if not terms:
+            return 0, None
+        threads = members(mask)
+        own = [0] * len(threads)
+        for expr, factor in terms:
+            row = self.row(expr)
+            assert isinstance(row, list)
+            own = [at + row[t] * factor for at, t in zip(own, threads, strict=True)]
+        return (own[0], None) if own.count(own[0]) == len(own) else (0, tuple(own))
 
     def _row(self, expr: Expr) -> Row | None:
         op = expr.op

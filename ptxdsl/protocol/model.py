@@ -189,7 +189,6 @@ class Pipeline:
 
 
 Node = Seq | Op | Assign | Branch | Loop | Jump | Return | Unmodelled
-_LEAVES = frozenset({Op, Assign, Jump, Return, Unmodelled})
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,10 +230,10 @@ def _collect(node: Node, found: list[Node]) -> None:
     found.append(node)
     if isinstance(node, Seq):
         for inner in node.nodes:
-            if inner.__class__ in _LEAVES:  # most are
-                found.append(inner)
-            else:
+            if isinstance(inner, (Seq, Branch, Loop)):
                 _collect(inner, found)
+            else:
+                found.append(inner)  # most are
     elif isinstance(node, Branch):
         _collect(node.then, found)
         _collect(node.orelse, found)
