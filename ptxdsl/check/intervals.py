@@ -8,6 +8,7 @@ from math import gcd
 
 from ptxdsl.check.guards import Guard, together
 from ptxdsl.check.threads import WARP, Mask, members
+from ptxdsl.hints import Any
 
 Intervals = tuple[tuple[int, int], ...]  # sorted, apart from one another; ends are exclusive
 _Bytes = tuple[int, int, int]  # a thread, and the first byte and the end of what it touches
@@ -30,11 +31,12 @@ def overlap(a: Intervals, b: Intervals) -> bool:
     return False
 
 
-class Form:
-    """An access by how far its bytes are from its first one: stages of a ring have the same.
+_keys: dict[Any, Any] = {}
+_MOST_KEYS = 10_000  # of a process that proves many kernels
 
-    Of those that ``form`` gives, equal ones are one object.
-    """
+
+class Form:
+    """An access by how far its bytes are from its first one: stages of a ring have the same."""
 
     __slots__ = ("first", "hashed", "intervals", "key", "mask", "places", "when")
 
@@ -44,25 +46,17 @@ class Form:
         self.mask = mask
         self.intervals = moved(intervals, -first)
         self.places = tuple([(lanes, shift - first, width) for lanes, shift, width in places])
-        self.key = mask, self.intervals, self.places, when
+        if len(_keys) >= _MOST_KEYS:
+            _keys.clear()
+        key = mask, self.intervals, self.places, when
+        self.key = _keys.setdefault(key, key)  # equal ones are mostly one object: they are compared often
         self.hashed = hash(self.key)
 
     def __hash__(self) -> int:
         return self.hashed
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Form) and self.key == other.key)
-
-
-_forms: dict[Form, Form] = {}
-_MOST_FORMS = 10_000  # of a process that proves many kernels
-
-
-def form(mask: Mask, intervals: Intervals, places: Places, when: Guard | None = None) -> Form:
-    if len(_forms) >= _MOST_FORMS:
-        _forms.clear()
-    made = Form(mask, intervals, places, when)
-    return _forms.setdefault(made, made)
+        return isinstance(other, Form) and (self.key is other.key or self.key == other.key)
 
 
 def threads_meet(a: Form, b: Form) -> tuple[bool, bool]:

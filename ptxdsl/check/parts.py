@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl.check.guards import Guard
-from ptxdsl.check.intervals import Form, Intervals, Places, form, intervals_of, moved, overlap
+from ptxdsl.check.intervals import Form, Intervals, Places, intervals_of, moved, overlap
 from ptxdsl.check.states import Lives
 from ptxdsl.check.threads import Mask, range_text
 from ptxdsl.hints import TYPE_CHECKING, Any
@@ -198,5 +198,5 @@ class Touch(metaclass=Slotted, frozen=False):
         found = self.known_form
         if found is None:
             places = self.places if self.exact else ()
-            found = self.known_form = form(self.mask, self.intervals, places, self.when)
+            found = self.known_form = Form(self.mask, self.intervals, places, self.when)
         return found

@@ -171,8 +171,11 @@ def vote(op: str, value: Expr, lanes: Expr | None = None) -> Expr | None:
 
 def apply(op: str, *args: Expr, bits: int = 32) -> Expr:
     """An operation; what is constant is computed."""
-    if op in ARITHMETIC and all(a.op == "const" for a in args):
-        return const(compute(op, [a.value for a in args], bits, args[0].bits if args else bits), bits)
+    for arg in args:
+        if arg.op != "const":
+            return _made(op, None, args, bits)
+    if op in ARITHMETIC:
+        return const(compute(op, [arg.value for arg in args], bits, args[0].bits if args else bits), bits)
     return _made(op, None, args, bits)
 
 

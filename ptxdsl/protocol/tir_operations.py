@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.intrinsics import ROWS
@@ -128,24 +129,33 @@ _USE_SHARED = "keep the pointer's address space: `address_space_cast` to .SHARED
 
 def is_protocol(op: Op) -> bool:
     """Whether the model has this operation (control flow apart)."""
-    name = op.name
-    if name in ("load", "store"):
+    told = _told_by_name(op.name)
+    if told is not None:
+        return told
+    if op.name in ("load", "store"):
         return op.operands[0].ty.name in ("ptr.shared", "ptr.generic", "ptr.cluster")
-    row = ROWS.get(name)
-    if row is None:
-        if name == "asm":
-            from ptxdsl.protocol.tir_assembly import acts  # for kernels that have some
+    if op.name == "asm":
+        from ptxdsl.protocol.tir_assembly import acts  # for kernels that have some
 
-            return acts(op)
-        return name in _PIPES or name == "pipe.new"
-    what = row.effect
-    if what.kind in _NOTHING:
-        return False
-    if what.kind is Kind.TRAP:
-        return name == "exit_thread"
+        return acts(op)
+    what = ROWS[op.name].effect
     if _names_space(op, what):
         return str(op.attrs.get("space", "")) in ("", ".shared", ".shared::cta", ".shared::cluster")
-    return what.kind not in ACCESSES or what.space in _SHARED or what.space == "tensor"
+    return what.space in _SHARED or what.space == "tensor"
+
+
+@cache
+def _told_by_name(name: str) -> bool | None:
+    """The same of all operations of a name; None where it is not."""
+    row = ROWS.get(name)
+    if row is None:
+        return None if name in ("load", "store", "asm") else name in _PIPES or name == "pipe.new"
+    kind = row.effect.kind
+    if kind in _NOTHING:
+        return False
+    if kind is Kind.TRAP:
+        return name == "exit_thread"
+    return None if kind in ACCESSES or kind is Kind.ATOMIC else True
 
 
 def _names_space(op: Op, what: Effect) -> bool:
@@ -155,9 +165,14 @@ def _names_space(op: Op, what: Effect) -> bool:
 
 def writes_global(op: Op) -> bool:
     """Whether an operation writes through its first operand (what loads see must not change)."""
-    if op.name == "store":
+    return _writes_global(op.name)
+
+
+@cache
+def _writes_global(name: str) -> bool:
+    if name == "store":
         return True
-    row = ROWS.get(op.name)
+    row = ROWS.get(name)
     if row is None:
         return False
     kind = row.effect.kind
