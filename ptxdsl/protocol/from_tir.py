@@ -1,6 +1,6 @@
 """TIR to the protocol model: a slice of the kernel.
 
-Operations that the model has (``tir_operations.py``) are kept, with the control flow around them and all that decides
+Operations that the model has (``tir_effects.py``) are kept, with the control flow around them and all that decides
 whether and how often it comes to them: what their operands are made of, conditions, trip counts, jumps. One walk finds
 who makes what; from the operations kept, needs are followed backwards until nothing new turns up; a second walk writes
 the program down.
@@ -14,8 +14,9 @@ from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, leaves
 from ptxdsl.protocol.model import Array, Assign, Branch, Jump, Loop, Node, Range, Return, Seq
 from ptxdsl.protocol.polling import with_waits
+from ptxdsl.protocol.tir_effects import is_protocol, looks_anew, writes_global
 from ptxdsl.protocol.tir_integers import Integers, read_answer
-from ptxdsl.protocol.tir_operations import Operations, is_protocol, looks_anew, needs, writes_global
+from ptxdsl.protocol.tir_operations import Operations, needs
 from ptxdsl.protocol.tir_written import Sources
 from ptxdsl.record import replace
 from ptxdsl.source import Span

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol.expressions import ARITHMETIC, CONVERSIONS, SIZES
-from ptxdsl.protocol.tir_operations import writes_global
+from ptxdsl.protocol.tir_effects import writes_global
 from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Op, Value, walk
 

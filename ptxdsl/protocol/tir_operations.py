@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from ptxdsl.effects import ACCESSES, Effect, Kind
 from ptxdsl.intrinsics import ROWS
@@ -11,6 +10,7 @@ from ptxdsl.intrinsics.tensors import WARP_PRODUCTS
 from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import Expr, answer, apply, const, uniform
 from ptxdsl.protocol.model import ONE_RUN, Array, Assign, Branch, Node, Pipeline, Place, Return, Seq, Unmodelled
+from ptxdsl.protocol.tir_effects import PIPES, SHARED, names_space
 from ptxdsl.protocol.tir_integers import Integers, plus
 from ptxdsl.protocol.tir_written import Sources, Stored
 from ptxdsl.record import replace
@@ -113,79 +113,10 @@ _BYTES = {"st_async_b32": 4, "st_async_b64": 8, "try_cancel_row": 16, "try_cance
 _EVERYWHERE = frozenset({"try_cancel_multicast_row"})
 _ALL_CTAS = apply("sub", apply("shl", const(1), uniform("cluster_nctarank")), const(1))
 
-# Rows of these kinds are no protocol, whatever memory they touch.
-_NOTHING = frozenset({Kind.PURE, Kind.GRID})
-_SHARED = frozenset({"shared", "cluster"})
-
-_PIPE_WAIT = Effect(Kind.BAR_WAIT, "shared", scope="cta", barrier=0, convergent=True)
-_PIPE_ARRIVE = Effect(Kind.BAR_ARRIVE, "shared", scope="cta", barrier=0)
-_PIPE_COMMIT = Effect(Kind.COMMIT, "shared", proxy="async", scope="cluster", barrier=0, completes_on="mbarrier")
-_PIPES = {"pipe.wait": _PIPE_WAIT, "pipe.arrive": _PIPE_ARRIVE, "pipe.commit_mma": _PIPE_COMMIT}
 _READ, _WRITE = Effect(Kind.READ, "shared"), Effect(Kind.WRITE, "shared")
 
 _USE_SCOPE = "allocate it by `TensorMemory[…].scope`, or have a word that nobody else writes for its address"
 _USE_SHARED = "keep the pointer's address space: `address_space_cast` to .SHARED, or no cast to .GENERIC"
-
-
-def is_protocol(op: Op) -> bool:
-    """Whether the model has this operation (control flow apart)."""
-    told = _told_by_name(op.name)
-    if told is not None:
-        return told
-    if op.name in ("load", "store"):
-        return op.operands[0].ty.name in ("ptr.shared", "ptr.generic", "ptr.cluster")
-    if op.name == "asm":
-        from ptxdsl.protocol.tir_assembly import acts  # for kernels that have some
-
-        return acts(op)
-    what = ROWS[op.name].effect
-    if _names_space(op, what):
-        return str(op.attrs.get("space", "")) in ("", ".shared", ".shared::cta", ".shared::cluster")
-    return what.space in _SHARED or what.space == "tensor"
-
-
-@cache
-def _told_by_name(name: str) -> bool | None:
-    """The same of all operations of a name; None where it is not."""
-    row = ROWS.get(name)
-    if row is None:
-        return None if name in ("load", "store", "asm") else name in _PIPES or name == "pipe.new"
-    kind = row.effect.kind
-    if kind in _NOTHING:
-        return False
-    if kind is Kind.TRAP:
-        return name == "exit_thread"
-    return None if kind in ACCESSES or kind is Kind.ATOMIC else True
-
-
-def _names_space(op: Op, what: Effect) -> bool:
-    """Whether it is an access of which the operation says in what memory it is, not its row."""
-    return what.kind is Kind.ATOMIC or (what.kind in ACCESSES and "space" in op.attrs)
-
-
-def writes_global(op: Op) -> bool:
-    """Whether an operation writes through its first operand (what loads see must not change)."""
-    return _writes_global(op.name)
-
-
-@cache
-def _writes_global(name: str) -> bool:
-    if name == "store":
-        return True
-    row = ROWS.get(name)
-    if row is None:
-        return False
-    kind = row.effect.kind
-    if row.effect.space == "tensor":
-        return False
-    return kind in (Kind.WRITE, Kind.ATOMIC) or (kind is Kind.ASYNC_COPY and row.effect.space == "global")
-
-
-def looks_anew(op: Op) -> bool:
-    """Whether it reads what other threads may write meanwhile."""
-    if op.name == "load":
-        return bool(op.attrs.get("volatile"))
-    return op.name.startswith(("atom_", "ld_atomic", "ld_volatile"))
 
 
 def _lanes(name: str, what: Effect) -> int | None:
@@ -200,14 +131,14 @@ def needs(op: Op) -> Sequence[Value]:
         return op.operands[:1]
     row = ROWS.get(name)
     if row is None:
-        return op.operands if name in _PIPES or name in ("pipe.new", "asm") else ()
+        return op.operands if name in PIPES or name in ("pipe.new", "asm") else ()
     what = row.effect
     wanted = {what.barrier, what.bytes, _MASKS.get(name), _RANKS.get(name)}
     if what.count is not None and what.kind is not Kind.BAR_EXPECT:
         wanted.add(what.count)
     if what.kind is Kind.BAR_WAIT or what.kind is Kind.BAR_TEST:
         wanted.add(1)
-    if _names_space(op, what):
+    if names_space(op, what):
         wanted.add(0)
     wanted.add(_lanes(name, what))
     if name in _DESCRIPTORS:
@@ -236,7 +167,7 @@ class Operations:
         name = op.name
         if name in ("load", "store"):
             return self._access(op)
-        if name in _PIPES:
+        if name in PIPES:
             return [self._pipe(op)]
         if name == "pipe.new":
             self._new(op)
@@ -248,7 +179,7 @@ class Operations:
         if name == "exit_thread":
             return [Return(op.span)]
         what = ROWS[name].effect
-        if _names_space(op, what):
+        if names_space(op, what):
             return self._access_in_named_space(op, what)
         if name == "tcgen05_alloc_row":
             return self._allocate(op, what)
@@ -313,7 +244,7 @@ class Operations:
         scaled = apply("mul", index, const(scale, 64), bits=64)
         address = plus(offset, scaled.value) if scaled.op == "const" else apply("add", scaled, offset, bits=64)
         made = model.Op(
-            _PIPES[op.name],
+            PIPES[op.name],
             op.name,
             op.span,
             barrier=Place(address, _BARRIER_BYTES),
@@ -374,7 +305,7 @@ class Operations:
             made = self._matrix_row(op, what)
             if made is not None:
                 return made
-        touched = what.space in _SHARED and what.kind in ACCESSES | {Kind.ASYNC_COPY}
+        touched = what.space in SHARED and what.kind in ACCESSES | {Kind.ASYNC_COPY}
         if (touched or name.startswith("cp_async_bulk_s2g")) and name not in _READS and name not in _WRITES:
             return Unmodelled(op.span, f"the memory that `{name}` touches is not modelled", ONE_RUN)
 
