@@ -34,6 +34,7 @@ MOJO_MODULES: dict[str, str] = {
     "max.gpu.intrinsics": "intrinsics",
     "max.gpu.memory": "memory",
     "max.gpu.primitives": "gpu",
+    "max.gpu.primitives.block": "block",
     "max.gpu.primitives.cluster": "cluster",
     "max.gpu.primitives.grid_controls": "grid_controls",
     "max.gpu.primitives.warp": "warp",

@@ -116,7 +116,7 @@ class Arguments(Matching):
             )  # fmt: skip
 
     def _infer_all(self, binding: Binding, declared: tuple[ast.ArgDecl, ...], matched: dict[str, Given]) -> None:
-        """Infers from every argument's type; literals last, since they adapt to what the others say."""
+        """Infers from every argument's type; literals and compile-time Ints last: they adapt to what others say."""
         late, lists, defaults = [], [], []
         for argument in declared:
             given = matched.get(argument.name)
@@ -136,7 +136,7 @@ class Arguments(Matching):
                     if isinstance(one.node, ast.ListExpr):
                         self.infer_length(binding, argument.type, len(one.node.items))
                         lists.append((argument.type, one))
-                elif one.is_literal:
+                elif one.adapts:
                     late.append((argument.type, one))
                 else:
                     self.infer(binding, argument.type, self._given_type(one))

@@ -44,6 +44,13 @@ LARGEST_FLOATS = {
 }  # fmt: skip
 
 
+def adapts(value: RValue) -> bool:
+    """Whether it is an Int of compile time, which takes any integer type that holds it, as a literal does."""
+    if not isinstance(value, Runtime) or value.type != types.INT:
+        return False
+    return value.comptime and isinstance(value.value, tir.Const)
+
+
 class Convert(Names):
     """Values from one type to another."""
 
@@ -126,6 +133,8 @@ class Convert(Names):
         match to, value:
             case SimdType(), Literal():
                 return self.literal(value, to, span)
+            case SimdType(), Runtime() if to.dtype.is_integer and adapts(value):
+                return self.literal(Literal(self.comptime_int(value, span)), to, span)
             case SimdType(), Runtime(type=SimdType() as t) if t.dtype == to.dtype and t.width == 1:
                 return self.splat(value, to, span)
             case PointerType(), Runtime(type=PointerType() as p):

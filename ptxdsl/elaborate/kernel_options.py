@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ptxdsl import tir
-from ptxdsl.elaborate.builtins import STATIC_SHARED
+from ptxdsl.elaborate import types
+from ptxdsl.elaborate.builtins import HANDLERS, STATIC_SHARED, Builtins
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import FunctionDecl
+from ptxdsl.elaborate.entities import FunctionDecl, Runtime
+from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.suggestions import meant
+from ptxdsl.elaborate.values import const
 from ptxdsl.elaborate.variadic import Variadics
 from ptxdsl.signature import KernelSignature, Param
 from ptxdsl.syntax import ast
@@ -60,6 +65,11 @@ class KernelOptions(Variadics):
             result[argument.name] = argument.value
         return result
 
+    def threads_of(self, decl: FunctionDecl, scope: Scope) -> tuple[int, int, int] | None:
+        """The block of ``@kernel(threads=…)``."""
+        option = self._options(decl).get("threads")
+        return None if option is None else self._shape(option, scope, "threads", MAX_THREADS)
+
     def kernel_signature(
         self, decl: FunctionDecl, scope: Scope, symbol: str, params: tuple[Param, ...], body: tir.Block,
         constants: tuple[tuple[str, str], ...],
@@ -82,7 +92,7 @@ class KernelOptions(Variadics):
                 )
             return value
 
-        threads, max_threads = shape("threads", MAX_THREADS), shape("max_threads", MAX_THREADS)
+        threads, max_threads = self.kernel_threads, shape("max_threads", MAX_THREADS)
         min_blocks = number("min_blocks", 1, 32)
         if min_blocks is not None and threads is None and max_threads is None:
             raise self.fail(
@@ -151,3 +161,11 @@ class KernelOptions(Variadics):
         if text not in ("try", "probe"):
             raise self.fail("E0226", '`wait` is "try" or "probe"', node.span, help="leave it out for what --wait says")
         return str(text)
+
+
+def _kernel_threads(e: Builtins, bound: Bound) -> Runtime:
+    """Of a block, 0 where the kernel does not say."""
+    return const(types.INT, prod(e.kernel_threads) if e.kernel_threads else 0)
+
+
+HANDLERS["kernel_threads"] = _kernel_threads

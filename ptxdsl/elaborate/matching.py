@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import counted
 from ptxdsl.elaborate import types
+from ptxdsl.elaborate.convert import adapts
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
     FunctionValue,
@@ -76,7 +77,12 @@ class Given:
 
     @property
     def is_literal(self) -> bool:
-        return self.place is not None and isinstance(self.place, TemporaryPlace) and isinstance(self.value, Literal)
+        return isinstance(self.place, TemporaryPlace) and isinstance(self.value, Literal)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it is an integer that takes the type which it is wanted in."""
+        return self.is_literal or (isinstance(self.place, TemporaryPlace) and adapts(self.value))
 
 
 class Rest(Given):

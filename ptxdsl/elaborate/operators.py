@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ptxdsl import tir
 from ptxdsl.effects import Kind
 from ptxdsl.elaborate import types
-from ptxdsl.elaborate.convert import items_of
+from ptxdsl.elaborate.convert import adapts, items_of
 from ptxdsl.elaborate.entities import Comptime, FunctionValue, Literal, Poison, Runtime, RValue, StructValue, TraitType
 from ptxdsl.elaborate.memory import Memory
 from ptxdsl.elaborate.suggestions import call_of
@@ -123,6 +123,7 @@ class Operators(Memory):
         if isinstance(right, Literal) and isinstance(left, Runtime) and isinstance(left.type, SimdType):
             right = self._adapt(op, right, left.type, span)
         if isinstance(left, Runtime) and isinstance(right, Runtime):
+            left, right = self._adapted(left, right, span), self._adapted(right, left, span)
             a, b = left.type, right.type
             if isinstance(a, SimdType) and isinstance(b, SimdType) and a.dtype == b.dtype:
                 if a.width == b.width:
@@ -147,6 +148,12 @@ class Operators(Memory):
         if function is not None:
             help = f"`{function.name}` is a function: write `{call_of(function)}`"
         raise self.fail("E0302", f"`{op}` does not apply to {left.type} and {right.type}", span, help=help)
+
+    def _adapted(self, value: Runtime, other: Runtime, span: Span) -> Runtime:
+        """An Int that is known at compile time takes the type of the integer that it meets."""
+        if adapts(value) and isinstance(t := other.type, SimdType) and t.dtype.is_integer and t.scalar != types.INT:
+            return self.literal(Literal(self.comptime_int(value, span)), t, span)
+        return value
 
     def _adapt(self, op: str, literal: Literal, t: SimdType, span: Span) -> Runtime:
         if literal.is_float and t.dtype.kind != "float":

@@ -139,3 +139,53 @@ def test_a_literal_must_fit_its_type(name: str) -> None:
         assert where(problem) == ("E0303", 3, 15 + len(name))
         assert problem.message == f"{value} does not fit {name}"
         assert problem.help == f"{name} holds {low} to {high}"
+
+
+AT_COMPILE_TIME = """
+comptime N: Int = 24
+
+def rows[S: Int]() -> Int32:
+    return N // S
+"""
+
+
+@pytest.mark.parametrize("number", [I8, I16, I32, U8, U16, U32, U64])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a + N", 29), ("N - a", 19), ("a * N", 120), ("N // a", 4), ("N % a", 4), ("N >> a", 0), ("max(a, N)", 24),
+        ("min(N, a)", 5), ("N if a < N else a", 24), ("a + size_of[Int]()", 13), ("ceildiv(N, a)", 5),
+    ],
+)  # fmt: skip
+def test_an_int_of_compile_time_takes_the_type_that_it_meets(number: type[Argument], text: str, value: int) -> None:
+    assert evaluate(text, number(0).type, AT_COMPILE_TIME, a=number(5)) == value
+
+
+def test_an_int_of_compile_time_is_an_argument_a_result_and_a_bound() -> None:
+    body = """
+    var total: UInt32 = N
+    for i in range(a, N, N // 4):
+        total += i
+    comptime for i in range(3):
+        total += i * UInt32(rows[8]())
+    return total
+    """
+    assert evaluate(body, "UInt32", AT_COMPILE_TIME, a=U32(2)) == 24 + (2 + 8 + 14 + 20) + 3 * (0 + 1 + 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("p[] = N * 100_000_000", "E0303", "2400000000 does not fit Int32"),
+        ("var x = b + (N - 25)", "E0303", "-1 does not fit UInt32"),
+        ("var x = f * N", "E0302", "`*` cannot mix Float32 and Int"),
+        ("var x: Float32 = N", "E0301", "expected Float32, found Int"),
+        ("var x = t or a == i", "E0302", "`==` cannot mix Int32 and Int"),
+        ("var n = N; p[] = n", "E0301", "expected Int32, found Int"),
+        ("for j in range(8): p[] = a + j", "E0302", "`+` cannot mix Int32 and Int"),
+        ("p[] = thread_idx.x * N", "E0301", "expected Int32, found Int"),
+    ],
+)
+def test_what_does_not_fit_or_is_not_of_compile_time_is_refused(text: str, code: str, words: str) -> None:
+    (problem,) = diagnostics(f"{AT_COMPILE_TIME}\n{KERNEL}{text}\n")
+    assert (problem.code, problem.message) == (code, words)
