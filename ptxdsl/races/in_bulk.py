@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ptxdsl.races.accesses import GLOBAL, LOCAL, Piece, elsewhere
 from ptxdsl.races.shadow import Cells
-from ptxdsl.sim.layout import ACCESS, ARRIVED, COMPLETED, EVENT, FENCED, RAN, WAITED
+from ptxdsl.sim.layout import ACCESS, ARRIVED, CAME, COMPLETED, EVENT, FENCED, MET, RAN, WAITED, WENT
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.warp import Warp
 
@@ -219,6 +219,13 @@ class InBulk:
             order.executed(group)
             return
         assert turns is not None
+        if kind in (CAME, WENT, MET):
+            meeting = turns.meetings[record]
+            if kind != WENT:
+                order.comes(group, meeting, phase)
+            if kind != CAME:
+                order.leaves(group, meeting, phase)
+            return
         barrier = turns.barriers[record]
         order.used(barrier)
         if kind in (ARRIVED, COMPLETED):

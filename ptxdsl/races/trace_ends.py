@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ptxdsl.races.clocks import GENERIC, Clock
 from ptxdsl.races.trace_order import TraceOrder
-from ptxdsl.sim.barriers.cta_barriers import ClusterBarrier, NamedBarrier
+from ptxdsl.sim.barriers.cluster_barrier import ClusterBarrier
+from ptxdsl.sim.barriers.named_barrier import NamedBarrier
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cluster, Cta

@@ -8,7 +8,7 @@ from importlib import import_module
 # By the beginning of the opcode; importing a module registers its handlers (``host.handles``).
 FAMILIES: dict[str, tuple[str, ...]] = {
     "bar": ("barriers.cta_barriers",),
-    "barrier": ("barriers.cta_barriers",),
+    "barrier": ("barriers.cluster_barrier", "barriers.cta_barriers"),
     "call": ("machine.printf",),
     "clusterlaunchcontrol": ("copies.cluster_launch",),
     "cp": ("copies.bulk", "copies.cp_async", "copies.tma"),

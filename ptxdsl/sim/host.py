@@ -18,6 +18,7 @@ from ptxdsl.sim import families
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
+    from ptxdsl.sim.barriers.named_barrier import NamedBarrier
     from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.warp import Warp
@@ -144,7 +145,8 @@ class Wait:
     instruction is executed again. describe: for reports. timed: a ``try_wait``, that may also come back without
     success; ``give_up`` then is called when nothing else in the machine can move. at: the time (cycles) at which what
     it waits for was done, for the cost model; without it, the clock of whoever made it ready. phase: the mbarrier and
-    the parity that a ``try_wait`` of all its lanes waits for.
+    the parity that a ``try_wait`` of all its lanes waits for. meeting: the named barrier and the generation for whose
+    end a ``bar.sync`` waits.
     """
 
     ready: Callable[[], bool]
@@ -153,6 +155,7 @@ class Wait:
     give_up: Callable[[Group], None] | None = None
     at: Callable[[], int] | None = None
     phase: tuple[Barrier, int] | None = None
+    meeting: tuple[NamedBarrier, int] | None = None
 
 
 Handler = Callable[[Group], "Wait | None"]

@@ -99,6 +99,9 @@ CTA = np.dtype(
             "u8",
         ),  # host address of 16 uint64: where the cluster's CTAs by rank have, for every eight bytes of
         # their windows, the host address of the BARRIER there, or 0
+        ("named", "u8"),  # host address of its NAMED records by number, 0: nobody has come to any so far
+        ("warps", "u4"),
+        ("live", "u4"),  # threads that have not exited, as far as known
     ],
     align=True,
 )
@@ -139,10 +142,11 @@ WARP = np.dtype(
         ("number", "u4"),  # in its cluster
         ("unfenced", "u4"),  # live mbarriers that it has initialised and that no fence of it has made known
         ("cluster", "u8"),  # host address of CLUSTER
-        # Lanes that wait for the phase of a parity on one mbarrier, all of the warp's that wait: BARRIER, or 0.
+        # Lanes that wait for the phase of a parity on one mbarrier, or for the end of a generation (its low 32 bits) of
+        # a named barrier, all of the warp's that wait: BARRIER, NAMED, or 0.
         ("wait", "u8"),
         ("wait_mask", "u4"),
-        ("wait_parity", "u4"),
+        ("wait_for", "u4"),
         ("wait_at", "u8"),  # host address of SITE
     ],
     align=True,
@@ -191,8 +195,9 @@ TURNS = np.dtype(
 )
 # What has happened in a turn. kind: RAN, compiled code has come back, after ``logged`` accesses; else that the lanes of
 # ``mask`` have executed an instruction: FENCED, ARRIVED on an mbarrier, or by that COMPLETED its phase, SAW the phase
-# before complete, at once or, RESUMED, after a wait, or WAITS for it.
-RAN, RESUMED, WAITED, ARRIVED, COMPLETED, SAW, FENCED = range(1, 8)
+# before complete, at once or, RESUMED, after a wait, or WAITED for it; of a named barrier, whose generations count as
+# phases, that they CAME to it, WENT on behind it after a wait, or both at once: MET.
+RAN, RESUMED, WAITED, ARRIVED, COMPLETED, SAW, FENCED, CAME, WENT, MET = range(1, 11)
 EVENT = np.dtype(
     [("kind", "u4"), ("slot", "u4"), ("site", "u4"), ("mask", "u4"), ("barrier", "u8"), ("logged", "u8")], align=True
 )
@@ -204,9 +209,10 @@ NOT_KNOWN, INERT = 0, 1
 NEXT, UNFINISHED, APART, CHANGED = range(4)
 ALONE = 64  # host instructions of some lanes while others of the warp could run
 
-# A host instruction that host code can execute. kind: 0 none. address, number: byte offsets in the register file, -1
-# where ``plus`` and ``constant`` are the values themselves; result: of a predicate or a state, -1 if nobody reads it.
-ARRIVE, EXPECT, TRY_WAIT, TEST_WAIT, FENCE = 1, 2, 3, 4, 5
+# A host instruction that host code can execute. kind: 0 none. address (of a named barrier its number), operand: byte
+# offsets in the register file, -1 where ``plus`` and ``constant`` are the values themselves; result: of a predicate or
+# a state, -1 if nobody reads it.
+ARRIVE, EXPECT, TRY_WAIT, TEST_WAIT, FENCE, SYNC, COME = range(1, 8)
 SITE = np.dtype(
     [
         ("kind", "u4"),
@@ -215,6 +221,7 @@ SITE = np.dtype(
         ("address", "i4"),
         ("wide", "u4"),  # whether the address has 64 bits
         ("local", "u4"),  # whether it must be the CTA's own
+        ("aligned", "u4"),  # whether all lanes of the warp must be there
         ("operand", "i4"),
         ("constant", "u4"),
         ("result", "i4"),
@@ -260,6 +267,29 @@ BARRIER = np.dtype(
         ("brought_before", "u4"),  # of the phase before
         ("known", "u8"),  # host address of KNOWN of each warp of the cluster
         ("records", BROUGHT, MOST_BROUGHT),
+    ],
+    align=True,
+)
+
+# A named barrier of a CTA (``named_barrier.NamedBarrier``). first: the site, plus 1, at which the generation under way
+# began (0: it has not, -1: the machine knows). who: warps that have come, lanes: theirs. touched: by warp the site, plus
+# 1, at which it has come last (0: never, -1: the machine knows). party: sets of warps that have met.
+MOST_PARTIES = 8
+CTA_WARPS = 32
+NAMED = np.dtype(
+    [
+        ("generation", "i8"),
+        ("latest", "i8"),
+        ("done_at", "i8"),
+        ("arrived", "u4"),
+        ("count", "u4"),
+        ("first", "i4"),
+        ("who", "u4"),
+        ("voted", "u4"),
+        ("parties", "u4"),
+        ("party", "u4", MOST_PARTIES),
+        ("lanes", "u4", CTA_WARPS),
+        ("touched", "i4", CTA_WARPS),
     ],
     align=True,
 )

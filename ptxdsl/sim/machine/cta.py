@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.sim import layout
-from ptxdsl.sim.layout import CTA, LANES, RANK_SHIFT, WARP
+from ptxdsl.sim.layout import CTA, LANES, RANK_SHIFT, WARP, cells, offset
 from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, aligned_bytes, host_address
 from ptxdsl.sim.machine.warp import Warp, WarpStorage
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 UNINITIALISED = 0xFF  # what shared and local memory hold before the first write: NaN, -1
 _SMS = 132  # %smid: CTAs are dealt to this many
+_LIVE_WORD = offset(CTA, "live") // 4
 
 
 class CtaStorage:
@@ -51,6 +52,8 @@ class CtaStorage:
         self.fields["barriers"] = host_address(self.tables)
         self.fields["local"] = host_address(self.local)
         self.fields["local_bytes"] = local_bytes
+        self.fields["warps"] = warps
+        self.words = cells(record, "I")
         stride = -(-WARP.itemsize // 64) * 64
         records = aligned_bytes(warps * stride)
         file_stride = -(-max(register_bytes, 1) // 256) * 256
@@ -75,6 +78,7 @@ class CtaStorage:
         self.window[layout.SHARED_START :].fill(UNINITIALISED)
         self.local.fill(UNINITIALISED)
         self.barriers.fill(0)
+        self.fields["named"] = 0
         for warp in self.warps:
             warp.reset()
 
@@ -104,6 +108,15 @@ class Cta:
         self.live_threads = sum(warp.live.bit_count() for warp in self.warps)
         self.live_warps = len(self.warps)
         self.exits = 0  # counts changes of live_threads
+
+    @property
+    def live_threads(self) -> int:
+        """Threads that have not exited, as far as known."""
+        return self.storage.words[_LIVE_WORD]
+
+    @live_threads.setter
+    def live_threads(self, count: int) -> None:
+        self.storage.words[_LIVE_WORD] = count
 
     @property
     def exited(self) -> bool:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Not, Operand, Register, Sink, Symbol
 from ptxdsl.sim.barriers.mbarrier_record import Record
+from ptxdsl.sim.barriers.named_barrier import NamedBarrier
 from ptxdsl.sim.layout import LANES, RANK_SHIFT
 from ptxdsl.sim.machine.cta import Cta
 from ptxdsl.sim.machine.faults import ACCESS_CODES, NOT_UNIFORM, SimulationFault
@@ -315,7 +316,7 @@ class WarpGroup:
         if who is None:
             who = touches[key] = {}
         who[self.warp] = self.instruction
-        if isinstance(key, Record):
+        if isinstance(key, Record | NamedBarrier):
             key.touched(self.warp)
 
     @property

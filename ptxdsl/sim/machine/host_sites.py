@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.ptx.module import Address, Immediate, Operand, Register, Symbol
+from ptxdsl.sim.barriers.cta_barriers import form
 from ptxdsl.sim.barriers.mbarrier_instructions import Form, parsed
-from ptxdsl.sim.layout import ARRIVE, EXPECT, FENCE, SHARED_WINDOW, TEST_WAIT, TRY_WAIT
+from ptxdsl.sim.layout import ARRIVE, COME, EXPECT, FENCE, SHARED_WINDOW, SYNC, TEST_WAIT, TRY_WAIT
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.sites import Site
 
+_BARRIERS = ("bar", "barrier")
 _KINDS = {"mbarrier.arrive": ARRIVE, "mbarrier.try_wait": TRY_WAIT, "mbarrier.test_wait": TEST_WAIT}
 
 
@@ -21,6 +23,9 @@ def host_site(machine: Machine, record: Any, number: int, site: Site) -> None:
     kind = _KINDS.get(".".join(instruction.parts[:2]))
     if site.instruction.opcode.startswith("fence.proxy.async"):
         record["number"], record["next"], record["kind"] = number, site.next_block, FENCE
+        return
+    if instruction.parts[0] in _BARRIERS and "cluster" not in instruction.parts and site.handler is not None:
+        _named(machine, record, number, site)
         return
     if kind is None or site.handler is None:
         return
@@ -38,6 +43,21 @@ def host_site(machine: Machine, record: Any, number: int, site: Site) -> None:
     slot = slots.get(result.name) if isinstance(result, Register) else None
     record["result"] = -1 if slot is None else slot.offset
     record["number"], record["next"], record["kind"] = number, site.next_block, kind
+
+
+def _named(machine: Machine, record: Any, number: int, site: Site) -> None:
+    """``bar.sync`` and ``bar.arrive``."""
+    made, operands = form(site.instruction.opcode), site.instruction.operands
+    if made.name == "bar.red" or (made.operation == "arrive" and len(operands) < 2):
+        return
+    id, count = _number(machine, operands[0]), _number(machine, operands[1] if len(operands) > 1 else None)
+    if id is None or count is None or (len(operands) > 1 and count == (-1, 0)):
+        return
+    record["address"], record["plus"] = id
+    record["operand"], record["constant"] = count
+    record["aligned"], record["result"] = made.aligned, -1
+    record["number"], record["next"] = number, site.next_block
+    record["kind"] = COME if made.operation == "arrive" else SYNC
 
 
 def _address(machine: Machine, record: Any, form: Form, address: Operand) -> bool:
@@ -61,14 +81,19 @@ def _address(machine: Machine, record: Any, form: Form, address: Operand) -> boo
 
 
 def _operand(machine: Machine, record: Any, operand: Operand | None, kind: int) -> bool:
-    record["operand"], record["constant"] = -1, 1
+    found = (-1, 1) if operand is None and kind == ARRIVE else None if operand is None else _number(machine, operand)
+    if found is not None:
+        record["operand"], record["constant"] = found
+    return found is not None
+
+
+def _number(machine: Machine, operand: Operand | None) -> tuple[int, int] | None:
+    """Where an operand of 32 bits is found in the register file, or -1 and what it is, 0 if there is none."""
     if operand is None:
-        return kind == ARRIVE
+        return -1, 0
     if isinstance(operand, Immediate) and operand.kind == "int":
-        record["constant"] = operand.value & 0xFFFFFFFF
-        return True
+        return -1, operand.value & 0xFFFFFFFF
     slot = machine.code.slots.get(operand.name) if isinstance(operand, Register) else None
     if slot is None or slot.bits != 32 or slot.is_predicate:
-        return False
-    record["operand"] = slot.offset
-    return True
+        return None
+    return slot.offset, 1

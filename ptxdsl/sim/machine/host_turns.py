@@ -8,14 +8,17 @@ work, are the machine's.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxdsl.ptx.module import Instruction
+from ptxdsl.sim.barriers.cta_barriers import waits_for as waits_for_threads
 from ptxdsl.sim.barriers.mbarrier import Barrier
 from ptxdsl.sim.barriers.mbarrier_instructions import waits_for
+from ptxdsl.sim.barriers.named_barrier import NamedBarrier
 from ptxdsl.sim.layout import CLUSTER, EVENT, INERT, MOST_EVENTS, NEXT, NOT_KNOWN, SITE, TURNS, WARP, cells, offset
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta
 from ptxdsl.sim.machine.group import WarpGroup
@@ -26,17 +29,18 @@ from ptxdsl.sim.machine.warp import WAIT_QUAD, Warp
 from ptxdsl.sim.translate.runtime import address
 
 if TYPE_CHECKING:
+    from ptxdsl.sim.host import Wait
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.watch import Watch
 
 Entity = Warp | AgentEntity
 
-_MEETINGS = ("bar", "barrier")  # first parts of opcodes that wait for threads alone
 _LOOKED_AT = (HANDLER, POLL)  # waits that may end without their warp having a turn
 _MOST_TURNS = 256  # at once
 _FIRST_ROOM = 64  # slots; a power of two
 _WAIT_AT_QUAD = offset(WARP, "wait_at") // 8
-_WAIT_MASK, _WAIT_PARITY = offset(WARP, "wait_mask") // 4, offset(WARP, "wait_parity") // 4
+_WAIT_MASK, _WAIT_FOR = offset(WARP, "wait_mask") // 4, offset(WARP, "wait_for") // 4
+_LOW = (1 << 32) - 1  # of a generation
 _HEAD, _COUNT, _LEFT, _SLOT, _CODE, _REASON = (
     offset(TURNS, name) // 4 for name in ("head", "count", "left", "slot", "code", "reason")
 )
@@ -137,11 +141,13 @@ class Waiting(MutableMapping[Any, None]):
 
 
 class HostTurns:
-    """Of one machine under round robin. barriers: the live ones, by the host address of their record."""
+    """Of one machine under round robin. barriers: the live mbarriers by the host address of their record, meetings: the
+    named barriers."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.barriers: dict[int, Barrier] = {}
+        self.meetings: dict[int, NamedBarrier] = {}
         self._entities: list[Entity | None] = [None]  # slot 0 is nobody's
         self._free: list[int] = []
         self._record = aligned_bytes(TURNS.itemsize)
@@ -224,6 +230,7 @@ class HostTurns:
             for warp in cta.warps:
                 self.leave(warp)
         self.barriers = {at: barrier for at, barrier in self.barriers.items() if barrier.cluster is not cluster}
+        self.meetings = {at: named for at, named in self.meetings.items() if named.cta.cluster is not cluster}
 
     # Turns
 
@@ -273,39 +280,63 @@ class HostTurns:
             *others, last = warp.waits
             if last.kind in _LOOKED_AT:
                 knows = knows and self._hand_over(warp, last)
-                inert = not others and last.kind is HANDLER and last.instruction.parts[0] in _MEETINGS
+                inert = not others and last.kind is HANDLER and _waits_for_threads(last.instruction)
             knows = knows and not any(blocked.kind in _LOOKED_AT for blocked in others)
         self._known[warp.slot] = warp.address if knows else INERT if inert else NOT_KNOWN
 
     def _hand_over(self, warp: Warp, blocked: Blocked) -> bool:
         """Lets host code keep a warp's last wait, if it can."""
         wait = blocked.wait
-        if blocked.kind is not HANDLER or wait is None or wait.phase is None:
+        if blocked.kind is not HANDLER or wait is None or not self._sites.view(SITE)["kind"][blocked.site]:
             return False
-        barrier, parity = wait.phase
-        if barrier.record not in self.barriers or not self._sites.view(SITE)["kind"][blocked.site]:
+        record, number = self._kept(wait)
+        if not record:
             return False
-        warp.words[_WAIT_MASK], warp.words[_WAIT_PARITY] = blocked.mask, parity
+        warp.words[_WAIT_MASK], warp.words[_WAIT_FOR] = blocked.mask, number & _LOW
         warp.quads[_WAIT_AT_QUAD] = self._first_site + SITE.itemsize * blocked.site
         warp.waits.pop()
-        warp.quads[WAIT_QUAD] = barrier.record
+        warp.quads[WAIT_QUAD] = record
         return True
+
+    def _kept(self, wait: Wait) -> tuple[int, int]:
+        """The record of what is waited for, 0 if host code does not keep it, and the parity or generation."""
+        if wait.phase is not None:
+            barrier, parity = wait.phase
+            return barrier.record if barrier.record in self.barriers else 0, parity
+        if wait.meeting is not None:
+            named, generation = wait.meeting
+            return named.record, generation
+        return 0, 0
 
     def take_back(self, warp: Warp) -> Blocked:
         """A wait that host code has kept, which the machine keeps from now on."""
-        barrier = self.barriers[warp.quads[WAIT_QUAD]]
+        record, number = warp.quads[WAIT_QUAD], warp.words[_WAIT_FOR]
         site = (warp.quads[_WAIT_AT_QUAD] - self._first_site) // SITE.itemsize
         warp.quads[WAIT_QUAD] = 0
         self._known[warp.slot] = NOT_KNOWN
         machine = self.machine
         group = WarpGroup(machine, warp, machine.sites[site].instruction, warp.words[_WAIT_MASK])
-        return Blocked(HANDLER, group, site, wait=waits_for(group, barrier, warp.words[_WAIT_PARITY]))
+        named = self.meetings.get(record)
+        if named is None:
+            wait = waits_for(group, self.barriers[record], number)
+        else:
+            wait = waits_for_threads(group, named, named.generation - (named.generation - number & _LOW))
+        return Blocked(HANDLER, group, site, wait=wait)
 
     def ready(self, warp: Warp) -> bool:
         """Whether what host code keeps as the wait of a warp is there."""
-        return self.barriers[warp.quads[WAIT_QUAD]].completed(warp.words[_WAIT_PARITY])
+        record, number = warp.quads[WAIT_QUAD], warp.words[_WAIT_FOR]
+        named = self.meetings.get(record)
+        if named is None:
+            return self.barriers[record].completed(number)
+        return named.generation & _LOW != number or named.satisfied()
 
-    # mbarriers
+    # Barriers
+
+    def named(self, cta: Cta, barriers: Sequence[NamedBarrier]) -> None:
+        """Somebody has come to a named barrier of a CTA for the first time. barriers: all of them, by number."""
+        cta.storage.fields["named"] = barriers[0].record
+        self.meetings.update((barrier.record, barrier) for barrier in barriers)
 
     def born(self, cta: Cta, barrier: Barrier) -> None:
         """The life of an mbarrier of a CTA has begun."""
@@ -326,7 +357,13 @@ class HostTurns:
         machine = self.machine
         for number in np.flatnonzero(self._executed).tolist():
             machine.sites[number].executed = True
-        for barrier in self.barriers.values():
+        for barrier in (*self.barriers.values(), *self.meetings.values()):
             for warp, site in barrier.arrivals_in_host_code():
                 machine.touches[barrier][warp] = machine.sites[site].instruction
                 barrier.touched(warp)
+
+
+def _waits_for_threads(instruction: Instruction) -> bool:
+    """Whether an instruction waits for threads that come by the machine's turns alone."""
+    parts = instruction.parts
+    return parts[0] in ("bar", "barrier") and ("cluster" in parts or "red" in parts)

@@ -18,6 +18,7 @@ from ptxdsl.sim.translate import (
     runtime_mbarriers,
     runtime_meetings,
     runtime_memory,
+    runtime_named,
     runtime_pointers,
     runtime_turns,
 )
@@ -35,6 +36,7 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_turns.text,
     runtime_mbarriers.text,
     runtime_arrivals.text,
+    runtime_named.text,
 )
 _INTRINSIC = re.compile(r"call ([^@()]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
 

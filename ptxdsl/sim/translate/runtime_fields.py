@@ -12,6 +12,7 @@ from ptxdsl.sim.layout import (
     KNOWN,
     LAUNCH,
     LOG,
+    NAMED,
     REGION,
     SITE,
     TURNS,
@@ -22,6 +23,7 @@ from ptxdsl.sim.layout import (
 _RECORDS = {
     "warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS, "turns": TURNS,
     "cluster": CLUSTER, "site": SITE, "bar": BARRIER, "brought": BROUGHT, "known": KNOWN, "event": EVENT,
+    "named": NAMED,
 }  # fmt: skip
 
 # The words of WARP's `own`, by name.

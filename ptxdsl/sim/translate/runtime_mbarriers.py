@@ -1,4 +1,5 @@
-"""Instructions on mbarriers in host code: what their handlers do, where all lanes do the same and nothing is wrong."""
+"""Host instructions in host code, most of them on mbarriers: what their handlers do, where all lanes do the same and
+nothing is wrong."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from functools import cache
 from ptxdsl.sim.layout import (
     ARRIVE,
     BLOCKED,
+    COME,
     EXPECT,
     FENCE,
     FENCED,
@@ -14,6 +16,7 @@ from ptxdsl.sim.layout import (
     LANE_SETS,
     RANK_SHIFT,
     SAW,
+    SYNC,
     TEST_WAIT,
     TRY_WAIT,
     WAITED,
@@ -22,7 +25,8 @@ from ptxdsl.sim.layout import (
 from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat, store, unless
 
 _SETS = f"<{LANE_SETS} x i32>"
-QUIET, MAKES_READY, WAITS, LEFT = range(4)  # what became of an instruction; LEFT: nothing, it is the machine's
+# What became of an instruction. CAME_AND_WAITS: it has changed something and waits. LEFT: nothing, it is the machine's.
+QUIET, MAKES_READY, WAITS, CAME_AND_WAITS, LEFT = range(5)
 
 
 @cache
@@ -164,6 +168,19 @@ tell:
 done:
   ret i1 true
 }}""",
+        # Lanes wait for a phase of an mbarrier, or a generation of a named barrier.
+        "wait": f"""
+define void @rt.wait(ptr %warp, ptr %site, i32 %mask, ptr %for, i32 %what) {{
+  {store("warp_wait", "%for", "ptr")}
+  {store("warp_wait_mask", "%mask")}
+  {store("warp_wait_for", "%what")}
+  {store("warp_wait_at", "%site", "ptr")}
+  {load("warp_blocked")}
+  %all = or i32 %warp_blocked, %mask
+  {store("warp_blocked", "%all")}
+  {set_lanes("warp_status", "%mask", str(BLOCKED), "s")}
+  ret void
+}}""",
         "host_instruction": _HOST_INSTRUCTION,
     }
 
@@ -179,8 +196,10 @@ entry:
   {load("site_constant")}
   {load("site_local")}
   {load("site_kind")}
-  %fences = icmp eq i32 %site_kind, {FENCE}
-  br i1 %fences, label %fence, label %where
+  switch i32 %site_kind, label %where [ i32 {FENCE}, label %fence i32 {SYNC}, label %named i32 {COME}, label %named ]
+named:
+  %came = call i32 @rt.come(ptr %turns, ptr %warp, ptr %site, i32 %mask)
+  ret i32 %came
 fence:
   {load("warp_unfenced")}
   {load("site_number")}
@@ -252,14 +271,7 @@ later:
   %cannot = or i1 %waits, %asks
   br i1 %cannot, label %left, label %block
 block:
-  {store("warp_wait", "%bar", "ptr")}
-  {store("warp_wait_mask", "%mask")}
-  {store("warp_wait_parity", "%what")}
-  {store("warp_wait_at", "%site", "ptr")}
-  {load("warp_blocked")}
-  %all = or i32 %warp_blocked, %mask
-  {store("warp_blocked", "%all")}
-  {set_lanes("warp_status", "%mask", str(BLOCKED), "s")}
+  call void @rt.wait(ptr %warp, ptr %site, i32 %mask, ptr %bar, i32 %what)
   {load("site_number", "i32", "wait.site")}
   call void @rt.event(ptr %turns, ptr %warp, i32 {WAITED}, i32 %wait.site, i32 %mask, ptr %bar, i64 0, i64 0)
   ret i32 {WAITS}

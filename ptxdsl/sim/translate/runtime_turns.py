@@ -1,8 +1,9 @@
 """Turns of warps in host code: what ``machine.turns`` does, for the commonest of it.
 
-``turns`` takes one warp after another from the queue, as the machine does. An instruction on an mbarrier that all lanes
-execute alike, and that does nothing but what is expected of it, is executed here (``runtime_mbarriers``); with all else
-the turn goes back to the machine, before anything of it has been done. So the order of turns, and all that comes of
+``turns`` takes one warp after another from the queue, as the machine does. An instruction on an mbarrier or a named
+barrier that all lanes execute alike, and that does nothing but what is expected of it, is executed here
+(``runtime_mbarriers``, ``runtime_named``); with all else the turn goes back to the machine, before anything of it has
+been done. So the order of turns, and all that comes of
 them, is the same.
 """
 
@@ -24,11 +25,12 @@ from ptxdsl.sim.layout import (
     RESUMED,
     RUNNABLE,
     SITE,
+    SYNC,
     UNFINISHED,
     offset,
 )
 from ptxdsl.sim.translate.runtime_fields import add, load, set_lanes, store, unless
-from ptxdsl.sim.translate.runtime_mbarriers import LEFT, MAKES_READY, WAITS
+from ptxdsl.sim.translate.runtime_mbarriers import CAME_AND_WAITS, LEFT, MAKES_READY, WAITS
 
 
 @cache
@@ -104,12 +106,20 @@ define void @rt.push(ptr %turns, ptr %warp) {{
 define i1 @rt.ready(ptr %warp) {{
   {load("warp_wait", "ptr")}
   %none = icmp eq ptr %warp_wait, null
-  br i1 %none, label %no, label %look
+  br i1 %none, label %no, label %kind
+kind:
+  {load("warp_wait_at", "ptr", "site")}
+  {load("site_kind")}
+  %named = icmp eq i32 %site_kind, {SYNC}
+  br i1 %named, label %ask, label %look
+ask:
+  %met = call i1 @rt.has_met(ptr %warp, ptr %warp_wait)
+  ret i1 %met
 look:
   %phase.at = getelementptr i8, ptr %warp_wait, i64 {offset(BARRIER, "phase")}
   %phase = load i64, ptr %phase.at
-  {load("warp_wait_parity")}
-  %parity = zext i32 %warp_wait_parity to i64
+  {load("warp_wait_for")}
+  %parity = zext i32 %warp_wait_for to i64
   %odd = and i64 %phase, 1
   %ready = icmp ne i64 %odd, %parity
   ret i1 %ready
@@ -172,13 +182,22 @@ cut:
 done:
   ret i1 true
 }}""",
-        # The value that the lanes of %mask have in a register, extended; -1 where they differ.
+        # Lanes that waited go on, if what they wait for is there: 1 if so, 0 if not, -1 where it is the machine's.
         "resume": f"""
 define i32 @rt.resume(ptr %turns, ptr %warp) {{
   %ready = call i1 @rt.ready(ptr %warp)
-  br i1 %ready, label %look, label %no
-look:
+  br i1 %ready, label %kind, label %no
+kind:
   {load("warp_wait", "ptr", "bar")}
+  {load("warp_wait_at", "ptr", "site")}
+  {load("site_kind")}
+  %named = icmp eq i32 %site_kind, {SYNC}
+  br i1 %named, label %leave, label %look
+leave:
+  call void @rt.go_on(ptr %turns, ptr %warp, ptr %bar, ptr %site)
+  call void @rt.release(ptr %warp, ptr %site)
+  ret i32 1
+look:
   {load("bar_cell", "ptr")}
   {load("bar_word", "i64")}
   %bytes = load i64, ptr %bar_cell
@@ -186,28 +205,20 @@ look:
   br i1 %overwritten, label %left, label %sound
 sound:
   {load("warp_wait_mask")}
-  {load("warp_wait_at", "ptr", "site")}
   {load("warp_woken_at", "i64")}
   {load("warp_clock", "i64")}
   %late = icmp sgt i64 %warp_woken_at, %warp_clock
   %clock = select i1 %late, i64 %warp_woken_at, i64 %warp_clock
   {store("warp_clock", "%clock", "i64")}
   %seen = call i1 @rt.saw(ptr %bar, ptr %warp, i32 %warp_wait_mask, ptr %site)
-  br i1 %seen, label %release, label %undo
+  br i1 %seen, label %go, label %undo
 undo:
   {store("warp_clock", "%warp_clock", "i64")}
   br label %left
 left:
   ret i32 -1
-release:
-  {store("warp_wait", "null", "ptr")}
-  {load("warp_blocked")}
-  %others = xor i32 %warp_wait_mask, -1
-  %blocked = and i32 %warp_blocked, %others
-  {store("warp_blocked", "%blocked")}
-  {load("site_next")}
-  {set_lanes("warp_status", "%warp_wait_mask", str(RUNNABLE), "s")}
-  {set_lanes("warp_pc", "%warp_wait_mask", "%site_next", "p")}
+go:
+  call void @rt.release(ptr %warp, ptr %site)
   {load("site_number")}
   {load("bar_seen", "i64")}
   call void @rt.event(ptr %turns, ptr %warp, i32 {RESUMED}, i32 %site_number, i32 %warp_wait_mask, ptr %bar,
@@ -215,6 +226,20 @@ release:
   ret i32 1
 no:
   ret i32 0
+}}""",
+        # Lanes that have waited at a site run again, behind it.
+        "release": f"""
+define void @rt.release(ptr %warp, ptr %site) {{
+  {store("warp_wait", "null", "ptr")}
+  {load("warp_wait_mask")}
+  {load("warp_blocked")}
+  %others = xor i32 %warp_wait_mask, -1
+  %blocked = and i32 %warp_blocked, %others
+  {store("warp_blocked", "%blocked")}
+  {load("site_next")}
+  {set_lanes("warp_status", "%warp_wait_mask", str(RUNNABLE), "s")}
+  {set_lanes("warp_pc", "%warp_wait_mask", "%site_next", "p")}
+  ret void
 }}""",
         # A warp waits, last of its cluster.
         "block": f"""
@@ -329,8 +354,11 @@ execute:
 executed:
   {add("turns_hosts", "1")}
   {store("site_executed", "1")}
-  %waits = icmp eq i32 %how, {WAITS}
-  br i1 %waits, label %end, label %advance
+  switch i32 %how, label %advance [ i32 {WAITS}, label %end i32 {CAME_AND_WAITS}, label %came.waits ]
+came.waits:
+  {add("turns_changes", "1", key="came")}
+  {add("warp_changes", "1", "i64", key="came")}
+  br label %end
 advance:
   {load("site_next")}
   {set_lanes("warp_pc", "%warp_mask", "%site_next", "p")}
@@ -352,7 +380,8 @@ wakes:
   br i1 %changed, label %wake, label %end
 wake:
   {load("warp_cluster", "ptr", "cluster")}
-  %woken = call i1 @rt.wake(ptr %turns, ptr %cluster, i64 %clock)
+  {load("warp_clock", "i64", "clock.now")}
+  %woken = call i1 @rt.wake(ptr %turns, ptr %cluster, i64 %clock.now)
   br i1 %woken, label %end, label %ask
 end:
   {load("launch_writes", "i64", "after")}
