@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ptxdsl.races.accesses import GLOBAL, LOCAL, Piece, elsewhere
 from ptxdsl.races.shadow import Cells
-from ptxdsl.sim.layout import ACCESS, ARRIVED, CAME, COMPLETED, EVENT, FENCED, MET, RAN, WAITED, WENT
+from ptxdsl.sim.layout import ACCESS, ARRIVED, CAME, COMPLETED, EVENT, EXECUTED, ISSUED, MET, RAN, WAITED, WENT
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.warp import Warp
 
@@ -214,8 +214,10 @@ class InBulk:
         """Lanes have executed an instruction that host code knows."""
         order, turns = self.order, self.machine.host_turns
         group = WarpGroup(self.machine, warp, self.machine.sites[site].instruction, mask)
-        order.stands(group, None)
-        if kind == FENCED:
+        order.stands(group, phase if kind == ISSUED else None)
+        if kind == ISSUED:
+            return
+        if kind == EXECUTED:
             order.executed(group)
             return
         assert turns is not None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ptxdsl.sim.machine.cta import Cta
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.warp import Warp
+    from ptxdsl.sim.matrix.warpgroup import Warpgroup
 
 Lanes = npt.NDArray[np.bool_]
 
@@ -146,7 +147,8 @@ class Wait:
     success; ``give_up`` then is called when nothing else in the machine can move. at: the time (cycles) at which what
     it waits for was done, for the cost model; without it, the clock of whoever made it ready. phase: the mbarrier and
     the parity that a ``try_wait`` of all its lanes waits for. meeting: the named barrier and the generation for whose
-    end a ``bar.sync`` waits.
+    end a ``bar.sync`` waits. product: the warpgroup and the number of the product for which a ``wgmma.wait_group``
+    waits.
     """
 
     ready: Callable[[], bool]
@@ -156,6 +158,7 @@ class Wait:
     at: Callable[[], int] | None = None
     phase: tuple[Barrier, int] | None = None
     meeting: tuple[NamedBarrier, int] | None = None
+    product: tuple[Warpgroup, int] | None = None
 
 
 Handler = Callable[[Group], "Wait | None"]

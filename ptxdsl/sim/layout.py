@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 LANES = 32
+CTA_WARPS = 32
 CHUNK = 8  # lanes that compiled code works on together, and whose accesses are one record
 
 # Status of a lane.
@@ -100,6 +101,7 @@ CTA = np.dtype(
         ),  # host address of 16 uint64: where the cluster's CTAs by rank have, for every eight bytes of
         # their windows, the host address of the BARRIER there, or 0
         ("named", "u8"),  # host address of its NAMED records by number, 0: nobody has come to any so far
+        ("warpgroups", "u8", CTA_WARPS // 4),  # host addresses of WARPGROUP, 0: it has not executed any wgmma
         ("warps", "u4"),
         ("live", "u4"),  # threads that have not exited, as far as known
     ],
@@ -142,8 +144,8 @@ WARP = np.dtype(
         ("number", "u4"),  # in its cluster
         ("unfenced", "u4"),  # live mbarriers that it has initialised and that no fence of it has made known
         ("cluster", "u8"),  # host address of CLUSTER
-        # Lanes that wait for the phase of a parity on one mbarrier, or for the end of a generation (its low 32 bits) of
-        # a named barrier, all of the warp's that wait: BARRIER, NAMED, or 0.
+        # Lanes that wait for the phase of a parity on one mbarrier, for the end of a generation (its low 32 bits) of a
+        # named barrier, or for a product by its number, all of the warp's that wait: BARRIER, NAMED, WARPGROUP, or 0.
         ("wait", "u8"),
         ("wait_mask", "u4"),
         ("wait_for", "u4"),
@@ -194,10 +196,11 @@ TURNS = np.dtype(
     align=True,
 )
 # What has happened in a turn. kind: RAN, compiled code has come back, after ``logged`` accesses; else that the lanes of
-# ``mask`` have executed an instruction: FENCED, ARRIVED on an mbarrier, or by that COMPLETED its phase, SAW the phase
+# ``mask`` have executed an instruction: EXECUTED, one that is no more than that; ARRIVED on an mbarrier, or by that COMPLETED its phase, SAW the phase
 # before complete, at once or, RESUMED, after a wait, or WAITED for it; of a named barrier, whose generations count as
-# phases, that they CAME to it, WENT on behind it after a wait, or both at once: MET.
-RAN, RESUMED, WAITED, ARRIVED, COMPLETED, SAW, FENCED, CAME, WENT, MET = range(1, 11)
+# phases, that they CAME to it, WENT on behind it after a wait, or both at once: MET; that they have ISSUED their part of
+# a product, of which phase says how many they had issued before.
+RAN, RESUMED, WAITED, ARRIVED, COMPLETED, SAW, EXECUTED, CAME, WENT, MET, ISSUED = range(1, 12)
 EVENT = np.dtype(
     [("kind", "u4"), ("slot", "u4"), ("site", "u4"), ("mask", "u4"), ("barrier", "u8"), ("logged", "u8")], align=True
 )
@@ -211,8 +214,9 @@ ALONE = 64  # host instructions of some lanes while others of the warp could run
 
 # A host instruction that host code can execute. kind: 0 none. address (of a named barrier its number), operand: byte
 # offsets in the register file, -1 where ``plus`` and ``constant`` are the values themselves; result: of a predicate or
-# a state, -1 if nobody reads it.
-ARRIVE, EXPECT, TRY_WAIT, TEST_WAIT, FENCE, SYNC, COME = range(1, 8)
+# a state, -1 if nobody reads it. Of a product the descriptors of A and B, and scale-d instead of a result; A in
+# registers has none.
+ARRIVE, EXPECT, TRY_WAIT, TEST_WAIT, FENCE, SYNC, COME, GROUP_FENCE, GROUP_COMMIT, GROUP_WAIT, PART = range(1, 12)
 SITE = np.dtype(
     [
         ("kind", "u4"),
@@ -275,7 +279,6 @@ BARRIER = np.dtype(
 # began (0: it has not, -1: the machine knows). who: warps that have come, lanes: theirs. touched: by warp the site, plus
 # 1, at which it has come last (0: never, -1: the machine knows). party: sets of warps that have met.
 MOST_PARTIES = 8
-CTA_WARPS = 32
 NAMED = np.dtype(
     [
         ("generation", "i8"),
@@ -290,6 +293,40 @@ NAMED = np.dtype(
         ("party", "u4", MOST_PARTIES),
         ("lanes", "u4", CTA_WARPS),
         ("touched", "i4", CTA_WARPS),
+    ],
+    align=True,
+)
+
+# What a warpgroup has issued (``warpgroup.Warpgroup``): how many products have been carried out, how many not yet; by
+# warp how many it has issued, and of its wgmma-groups those that may be pending, rings of ``ring`` + 1 COMMITTED each.
+# A product lies where its number, less 1, says modulo MOST_PRODUCTS; open: other warps may issue their parts in host
+# code; joined: which of the four have.
+MOST_PRODUCTS = 16
+PRODUCT = np.dtype(
+    [
+        ("a", "u8"),
+        ("b", "u8"),
+        ("number", "u4"),
+        ("site", "u4"),
+        ("open", "u4"),
+        ("accumulate", "u4"),
+        ("joined", "u4"),
+    ],
+    align=True,
+)
+COMMITTED = np.dtype([("number", "u4"), ("time", "i8")], align=True)
+WARPGROUP = np.dtype(
+    [
+        ("carried_out", "u4"),
+        ("pending", "u4"),
+        ("issued", "u4", 4),
+        ("fenced", "u4", 4),
+        ("head", "u4", 4),
+        ("count", "u4", 4),
+        ("ring", "u4"),
+        ("latest", "i8", 4),
+        ("groups", "u8"),
+        ("products", PRODUCT, MOST_PRODUCTS),
     ],
     align=True,
 )

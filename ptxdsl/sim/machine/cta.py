@@ -78,7 +78,7 @@ class CtaStorage:
         self.window[layout.SHARED_START :].fill(UNINITIALISED)
         self.local.fill(UNINITIALISED)
         self.barriers.fill(0)
-        self.fields["named"] = 0
+        self.fields["named"] = self.fields["warpgroups"] = 0
         for warp in self.warps:
             warp.reset()
 

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.ptx.module import Address, Immediate, Operand, Register, Symbol
+from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 from ptxdsl.sim.barriers.cta_barriers import form
 from ptxdsl.sim.barriers.mbarrier_instructions import Form, parsed
-from ptxdsl.sim.layout import ARRIVE, COME, EXPECT, FENCE, SHARED_WINDOW, SYNC, TEST_WAIT, TRY_WAIT
+from ptxdsl.sim.layout import (
+    ARRIVE,
+    COME,
+    EXPECT,
+    FENCE,
+    GROUP_COMMIT,
+    GROUP_FENCE,
+    GROUP_WAIT,
+    PART,
+    SHARED_WINDOW,
+    SYNC,
+    TEST_WAIT,
+    TRY_WAIT,
+)
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
     from ptxdsl.sim.machine.sites import Site
 
 _BARRIERS = ("bar", "barrier")
+_GROUPS = {"fence": GROUP_FENCE, "commit_group": GROUP_COMMIT, "wait_group": GROUP_WAIT, "mma_async": PART}
 _KINDS = {"mbarrier.arrive": ARRIVE, "mbarrier.try_wait": TRY_WAIT, "mbarrier.test_wait": TEST_WAIT}
 
 
@@ -26,6 +40,9 @@ def host_site(machine: Machine, record: Any, number: int, site: Site) -> None:
         return
     if instruction.parts[0] in _BARRIERS and "cluster" not in instruction.parts and site.handler is not None:
         _named(machine, record, number, site)
+        return
+    if instruction.parts[0] == "wgmma":
+        _warpgroup(machine, record, number, site)
         return
     if kind is None or site.handler is None:
         return
@@ -58,6 +75,39 @@ def _named(machine: Machine, record: Any, number: int, site: Site) -> None:
     record["aligned"], record["result"] = made.aligned, -1
     record["number"], record["next"] = number, site.next_block
     record["kind"] = COME if made.operation == "arrive" else SYNC
+
+
+def _warpgroup(machine: Machine, record: Any, number: int, site: Site) -> None:
+    """``wgmma`` but products of a sparse A."""
+    instruction = site.instruction
+    kind, operands = _GROUPS.get(instruction.parts[1], 0), instruction.operands
+    record["address"] = record["operand"] = record["result"] = -1
+    if kind == GROUP_WAIT and isinstance(operands[0], Immediate):
+        record["constant"] = operands[0].value
+    elif kind == GROUP_WAIT or (kind == PART and not _part(machine, record, instruction)):
+        return
+    record["number"], record["next"], record["kind"] = number, site.next_block, kind
+
+
+def _part(machine: Machine, record: Any, instruction: Instruction) -> bool:
+    slots = machine.code.slots
+    _, a, b, scale = instruction.operands[:4]
+    if instruction.parts[2] == "sp":
+        return False
+    for name, operand in (("address", a), ("operand", b)):
+        slot = slots.get(operand.name) if isinstance(operand, Register) else None
+        if slot is not None and slot.bits == 64:
+            record[name] = slot.offset
+        elif name == "operand" or not isinstance(operand, Vector):
+            return False
+    if isinstance(scale, Immediate):
+        record["constant"] = scale.value & 1
+        return True
+    slot = slots.get(scale.name) if isinstance(scale, Register) else None
+    if slot is None or not slot.is_predicate:
+        return False
+    record["result"] = slot.offset
+    return True
 
 
 def _address(machine: Machine, record: Any, form: Form, address: Operand) -> bool:

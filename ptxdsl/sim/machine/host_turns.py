@@ -31,6 +31,7 @@ from ptxdsl.sim.translate.runtime import address
 if TYPE_CHECKING:
     from ptxdsl.sim.host import Wait
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.matrix.warpgroup import Warpgroup
     from ptxdsl.sim.watch import Watch
 
 Entity = Warp | AgentEntity
@@ -141,13 +142,14 @@ class Waiting(MutableMapping[Any, None]):
 
 
 class HostTurns:
-    """Of one machine under round robin. barriers: the live mbarriers by the host address of their record, meetings: the
-    named barriers."""
+    """Of one machine under round robin. barriers: the live mbarriers by the host address of their record; meetings: the
+    named barriers; warpgroups: those that have executed ``wgmma``."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.barriers: dict[int, Barrier] = {}
         self.meetings: dict[int, NamedBarrier] = {}
+        self.warpgroups: dict[int, Warpgroup] = {}
         self._entities: list[Entity | None] = [None]  # slot 0 is nobody's
         self._free: list[int] = []
         self._record = aligned_bytes(TURNS.itemsize)
@@ -231,6 +233,7 @@ class HostTurns:
                 self.leave(warp)
         self.barriers = {at: barrier for at, barrier in self.barriers.items() if barrier.cluster is not cluster}
         self.meetings = {at: named for at, named in self.meetings.items() if named.cta.cluster is not cluster}
+        self.warpgroups = {at: group for at, group in self.warpgroups.items() if group.cta.cluster is not cluster}
 
     # Turns
 
@@ -306,6 +309,9 @@ class HostTurns:
         if wait.meeting is not None:
             named, generation = wait.meeting
             return named.record, generation
+        if wait.product is not None:
+            warpgroup, product = wait.product
+            return warpgroup.record, product
         return 0, 0
 
     def take_back(self, warp: Warp) -> Blocked:
@@ -316,20 +322,24 @@ class HostTurns:
         self._known[warp.slot] = NOT_KNOWN
         machine = self.machine
         group = WarpGroup(machine, warp, machine.sites[site].instruction, warp.words[_WAIT_MASK])
-        named = self.meetings.get(record)
-        if named is None:
-            wait = waits_for(group, self.barriers[record], number)
-        else:
+        if record in self.meetings:
+            named = self.meetings[record]
             wait = waits_for_threads(group, named, named.generation - (named.generation - number & _LOW))
+        elif record in self.warpgroups:
+            wait = self.warpgroups[record].wait_of(group, number)
+        else:
+            wait = waits_for(group, self.barriers[record], number)
         return Blocked(HANDLER, group, site, wait=wait)
 
     def ready(self, warp: Warp) -> bool:
         """Whether what host code keeps as the wait of a warp is there."""
         record, number = warp.quads[WAIT_QUAD], warp.words[_WAIT_FOR]
-        named = self.meetings.get(record)
-        if named is None:
-            return self.barriers[record].completed(number)
-        return named.generation & _LOW != number or named.satisfied()
+        if record in self.meetings:
+            named = self.meetings[record]
+            return named.generation & _LOW != number or named.satisfied()
+        if record in self.warpgroups:
+            return self.warpgroups[record].reached(number)
+        return self.barriers[record].completed(number)
 
     # Barriers
 
@@ -337,6 +347,11 @@ class HostTurns:
         """Somebody has come to a named barrier of a CTA for the first time. barriers: all of them, by number."""
         cta.storage.fields["named"] = barriers[0].record
         self.meetings.update((barrier.record, barrier) for barrier in barriers)
+
+    def issues(self, cta: Cta, warpgroup: Warpgroup) -> None:
+        """A warpgroup of a CTA has come to its first instruction."""
+        cta.storage.fields["warpgroups"][0, warpgroup.index] = warpgroup.record
+        self.warpgroups[warpgroup.record] = warpgroup
 
     def born(self, cta: Cta, barrier: Barrier) -> None:
         """The life of an mbarrier of a CTA has begun."""

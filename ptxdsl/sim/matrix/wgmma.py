@@ -10,9 +10,8 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 
 from __future__ import annotations
 
-from collections import deque
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,21 +19,18 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.record import replace
 from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
-from ptxdsl.sim.layout import RANK_SHIFT
+from ptxdsl.sim.machine.group import WarpGroup
+from ptxdsl.sim.machine.warp import FULL
 from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
 from ptxdsl.sim.matrix.mma import read_columns, registers_of, require_all_lanes
 from ptxdsl.sim.matrix.sparse import expand
+from ptxdsl.sim.matrix.warpgroup import ALL, WARPS, Warpgroup, join, joined, let_join
 from ptxdsl.sim.matrix.wgmma_descriptor import CHUNK, Tile, decode, elements, tile
 from ptxdsl.sim.matrix.wgmma_form import Form, parse, unsupported
 from ptxdsl.sim.matrix.wgmma_hazards import Uses, touched_early
 
-if TYPE_CHECKING:
-    from ptxdsl.sim.machine.cta import Cta
-    from ptxdsl.sim.machine.machine import Machine
-
 Array = npt.NDArray[Any]
 
-WARPS = 4
 # The cost model: a tensor core multiplies 64 x 16 by 16 x n in n / 2 cycles (the rate of an H100), whatever the type.
 LEAST_CYCLES = 16
 
@@ -42,8 +38,9 @@ LEAST_CYCLES = 16
 class Product:
     """One ``wgmma.mma_async`` under way, an agent. a: A's descriptor, None where A is in registers.
 
-    accumulate: whether D is added. negate: whether the product is negated. groups: the four warps' parts; columns:
-    those of a sparse A's elements, by warp.
+    accumulate: whether D is added. negate: whether the product is negated. number: in its warpgroup, from 1; record: of
+    it, if host code can execute warps' parts. joined: which of the four warps have executed theirs; columns: those of a
+    sparse A's elements, by warp.
     """
 
     unit = "wgmma"
@@ -67,18 +64,32 @@ class Product:
         self.b = b
         self.accumulate = accumulate
         self.negate = negate
-        self.groups: list[Group | None] = [None] * WARPS
+        self.number = 0
+        self.record: memoryview | None = None
+        self._joined = 0
         self.columns: list[Array | None] = [None] * WARPS
         self.done = False
         self.cycles = max(form.n // 2, LEAST_CYCLES)
         self.time = 0
 
+    def join(self, rank: int, group: Group) -> None:
+        """A warp executes its part."""
+        if self.record is None:
+            self._joined |= 1 << rank
+        else:
+            join(self.record, rank)
+
+    @property
+    def joined(self) -> int:
+        return self._joined if self.record is None else joined(self.record)
+
     def ready(self) -> bool:
-        return self.warpgroup.pending[0] is self and None not in self.groups
+        return self.warpgroup.pending[0] is self and self.joined == ALL
 
     def step(self) -> bool:
         form = self.form
-        groups = [group for group in self.groups if group is not None]
+        machine, first = self.warpgroup.machine, WARPS * self.warpgroup.index
+        groups = [WarpGroup(machine, warp, self.origin, FULL) for warp in self.cta.warps[first : first + WARPS]]
         d, a = (registers_of(operand) for operand in self.origin.operands[:2])
         if self.a is None:
             left = form.a_of_registers(np.stack([group.read_many(a, "b32") for group in groups]))
@@ -93,9 +104,7 @@ class Product:
             after = form.multiply(left, right, before, self.negate)
         for group, words in zip(groups, after, strict=True):
             group.write_many(d, words, "b32")
-        self.warpgroup.pending.popleft()
-        self.warpgroup.carried_out += 1
-        self.groups = []
+        self.warpgroup.finished(self)
         self.columns = []
         self.done = True
         return True
@@ -124,7 +133,7 @@ class Product:
     def missing(self) -> tuple[int, ...]:
         """The warps (by their number in the CTA) that have not executed the instruction yet."""
         first = WARPS * self.warpgroup.index
-        return tuple(first + rank for rank, group in enumerate(self.groups) if group is None)
+        return tuple(first + rank for rank in range(WARPS) if not self.joined >> rank & 1)
 
     def describe(self) -> WaitsFor:
         missing = self.missing()
@@ -145,100 +154,6 @@ def _of_warps(place: Tile, address: int, apart: bool, mn_major: bool) -> tuple[A
     for array in starts:
         array.flags.writeable = False
     return starts
-
-
-class Warpgroup:
-    """What one warpgroup of a CTA has issued. pending: products not carried out yet, in the program's order.
-
-    The n-th product of one warp is the n-th of the others. issued: how many each warp has executed. groups: of each
-    warp, the last product of each wgmma-group that may be pending (None: an empty one), oldest first.
-    """
-
-    def __init__(self, machine: Machine, cta: Cta, index: int) -> None:
-        self.machine = machine
-        self.cta = cta
-        self.index = index
-        self.shared_start = cta.rank << RANK_SHIFT
-        self.pending: deque[Product] = deque()
-        self.carried_out = 0
-        self.issued = [0] * WARPS
-        self.last: list[Product | None] = [None] * WARPS
-        self.groups: list[deque[Product | None]] = [deque() for _ in range(WARPS)]
-        self.fenced = [False] * WARPS
-
-    def issue(self, rank: int, group: Group, product: Product) -> Product:
-        """A warp executes its part of a product, which is the one that is given back."""
-        place = self.issued[rank] - self.carried_out
-        if place == len(self.pending):
-            self.pending.append(product)
-            self.machine.start(product)
-        else:
-            product = self._common(group, product, self.pending[place])
-        product.groups[rank] = group
-        self.last[rank] = product
-        self.issued[rank] += 1
-        return product
-
-    def _common(self, group: Group, mine: Product, theirs: Product) -> Product:
-        """The product that other warps have executed their parts of; a fault if it is not this one."""
-        if (mine.origin, mine.accumulate, mine.a, mine.b) == (theirs.origin, theirs.accumulate, theirs.a, theirs.b):
-            return theirs
-        if mine.origin is not theirs.origin:
-            raise group.fault(
-                "E1141",
-                f"the warps of warpgroup {self.index} execute different wgmma instructions: one that of PTX line "
-                f"{mine.origin.line}, another that of line {theirs.origin.line}",
-                "all four warps of a warpgroup execute the same wgmma.mma_async in the same order",
-            )
-        different = [
-            f"{what}, {here} and {there}"
-            for what, here, there in (
-                ("scale-d", mine.accumulate, theirs.accumulate),
-                ("the descriptor of A", f"{mine.a or 0:#x}", f"{theirs.a or 0:#x}"),
-                ("the descriptor of B", f"{mine.b:#x}", f"{theirs.b:#x}"),
-            )
-            if here != there
-        ]
-        raise group.fault(
-            "E1141",
-            f"the warps of warpgroup {self.index} disagree about {'; '.join(different)}",
-            "descriptors and scale-d are the same in all four warps of a warpgroup",
-        )
-
-    def commit(self, rank: int) -> None:
-        self.groups[rank].append(self.last[rank])
-
-    def wait(self, rank: int, group: Group, allowed: int) -> Wait | None:
-        """Until no more than ``allowed`` of the warp's newest wgmma-groups are pending."""
-        groups = self.groups[rank]
-        while len(groups) > allowed and (groups[0] is None or groups[0].done):
-            last = groups.popleft()
-            if last is not None:
-                group.after(last.time)
-        if len(groups) <= allowed:
-            return None
-        target = groups[-1 - allowed]
-        assert target is not None  # the first one is not done, and an empty group before any product is
-        return Wait(
-            lambda: target.done,
-            partial(self._describe, groups, allowed),
-            then=partial(self._waited, rank, allowed),
-            at=lambda: target.time,
-        )
-
-    def _waited(self, rank: int, allowed: int, group: Group) -> Wait | None:
-        return self.wait(rank, group, allowed)
-
-    def _describe(self, groups: deque[Product | None], allowed: int) -> WaitsFor:
-        pending = sum(product is not None and not product.done for product in groups)
-        first = self.pending[0]
-        missing = first.missing()
-        state = f"{pending} wgmma-groups pending, {allowed} allowed; the mma_async of PTX line {first.origin.line} "
-        if missing:
-            state += f"lacks warp{'' if len(missing) == 1 else 's'} {', '.join(map(str, missing))}"
-        else:
-            state += "is under way"
-        return WaitsFor("wgmma group", f"warpgroup {self.index}", state, by=(first,))
 
 
 def warpgroup_of(group: Group) -> tuple[Warpgroup, int]:
@@ -292,8 +207,19 @@ def execute_mma(group: Group) -> Wait | None:
     product = warpgroup.issue(rank, group, product)
     product.columns[rank] = columns
     if not _serialised(group):
+        if product.record is not None and columns is None:
+            let_join(product.record, _site_of(group))
         return None
     return Wait(lambda: product.done, product.describe, then=lambda group: None, at=lambda: product.time)
+
+
+def _site_of(group: Group) -> int:
+    """The number of the group's instruction."""
+    machine = group.machine
+    numbers: dict[int, int] = machine.state(
+        machine, "site numbers", lambda: {id(site.instruction): number for number, site in enumerate(machine.sites)}
+    )
+    return numbers[id(group.instruction)]
 
 
 def _serialised(group: Group) -> bool:
@@ -322,7 +248,7 @@ def _serialised(group: Group) -> bool:
 def execute_fence(group: Group) -> None:
     require_all_lanes(group)
     warpgroup, rank = warpgroup_of(group)
-    warpgroup.fenced[rank] = True
+    warpgroup.fenced[rank] = 1
 
 
 @handles("wgmma.commit_group")

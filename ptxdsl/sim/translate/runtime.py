@@ -21,6 +21,7 @@ from ptxdsl.sim.translate import (
     runtime_named,
     runtime_pointers,
     runtime_turns,
+    runtime_warpgroups,
 )
 from ptxdsl.sim.translate.host_code import HostCode, add_symbol, compile_ir
 
@@ -37,6 +38,7 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_mbarriers.text,
     runtime_arrivals.text,
     runtime_named.text,
+    runtime_warpgroups.text,
 )
 _INTRINSIC = re.compile(r"call ([^@()]*?) @(llvm\.[\w.]+)\(((?:[^()]|\([^()]*\))*)\)")
 

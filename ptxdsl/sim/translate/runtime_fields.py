@@ -13,17 +13,19 @@ from ptxdsl.sim.layout import (
     LAUNCH,
     LOG,
     NAMED,
+    PRODUCT,
     REGION,
     SITE,
     TURNS,
     WARP,
+    WARPGROUP,
     offset,
 )
 
 _RECORDS = {
     "warp": WARP, "cta": CTA, "launch": LAUNCH, "region": REGION, "log": LOG, "access": ACCESS, "turns": TURNS,
     "cluster": CLUSTER, "site": SITE, "bar": BARRIER, "brought": BROUGHT, "known": KNOWN, "event": EVENT,
-    "named": NAMED,
+    "named": NAMED, "product": PRODUCT, "warpgroup": WARPGROUP,
 }  # fmt: skip
 
 # The words of WARP's `own`, by name.

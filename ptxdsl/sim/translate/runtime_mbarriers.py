@@ -11,9 +11,13 @@ from ptxdsl.sim.layout import (
     COME,
     EXPECT,
     FENCE,
-    FENCED,
+    GROUP_COMMIT,
+    GROUP_FENCE,
+    GROUP_WAIT,
+    EXECUTED,
     KNOWN,
     LANE_SETS,
+    PART,
     RANK_SHIFT,
     SAW,
     SYNC,
@@ -196,7 +200,12 @@ entry:
   {load("site_constant")}
   {load("site_local")}
   {load("site_kind")}
-  switch i32 %site_kind, label %where [ i32 {FENCE}, label %fence i32 {SYNC}, label %named i32 {COME}, label %named ]
+  switch i32 %site_kind, label %where [ i32 {FENCE}, label %fence i32 {SYNC}, label %named i32 {COME}, label %named
+    i32 {GROUP_FENCE}, label %warpgroup i32 {GROUP_COMMIT}, label %warpgroup i32 {GROUP_WAIT}, label %warpgroup
+    i32 {PART}, label %warpgroup ]
+warpgroup:
+  %done = call i32 @rt.warpgroup_instruction(ptr %turns, ptr %warp, ptr %site, i32 %mask)
+  ret i32 %done
 named:
   %came = call i32 @rt.come(ptr %turns, ptr %warp, ptr %site, i32 %mask)
   ret i32 %came
@@ -206,7 +215,7 @@ fence:
   %some = icmp ne i32 %warp_unfenced, 0
   br i1 %some, label %left, label %fenced
 fenced:
-  call void @rt.event(ptr %turns, ptr %warp, i32 {FENCED}, i32 %site_number, i32 %mask, ptr null, i64 0, i64 0)
+  call void @rt.event(ptr %turns, ptr %warp, i32 {EXECUTED}, i32 %site_number, i32 %mask, ptr null, i64 0, i64 0)
   ret i32 {QUIET}
 where:
   %wide = icmp ne i32 %site_wide, 0

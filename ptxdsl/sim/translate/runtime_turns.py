@@ -1,9 +1,9 @@
 """Turns of warps in host code: what ``machine.turns`` does, for the commonest of it.
 
 ``turns`` takes one warp after another from the queue, as the machine does. An instruction on an mbarrier or a named
-barrier that all lanes execute alike, and that does nothing but what is expected of it, is executed here
-(``runtime_mbarriers``, ``runtime_named``); with all else the turn goes back to the machine, before anything of it has
-been done. So the order of turns, and all that comes of
+barrier, or of a warpgroup, that all lanes execute alike, and that does nothing but what is expected of it, is executed
+here (``runtime_mbarriers``, ``runtime_named``, ``runtime_warpgroups``); with all else the turn goes back to the machine,
+before anything of it has been done. So the order of turns, and all that comes of
 them, is the same.
 """
 
@@ -18,6 +18,7 @@ from ptxdsl.sim.layout import (
     BARRIER,
     CHANGED,
     EVENT,
+    GROUP_WAIT,
     HOST,
     INERT,
     NEXT,
@@ -27,6 +28,7 @@ from ptxdsl.sim.layout import (
     SITE,
     SYNC,
     UNFINISHED,
+    WARPGROUP,
     offset,
 )
 from ptxdsl.sim.translate.runtime_fields import add, load, set_lanes, store, unless
@@ -110,8 +112,13 @@ define i1 @rt.ready(ptr %warp) {{
 kind:
   {load("warp_wait_at", "ptr", "site")}
   {load("site_kind")}
-  %named = icmp eq i32 %site_kind, {SYNC}
-  br i1 %named, label %ask, label %look
+  switch i32 %site_kind, label %look [ i32 {SYNC}, label %ask i32 {GROUP_WAIT}, label %count ]
+count:
+  %done.at = getelementptr i8, ptr %warp_wait, i64 {offset(WARPGROUP, "carried_out")}
+  %done = load i32, ptr %done.at
+  {load("warp_wait_for", "i32", "product")}
+  %reached = icmp uge i32 %done, %product
+  ret i1 %reached
 ask:
   %met = call i1 @rt.has_met(ptr %warp, ptr %warp_wait)
   ret i1 %met
@@ -191,10 +198,14 @@ kind:
   {load("warp_wait", "ptr", "bar")}
   {load("warp_wait_at", "ptr", "site")}
   {load("site_kind")}
-  %named = icmp eq i32 %site_kind, {SYNC}
-  br i1 %named, label %leave, label %look
+  switch i32 %site_kind, label %look [ i32 {SYNC}, label %leave i32 {GROUP_WAIT}, label %over ]
+over:
+  call void @rt.wait_over(ptr %turns, ptr %warp, ptr %bar, ptr %site)
+  br label %released
 leave:
   call void @rt.go_on(ptr %turns, ptr %warp, ptr %bar, ptr %site)
+  br label %released
+released:
   call void @rt.release(ptr %warp, ptr %site)
   ret i32 1
 look:
