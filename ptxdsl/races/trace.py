@@ -179,6 +179,10 @@ class TraceCheck(Watch):
         own = [piece for piece in pieces if piece.cells.own]
         self.repeats.tell_accesses(tuple(key), others, self.order.touches, (pieces,), (own,))
 
+    def touches_in_parts(self, cta: Cta, space: str, parts: tuple[Array, ...], size: int, how: How) -> None:
+        touched = self.order.touched_in_parts(cta, space, parts, size, how)
+        self.repeats.tell(touched, self.order.touches_in_parts, touched)
+
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         self.repeats.tell(("tensor", cta, lanes, first, end, how), self.order.tensor, cta, lanes, first, end, how)
 

@@ -14,6 +14,7 @@ from ptxdsl.races.races import Races
 from ptxdsl.races.ranges import Ranges
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.site_kinds import Sites
+from ptxdsl.record import dataclass
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
 from ptxdsl.sim.matrix.wgmma import WARPS, Product
 
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 Access = tuple[Actor, int, int | npt.NDArray[Any]]  # by whom, his time, the site or sites
 
 _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Where the parts of a warpgroup's matrix lie, that its warps touch. given: the arrays that say so, which are
+    kept."""
+
+    given: tuple[npt.NDArray[Any], ...]
+    pieces: list[list[Piece[Cells]]]
 
 
 class TraceActors:
@@ -44,6 +54,7 @@ class TraceActors:
         self.ranges = Ranges(self.spaces, apart)
         # By an array that is kept, bytes and kind: that array, and where it is in what is kept of memory.
         self.tiles: dict[Cta, dict[tuple[int, int, int], tuple[object, list[Piece[Cells]]]]] = {}
+        self.parted: dict[Cta, dict[tuple[int, int, str], Parts]] = {}  # the same of parts that are touched together
         self.trail: list[Access] | None = None  # to global memory, if that is asked for
         self.domains: dict[Cluster, Domain] = {}
         self.lanes: dict[Warp, WarpLanes] = {}

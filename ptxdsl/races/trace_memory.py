@@ -12,7 +12,7 @@ from ptxdsl.races.actors import Actor, Strand, Work
 from ptxdsl.races.clocks import GENERIC
 from ptxdsl.races.patches import Area
 from ptxdsl.races.shadow import Before, Cells, Index
-from ptxdsl.races.trace_actors import TraceActors
+from ptxdsl.races.trace_actors import Parts, TraceActors
 from ptxdsl.sim.layout import ACCESS
 from ptxdsl.sim.machine.memory import SHARED_SPACES
 from ptxdsl.sim.watch import How
@@ -96,6 +96,24 @@ class TraceMemory(TraceActors):
                 tiles.clear()
             tile = tiles[key] = starts, [Piece(cells, offsets, size, 0, kind) for cells, offsets in places]
         return tile[1]
+
+    def touched_in_parts(self, cta: Cta, space: str, parts: tuple[Array, ...], size: int, how: How) -> Parts:
+        """What ``Watch.touches_in_parts`` tells of; once for each tuple."""
+        known = self.parted.get(cta)
+        if known is None:
+            known = self.parted[cta] = {}
+        key = id(parts), size, how
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST_TILES:
+                known.clear()
+            found = known[key] = Parts(parts, [self.touched(cta, space, starts, size, how) for starts in parts])
+        return found
+
+    def touches_in_parts(self, touched: Parts) -> None:
+        for rank, pieces in enumerate(touched.pieces):
+            self.part(rank)
+            self.touches(pieces)
 
     def touches(self, pieces: list[Piece[Cells]]) -> None:
         actor, site = self.work or self.strand(), self.site()

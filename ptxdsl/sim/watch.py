@@ -72,6 +72,14 @@ class Watch:
         """Bytes [start, start + size), of several starts those of each. cta: from which space and addresses are seen,
         as ``Memory.view`` has them. An array of starts that cannot be written is kept, and always means the same."""
 
+    def touches_in_parts(
+        self, cta: Cta, space: str, parts: tuple[npt.NDArray[Any], ...], size: int, how: How
+    ) -> None:
+        """The same of the warps of a warpgroup, of each its own part. The tuple is kept, and always means the same."""
+        for rank, starts in enumerate(parts):
+            self.part(rank)
+            self.touches(cta, space, starts, size, how)
+
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         """Tensor memory of a CTA: a mask of 128 lanes, columns [first, end)."""
 

@@ -58,6 +58,7 @@ class CtaStorage:
         records = aligned_bytes(warps * stride)
         file_stride = -(-max(register_bytes, 1) // 256) * 256
         files = aligned_bytes(warps * file_stride)
+        self.files = files.reshape(warps, file_stride)  # of registers, one a warp
         self.warps = [
             WarpStorage(
                 records[i * stride : i * stride + WARP.itemsize],

@@ -201,14 +201,15 @@ class WarpGroup:
         key = (type, tuple(map(id, operands)))  # operands of the program, which lives longer
         index = rows.get(key, False)
         if index is False:
-            index = rows[key] = self._row_numbers(type, operands)
+            index = rows[key] = self.row_numbers(type, operands)
         if index is None:
             return None
         element: Any = _UNSIGNED[np.dtype(DTYPES[type]).itemsize]
         table = self.warp.registers.view(element).reshape(-1, 32)
         return table, index
 
-    def _row_numbers(self, type: str, operands: Sequence[Operand]) -> Array | None:
+    def row_numbers(self, type: str, operands: Sequence[Operand]) -> Array | None:
+        """Where operands are in the register file as rows of 32 elements; None if they are not all such."""
         slots = self.machine.code.slots
         size = np.dtype(DTYPES.get(type, np.bool_)).itemsize
         if type in ("pred", "b128") or not operands or len(self.warp.registers) % (32 * size):

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxdsl.sim.host import Group, Wait, WaitsFor
 from ptxdsl.sim.layout import COMMITTED, MOST_PRODUCTS, PRODUCT, RANK_SHIFT, WARPGROUP, cells, offset
@@ -56,6 +57,7 @@ class Warpgroup:
             self._words[first : first + WARPS] for first in (_ISSUED, _FENCED, _HEAD, _COUNT)
         )
         self.latest = self._quads[_LATEST : _LATEST + WARPS]
+        self._products = [_record(self._memory, at) for at in range(MOST_PRODUCTS)]
         self._make_room(_FIRST_ROOM)
         if machine.host_turns is not None:
             machine.host_turns.issues(cta, self)
@@ -84,9 +86,7 @@ class Warpgroup:
 
     def _record_of(self, product: Product) -> memoryview:
         """Where host code finds what the warps must agree about."""
-        start = _PRODUCTS + PRODUCT.itemsize * ((product.number - 1) % MOST_PRODUCTS)
-        memory = self._memory[start : start + PRODUCT.itemsize]
-        words, quads = cells(memory, "I"), cells(memory, "Q")
+        words, quads = self._products[(product.number - 1) % MOST_PRODUCTS]
         words[_NUMBER], words[_ACCUMULATE] = product.number, product.accumulate
         words[_OPEN] = words[_JOINED] = 0
         quads[_A], quads[_B] = product.a or 0, product.b
@@ -201,6 +201,13 @@ class Warpgroup:
         else:
             state += "is under way"
         return WaitsFor("wgmma group", f"warpgroup {self.index}", state, by=(first,))
+
+
+def _record(memory: npt.NDArray[np.uint8], at: int) -> tuple[memoryview, memoryview]:
+    """Of a product its words of 32 and 64 bits."""
+    start = _PRODUCTS + PRODUCT.itemsize * at
+    own = memory[start : start + PRODUCT.itemsize]
+    return cells(own, "I"), cells(own, "Q")
 
 
 def joined(record: memoryview) -> int:

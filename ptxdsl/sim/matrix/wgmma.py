@@ -19,8 +19,7 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.record import replace
 from ptxdsl.sim.host import Fault, Group, Wait, WaitsFor, handles
-from ptxdsl.sim.machine.group import WarpGroup
-from ptxdsl.sim.machine.warp import FULL
+from ptxdsl.sim.machine.together import WarpRegisters
 from ptxdsl.sim.matrix import arithmetic as matrix_arithmetic
 from ptxdsl.sim.matrix.mma import read_columns, registers_of, require_all_lanes
 from ptxdsl.sim.matrix.sparse import expand
@@ -87,23 +86,20 @@ class Product:
         return self.warpgroup.pending[0] is self and self.joined == ALL
 
     def step(self) -> bool:
-        form = self.form
-        machine, first = self.warpgroup.machine, WARPS * self.warpgroup.index
-        groups = [WarpGroup(machine, warp, self.origin, FULL) for warp in self.cta.warps[first : first + WARPS]]
+        form, warpgroup = self.form, self.warpgroup
+        registers = WarpRegisters(warpgroup.machine, self.cta, WARPS * warpgroup.index, WARPS, self.origin)
         d, a = (registers_of(operand) for operand in self.origin.operands[:2])
         if self.a is None:
-            left = form.a_of_registers(np.stack([group.read_many(a, "b32") for group in groups]))
+            left = form.a_of_registers(registers.read(a))
         else:
             left = form.a_of_memory(self._matrix(self.a, "a"))
         if form.sparse:
             columns = [part for part in self.columns if part is not None]
             left = expand(left, np.concatenate(columns), form.k)
         right = form.b_of_memory(self._matrix(self.b, "b"))
-        before = np.stack([group.read_many(d, "b32") for group in groups]) if self.accumulate else None
+        before = registers.read(d) if self.accumulate else None
         with matrix_arithmetic.quiet():
-            after = form.multiply(left, right, before, self.negate)
-        for group, words in zip(groups, after, strict=True):
-            group.write_many(d, words, "b32")
+            registers.write(d, form.multiply(left, right, before, self.negate))
         self.warpgroup.finished(self)
         self.columns = []
         self.done = True
@@ -125,9 +121,8 @@ class Product:
         machine = self.warpgroup.machine
         memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
         if machine.watch is not None:
-            for rank, starts in enumerate(_of_warps(place, address, operand == "a", mn_major)):
-                machine.watch.part(rank)
-                machine.accesses(self.cta, "shared", starts, CHUNK, "read")
+            parts = _of_warps(place, address, operand == "a", mn_major)
+            machine.watch.touches_in_parts(self.cta, "shared", parts, CHUNK, "read")
         return elements(place, memory)
 
     def missing(self) -> tuple[int, ...]:

@@ -110,12 +110,11 @@ class Form:
         if negate:
             a = -a
         shape = (len(a) // WARP_ROWS, WARP_ROWS * self.n)
-        before = None
+        product = matrix_arithmetic.multiply_accumulate(a, b, None).reshape(shape)
+        values = product.take(self.accumulator.from_matrix, axis=1)
         if d is not None:
-            values = accumulator_values(d, self.d_type).reshape(shape)
-            before = values.take(self.accumulator.to_matrix, axis=1).reshape(len(a), self.n)
-        product = matrix_arithmetic.multiply_accumulate(a, b, before).reshape(shape)
-        words = accumulator_words(product.take(self.accumulator.from_matrix, axis=1), self.d_type, self.saturate)
+            values += accumulator_values(d, self.d_type).reshape(values.shape)
+        words = accumulator_words(values, self.d_type, self.saturate)
         return words.reshape(shape[0], -1, matrix_layout.LANES)
 
 
