@@ -17,7 +17,7 @@ from ptxdsl.races.actors import Actor
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.tape import Counters, Shift
 from ptxdsl.races.trace_actors import Access
-from ptxdsl.races.trace_memory import of_places
+from ptxdsl.races.trace_memory import grain_of, of_places
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +43,7 @@ class Fresh:
             actor, _, sites = self._trail[number % len(self._trail)]
             cells = piece.cells
             shift = cells.shift
-            places = cells.index(piece.starts, piece.size)
+            places = cells.index(piece.starts, piece.size, grain_of(piece))
             assert isinstance(places, slice | np.ndarray)
             if number > _MOST or cells.shift != shift or not _alone(actor, cells, places, sites, piece.kind):
                 return False
@@ -71,13 +71,16 @@ class Fresh:
 
     def settle(self, shift: Shift) -> None:
         """Gives all that were noted their times. The turn that the trail is of came before those noted."""
+        turns, which = np.divmod(np.arange(self._next), len(self._times))
+        known = shift.after(self._counters[which], self._times[which], turns + 1)
         for cells, (low, high) in self._bytes.items():
             places = slice(low >> cells.shift, -(-high >> cells.shift))
             writes = cells.writes
-            for times in (writes.time[places], writes.earlier[places], cells.read[: len(cells.rows), places]):
-                marked = times < 0
-                turns, which = np.divmod(~times[marked].astype(np.int64), len(self._times))
-                times[marked] = shift.after(self._counters[which], self._times[which], turns + 1)
+            kept = [writes.time, writes.earlier] if cells.written else []
+            for times in (*kept, *cells.read[: len(cells.rows)]):
+                some = times[places]
+                marked = some < 0
+                some[marked] = known[~some[marked]]
 
 
 def _alone(actor: Actor, cells: Cells, places: slice | Array, sites: int | Array, kind: int) -> bool:

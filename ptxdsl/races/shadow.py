@@ -1,7 +1,7 @@
 """Shadow memory: of every piece of memory who wrote it last, and who has read it since.
 
 A cell stands for 2^shift bytes: as many as the widest access that all accesses to the memory so far are multiples of,
-four at first. All cells of an access are looked at with a handful of NumPy operations; in a cluster's own memory, of
+at first four, and of global memory, of which there is much, 128. All cells of an access are looked at with a handful of NumPy operations; in a cluster's own memory, of
 which programs use the same tiles again and again, what is kept is of patches of cells (``patches``), and few of them
 are looked at one by one. Two accesses conflict if one of them writes, they touch the same cell, and the earlier one's
 epoch is not known to the later one's actor.
@@ -30,6 +30,7 @@ Array = npt.NDArray[Any]
 Index = Cut | Area
 
 _READERS = 4
+_FIRST_SHIFT, _FIRST_SHIFT_OF_GLOBAL = 2, 7
 
 
 @dataclass(slots=True)
@@ -63,8 +64,8 @@ class Cells:
         self.size = size
         self.own = own
         self.strong = strong
-        self.shift = 2
-        count = (size + 3) >> 2
+        self.shift = _FIRST_SHIFT if own else _FIRST_SHIFT_OF_GLOBAL
+        count = -(-size >> self.shift)
         self.patches = Patches(count, self._copied) if own else None
         places = self.patches.room if self.patches is not None else count
         self.writes = Writes(places)
@@ -83,8 +84,10 @@ class Cells:
 
     # Where
 
-    def index(self, starts: int | Array, size: int) -> Index:
-        """The places of [start, start + size)."""
+    def index(self, starts: int | Array, size: int, grain: int = 0) -> Index:
+        """The places of [start, start + size). grain: if so many bytes each are of a site of their own."""
+        if grain and grain & ((1 << self.shift) - 1):
+            self._refine(grain)
         patches = self.patches
         if patches is None:
             return self._cells(starts, size)
@@ -136,7 +139,13 @@ class Cells:
         if self.patches is not None:
             self.patches.finer(factor)
             return
-        self._renewed(lambda array: np.repeat(array, factor, axis=-1))
+        used = len(self.rows)
+        self._readers(*(_finer(array, factor, used) for array in (self.reader, self.read, self.read_site)))
+        for writes in (self.writes, self.strong_writes):
+            if writes is not None:
+                writes.keep(*(_finer(array, factor, len(array) * self.written) for array in writes.arrays()))
+        if self.objects is not None:
+            self.objects = np.repeat(self.objects, factor)
 
     def _copied(self, old: Array, new: Array, room: int) -> None:
         """Patches are parts of others now."""
@@ -382,6 +391,16 @@ class Cells:
 
 def _places(index: Index) -> Cut:
     return index.patches if isinstance(index, Area) else index
+
+
+def _finer(array: Array, factor: int, used: int) -> Array:
+    """With so many elements for each; but the first ``used`` rows (of one row: elements) they are zeros, which take no
+    memory until they are written."""
+    finer = np.zeros((*array.shape[:-1], array.shape[-1] * factor), array.dtype)
+    if used:
+        part = array[:used]
+        finer[: len(part) if array.ndim > 1 else part.size * factor] = np.repeat(part, factor, axis=-1)
+    return finer
 
 
 def _longer(array: Array, more: int) -> Array:

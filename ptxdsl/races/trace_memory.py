@@ -163,8 +163,16 @@ def _index(piece: Piece[Cells]) -> Index:
     cells = piece.cells
     if cells.own and piece.index is not None:
         return cells.current(piece.index)
-    index = piece.index = cells.index(piece.starts, piece.size)
+    index = piece.index = cells.index(piece.starts, piece.size, grain_of(piece))
     return index
+
+
+def grain_of(piece: Piece[Cells]) -> int:
+    """How many bytes there are of each site, where a piece has several."""
+    sites = piece.sites
+    if isinstance(sites, int):
+        return 0
+    return piece.size * (1 if isinstance(piece.starts, int) else len(piece.starts)) // len(sites)
 
 
 def of_places(sites: int | Array, index: Index) -> int | Array:
