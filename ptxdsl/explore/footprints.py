@@ -31,7 +31,8 @@ from ptxdsl.ptx.module import Immediate
 from ptxdsl.races.accesses import LOAD, Key, Spaces, tensor_words
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
 from ptxdsl.sim.layout import RANK_SHIFT
-from ptxdsl.sim.matrix.wgmma import WARPS, Product
+from ptxdsl.sim.matrix.warpgroup import WARPS
+from ptxdsl.sim.matrix.wgmma import Product
 from ptxdsl.sim.watch import How, Watch
 
 if TYPE_CHECKING:

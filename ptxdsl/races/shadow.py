@@ -1,10 +1,10 @@
 """Shadow memory: of every piece of memory who wrote it last, and who has read it since.
 
 A cell stands for 2^shift bytes: as many as the widest access that all accesses to the memory so far are multiples of,
-at first four, and of global memory, of which there is much, 128. All cells of an access are looked at with a handful of NumPy operations; in a cluster's own memory, of
-which programs use the same tiles again and again, what is kept is of patches of cells (``patches``), and few of them
-are looked at one by one. Two accesses conflict if one of them writes, they touch the same cell, and the earlier one's
-epoch is not known to the later one's actor.
+at first four, and of global memory, of which there is much, 128. All cells of an access are looked at with a handful of
+NumPy operations; in a cluster's own memory, of which programs use the same tiles again and again, what is kept is of
+patches of cells (``patches``), and few of them are looked at one by one. Two accesses conflict if one of them writes,
+they touch the same cell, and the earlier one's epoch is not known to the later one's actor.
 
 Of a cell's readers each actor's last access is kept; in global memory, that many read, only that of one actor in each
 class of component numbers modulo ``_READERS``: a reader that is forgotten can hide a race, none is invented.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ptxdsl.races.arrays import finer, longer
 from ptxdsl.races.clocks import GENERIC, SHIFT, single
 from ptxdsl.races.patches import Area, Patches
 from ptxdsl.races.writes import COMPONENT, Cut, Writes
@@ -140,10 +141,10 @@ class Cells:
             self.patches.finer(factor)
             return
         used = len(self.rows)
-        self._readers(*(_finer(array, factor, used) for array in (self.reader, self.read, self.read_site)))
+        self._readers(*(finer(array, factor, used) for array in (self.reader, self.read, self.read_site)))
         for writes in (self.writes, self.strong_writes):
             if writes is not None:
-                writes.keep(*(_finer(array, factor, len(array) * self.written) for array in writes.arrays()))
+                writes.keep(*(finer(array, factor, len(array) * self.written) for array in writes.arrays()))
         if self.objects is not None:
             self.objects = np.repeat(self.objects, factor)
 
@@ -311,7 +312,7 @@ class Cells:
             row = self.rows[key] = len(self.rows)
             if row == len(self.reader):
                 more = max(2, row) if self.own else _READERS
-                self._readers(*(_longer(have, more) for have in (self.reader, self.read, self.read_site)))
+                self._readers(*(longer(have, more) for have in (self.reader, self.read, self.read_site)))
             if self.own:
                 self.reader[row] = number
         return row
@@ -391,20 +392,3 @@ class Cells:
 
 def _places(index: Index) -> Cut:
     return index.patches if isinstance(index, Area) else index
-
-
-def _finer(array: Array, factor: int, used: int) -> Array:
-    """With so many elements for each; but the first ``used`` rows (of one row: elements) they are zeros, which take no
-    memory until they are written."""
-    finer = np.zeros((*array.shape[:-1], array.shape[-1] * factor), array.dtype)
-    if used:
-        part = array[:used]
-        finer[: len(part) if array.ndim > 1 else part.size * factor] = np.repeat(part, factor, axis=-1)
-    return finer
-
-
-def _longer(array: Array, more: int) -> Array:
-    """With so many more rows of zeros, which take no memory until they are written."""
-    grown = np.zeros((len(array) + more, array.shape[1]), array.dtype)
-    grown[: len(array)] = array
-    return grown

@@ -16,7 +16,8 @@ from ptxdsl.races.shadow import Cells
 from ptxdsl.races.site_kinds import Sites
 from ptxdsl.record import dataclass
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, Transfer
-from ptxdsl.sim.matrix.wgmma import WARPS, Product
+from ptxdsl.sim.matrix.warpgroup import WARPS
+from ptxdsl.sim.matrix.wgmma import Product
 
 if TYPE_CHECKING:
     from ptxdsl.ptx.module import Instruction

@@ -196,10 +196,10 @@ TURNS = np.dtype(
     align=True,
 )
 # What has happened in a turn. kind: RAN, compiled code has come back, after ``logged`` accesses; else that the lanes of
-# ``mask`` have executed an instruction: EXECUTED, one that is no more than that; ARRIVED on an mbarrier, or by that COMPLETED its phase, SAW the phase
-# before complete, at once or, RESUMED, after a wait, or WAITED for it; of a named barrier, whose generations count as
-# phases, that they CAME to it, WENT on behind it after a wait, or both at once: MET; that they have ISSUED their part of
-# a product, of which phase says how many they had issued before.
+# ``mask`` have executed an instruction. On an mbarrier: ARRIVED, or by that COMPLETED its phase; SAW the phase before
+# complete, at once or, RESUMED, after a wait; WAITED for it. On a named barrier, whose generations count as phases:
+# CAME to it, WENT on behind it after a wait, or both at once: MET. ISSUED: its part of a product, of which phase says
+# how many it had issued before. EXECUTED: there is no more to say.
 RAN, RESUMED, WAITED, ARRIVED, COMPLETED, SAW, EXECUTED, CAME, WENT, MET, ISSUED = range(1, 12)
 EVENT = np.dtype(
     [("kind", "u4"), ("slot", "u4"), ("site", "u4"), ("mask", "u4"), ("barrier", "u8"), ("logged", "u8")], align=True
@@ -276,8 +276,8 @@ BARRIER = np.dtype(
 )
 
 # A named barrier of a CTA (``named_barrier.NamedBarrier``). first: the site, plus 1, at which the generation under way
-# began (0: it has not, -1: the machine knows). who: warps that have come, lanes: theirs. touched: by warp the site, plus
-# 1, at which it has come last (0: never, -1: the machine knows). party: sets of warps that have met.
+# began (0: it has not, -1: the machine knows). who: warps that have come, lanes: theirs. touched: by warp the site,
+# plus 1, at which it has come last (0: never, -1: the machine knows). party: sets of warps that have met.
 MOST_PARTIES = 8
 NAMED = np.dtype(
     [

@@ -72,9 +72,7 @@ class Watch:
         """Bytes [start, start + size), of several starts those of each. cta: from which space and addresses are seen,
         as ``Memory.view`` has them. An array of starts that cannot be written is kept, and always means the same."""
 
-    def touches_in_parts(
-        self, cta: Cta, space: str, parts: tuple[npt.NDArray[Any], ...], size: int, how: How
-    ) -> None:
+    def touches_in_parts(self, cta: Cta, space: str, parts: tuple[npt.NDArray[Any], ...], size: int, how: How) -> None:
         """The same of the warps of a warpgroup, of each its own part. The tuple is kept, and always means the same."""
         for rank, starts in enumerate(parts):
             self.part(rank)

@@ -21,6 +21,7 @@ from ptxdsl.sim.translate import (
     runtime_named,
     runtime_pointers,
     runtime_turns,
+    runtime_waits,
     runtime_warpgroups,
 )
 from ptxdsl.sim.translate.host_code import HostCode, add_symbol, compile_ir
@@ -35,6 +36,7 @@ _TABLES: tuple[Callable[[str], str | None], ...] = (
     runtime_atomics.text,
     runtime_collectives.text,
     runtime_turns.text,
+    runtime_waits.text,
     runtime_mbarriers.text,
     runtime_arrivals.text,
     runtime_named.text,

@@ -9,12 +9,12 @@ from ptxdsl.sim.layout import (
     ARRIVE,
     BLOCKED,
     COME,
+    EXECUTED,
     EXPECT,
     FENCE,
     GROUP_COMMIT,
     GROUP_FENCE,
     GROUP_WAIT,
-    EXECUTED,
     KNOWN,
     LANE_SETS,
     PART,
@@ -36,6 +36,7 @@ QUIET, MAKES_READY, WAITS, CAME_AND_WAITS, LEFT = range(5)
 @cache
 def _functions() -> dict[str, str]:
     return {
+        # The value that the lanes of %mask have in a register, extended; -1 where they differ.
         "alike": f"""
 define i64 @rt.alike(ptr %warp, i32 %mask, i32 %byte, i1 %wide) {{
   {load("warp_registers", "ptr")}
@@ -114,7 +115,7 @@ define ptr @rt.barrier(ptr %warp, i64 %address, i1 %local) {{
 none:
   ret ptr null
 }}""",
-        # Lanes that waited go on, if what they wait for is there: 1 if so, 0 if not, -1 where it is the machine's.
+        # What an mbarrier knows of a warp.
         "known": f"""
 define ptr @rt.known(ptr %bar, ptr %warp) {{
   {load("bar_known", "ptr")}

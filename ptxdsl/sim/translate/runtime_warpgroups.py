@@ -262,6 +262,7 @@ left:
   ret i32 {LEFT}
 }}"""
 
+
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
     return _functions().get(name)
