@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Test, Value, add, negated, scale, total
+from collections.abc import Callable
+
+from ptxdsl.check.values import (
+    UNKNOWN,
+    Sum,
+    Symbols,
+    Test,
+    Value,
+    add,
+    in_range,
+    may_be_negative,
+    negated,
+    not_negative,
+    scale,
+    total,
+)
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import SIGNED_CONVERSIONS, compute
+from ptxdsl.protocol.expressions import SUMS_FROM, compute, wrap
 
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
-# Of a sum they are the sum: sums are taken to fit their types.
 _LOGIC = frozenset({"and", "or", "xor", "not"})
+_BY_CONSTANT = frozenset(f"{name}.{sign}" for name in ("div", "floordiv", "rem", "mod") for sign in "su")
 
 
 def operate(op: str, args: tuple[Any, ...], bits: int, operand_bits: int, symbols: Symbols) -> Value:
@@ -21,17 +36,47 @@ def operate(op: str, args: tuple[Any, ...], bits: int, operand_bits: int, symbol
     if any(a is UNKNOWN for a in args):
         return 0 if op == "and" and 0 in args else UNKNOWN
     if op in _COMPARISONS:
-        return _compare(op, args, symbols)
+        return compared(op, args, operand_bits, symbols)
     if operand_bits == 1 and op in _LOGIC:
         return _logic(op, args)
     args = tuple(_number(a, symbols) for a in args)
-    if op in SIGNED_CONVERSIONS:
+    if op == "ext.s":
         return args[0]
-    if op == "ext.u":
+    if op == "ext.u" and operand_bits > 1:  # a truth value stays whole: sums with it are compared as they are
+        if may_be_negative(args[0]):
+            return _as_unsigned(args[0], operand_bits, symbols, lambda a: a)
         return args[0] if not_negative(args[0]) else symbols.operation(op, args, bits)
+    if op == "trunc":
+        return _truncated(args[0], bits, symbols)
     if op in ("add", "sub"):
-        return add(args[0], args[1], 1 if op == "add" else -1)
+        return _narrow(add(args[0], args[1], 1 if op == "add" else -1), bits, symbols)
+    if op in ("min.u", "max.u") and any(map(may_be_negative, args)):
+        return _select((compared("lt.u", args, bits, symbols), *(args if op == "min.u" else args[::-1])), bits, symbols)
     return _scaled(op, args, bits, symbols)
+
+
+def _as_unsigned(
+    a: Value, bits: int, symbols: Symbols, function: Callable[[Value], Value], result_bits: int = 64
+) -> Value:
+    """A function of what a value is if it is taken as unsigned, where a negative number is a large one."""
+    return _select((_test("lt", a), function(add(a, 1 << bits)), function(a)), result_bits, symbols)
+
+
+def _truncated(a: Value, bits: int, symbols: Symbols) -> Value:
+    """The low bits of a value; that it fits into as many as sums have is taken for granted, as it is of sums."""
+    if isinstance(a, int):
+        return wrap(a, bits)
+    if not a.constant and len(a.terms) == 1 and a.terms[0][1] == 1 and a.terms[0][0].op == "select":
+        condition, one, other = a.terms[0][0].args
+        return _select((condition, _truncated(one, bits, symbols), _truncated(other, bits, symbols)), bits, symbols)
+    return _narrow(Sum(wrap(a.constant, bits), a.terms), bits, symbols)
+
+
+def _narrow(a: Value, bits: int, symbols: Symbols) -> Value:
+    """A sum of numbers of so many bits: those of few bits wrap."""
+    if isinstance(a, int):
+        return wrap(a, bits)
+    return a if bits >= SUMS_FROM or in_range(a, bits) else symbols.operation("trunc", (a,), bits)
 
 
 def _number(value: Value, symbols: Symbols) -> Value:
@@ -52,7 +97,8 @@ def _select(args: tuple[Any, ...], bits: int, symbols: Symbols) -> Value:
     return a if a == b else symbols.operation("select", (condition, _number(a, symbols), _number(b, symbols)), bits)
 
 
-def _compare(op: str, args: tuple[Any, ...], symbols: Symbols) -> Value:
+def compared(op: str, args: tuple[Any, ...], bits: int, symbols: Symbols) -> Value:
+    """A comparison of numbers of so many bits as a test."""
     a, b = (_number(x, symbols) for x in args)
     name, _, sign = op.partition(".")
     if name in ("eq", "ne"):
@@ -60,13 +106,17 @@ def _compare(op: str, args: tuple[Any, ...], symbols: Symbols) -> Value:
         return test if name == "eq" else negated(test)
     if name in _SWAPPED:
         a, b, name = b, a, _SWAPPED[name]
-    less = _test("lt", add(add(a, b, -1), 0 if name == "lt" else -1))
-    if sign == "s" or not (_may_pass_zero(a) or _may_pass_zero(b)):
+    less = _less(a, b, name)
+    if sign == "s" or not (may_be_negative(a) or may_be_negative(b)):
         return less
-    # A negative number is a large one when it is taken as unsigned.
-    a_low, b_low = _test("lt", a), _test("lt", b)
-    same = _logic("or", (_logic("and", (a_low, b_low)), _logic("and", (negated(a_low), negated(b_low)))))
-    return _logic("or", (_logic("and", (same, less)), _logic("and", (negated(a_low), b_low))))
+    if not may_be_negative(a):  # a counter's way: what is asked first is what its loop mostly goes by
+        return _logic("or", (less, _logic("and", (_test("lt", b), _less(a, add(b, 1 << bits), name)))))
+    return _as_unsigned(a, bits, symbols, lambda x: _as_unsigned(b, bits, symbols, lambda y: _less(x, y, name), 1), 1)
+
+
+def _less(a: Value, b: Value, name: str) -> Value:
+    """a < b, or a <= b."""
+    return _test("lt", add(add(a, b, -1), 0 if name == "lt" else -1))
 
 
 def _test(op: str, value: Value) -> Value:
@@ -92,59 +142,50 @@ def _logic(op: str, args: tuple[Any, ...]) -> Value:
     return a if a == b else Test(op, 0, (a, b))
 
 
-def _may_pass_zero(value: Value) -> bool:
-    """``n - 1`` taken as unsigned is a large number where n is 0; other sums are taken to fit their types."""
-    if isinstance(value, int):
-        return value < 0
-    return isinstance(value, Sum) and value.constant < 0 and not_negative(add(value, -value.constant))
-
-
-def not_negative(value: Value) -> bool:
-    """Whether a value is made of positive parts alone; what is unsigned in the source counts as that."""
-    if isinstance(value, int):
-        return value >= 0
-    if not isinstance(value, Sum) or value.constant < 0:
-        return False
-    return all(c > 0 and (atom.low >= 0 or atom.op in ("symbol", "index", "load")) for atom, c in value.terms)
-
-
 def _scaled(op: str, args: tuple[Any, ...], bits: int, symbols: Symbols) -> Value:
     a = args[0]
     b = args[1] if len(args) > 1 else None
-    if op == "mul":
-        if isinstance(a, int):
-            return scale(b, a)
-        if isinstance(b, int):
-            return scale(a, b)
-    elif isinstance(b, int):
-        if op == "shl" and 0 <= b < bits:
-            return scale(a, 1 << b)
-        if op in ("shr.s", "shr.u") and 0 <= b < bits and (op == "shr.s" or not_negative(a)):
-            return _floordiv(a, 1 << b, symbols)
-        if op in ("floordiv.s", "floordiv.u", "div.u") and b > 0 and (op == "floordiv.s" or not_negative(a)):
-            return _floordiv(a, b, symbols)
-        if op == "div.s" and b > 0 and not_negative(a):
-            return _floordiv(a, b, symbols)
-        if op in ("mod.s", "mod.u") and b > 0 and (op == "mod.s" or not_negative(a)):
-            return _mod(a, b, symbols)
-        if op in ("rem.s", "rem.u") and b > 0 and not_negative(a):
-            return _mod(a, b, symbols)
+    if op == "mul" and isinstance(a, int):
+        a, b = b, a
+    if op == "mul" and isinstance(b, int):
+        return _narrow(scale(a, b), bits, symbols)
+    if isinstance(b, int):
+        if op == "shl" and 0 <= b < bits // 2:  # further, bits are meant to fall out
+            return _narrow(scale(a, 1 << b), bits, symbols)
+        if op in ("shr.s", "shr.u") and 0 <= b < bits:
+            return _by_constant(("floordiv" if op == "shr.s" else "div") + op[-2:], a, 1 << b, bits, symbols)
         if op == "and" and b > 0 and b & (b + 1) == 0:
             return _mod(a, b + 1, symbols)
+        if b > 0 and op in _BY_CONSTANT:
+            return _by_constant(op, a, b, bits, symbols)
     if op in ("xor", "or", "add") and b == 0:
         return a
     return symbols.operation(op, args, bits)
 
 
-def _split(value: Value, divisor: int) -> tuple[Value, Value]:
+def _by_constant(op: str, a: Value, b: int, bits: int, symbols: Symbols) -> Value:
+    """A quotient or a rest by what is positive."""
+    function = _floordiv if "div" in op else _mod
+    if op in ("floordiv.s", "mod.s") or not_negative(a):
+        return function(a, b, symbols)
+    if not may_be_negative(a):
+        return symbols.operation(op, (a, b), bits)
+    if op.endswith(".u"):
+        return _as_unsigned(a, bits, symbols, lambda x: function(x, b, symbols))
+    below = scale(function(scale(a, -1), b, symbols), -1)
+    return _select((_test("lt", a), below, function(a, b, symbols)), bits, symbols)
+
+
+def _split(value: Sum, divisor: int) -> tuple[Value, Value]:
     """quotient and rest with value = quotient * divisor + rest, the rest as small as can be seen."""
-    assert isinstance(value, Sum)
     whole = {atom: c // divisor for atom, c in value.terms if c % divisor == 0}
     rest = {atom: c for atom, c in value.terms if c % divisor}
     return total(value.constant // divisor, whole), total(value.constant % divisor, rest)
 
 
 def _floordiv(value: Value, divisor: int, symbols: Symbols) -> Value:
+    if isinstance(value, int):
+        return value // divisor
     quotient, rest = _split(value, divisor)
     if isinstance(rest, int):
         return quotient
@@ -152,5 +193,7 @@ def _floordiv(value: Value, divisor: int, symbols: Symbols) -> Value:
 
 
 def _mod(value: Value, divisor: int, symbols: Symbols) -> Value:
+    if isinstance(value, int):
+        return value % divisor
     rest = _split(value, divisor)[1]
     return rest if isinstance(rest, int) else symbols.operation("mod.s", (rest, divisor), 64)

@@ -74,6 +74,7 @@ class Context(Layout):
         self.unclear: dict[int, Exception] = {}  # by barrier: an arrival that may fall into the wrong phase
         self.races = True  # whether to look at accesses
         self.coarse = False  # whether what is said of faults is thrown away
+        self.natural = True  # whether parameters of trip counts are taken not to be negative
         self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
         self.proxies = True  # whether there is an async proxy to look after
         self.asked_for: set[int] = set()  # arrays of answers that somebody asks for

@@ -81,7 +81,7 @@ def _turned(label: int, counts: Collection[Expr] | None, loop: Node) -> Node | N
     if not isinstance(loop, Loop) or loop.label != label or loop.range is None:
         return None
     index, start, stop, step = loop.range.index, loop.range.start, loop.range.stop, loop.range.step
-    if (step < 0 and start.op == "const") or (start.variables | stop.variables) & assigned(loop):
+    if (step < 0 and start.op == stop.op == "const") or (start.variables | stop.variables) & assigned(loop):
         return None
     bits = start.bits
     turns = plain("sub", start, stop, bits=bits) if step < 0 else plain("sub", stop, start, bits=bits)

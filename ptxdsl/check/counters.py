@@ -16,12 +16,13 @@ from math import lcm
 
 from ptxdsl.check.counted_loops import CountedLoops
 from ptxdsl.check.learned import FARTHEST, Learned
-from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, leaves, signs, unknown_leaf
-from ptxdsl.protocol.expressions import CONVERSIONS, Expr
+from ptxdsl.check.rates import IRREGULAR, Rates, combined, divided, keeps, leaves, signs, unknown_leaf
+from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import Assign, Kernel, Loop, Range, expressions_of
 
 # A constant trip count from here on is taken for any number, as an unknown one.
 LARGE_TRIP = 48
+TURNS = " turns"  # behind it in the name of that
 _THREADS = 1024  # of a block, at most
 
 _COMPARISONS = frozenset({"eq", "ne", *(f"{c}.{s}" for c in ("lt", "le", "gt", "ge") for s in "su")})
@@ -99,12 +100,14 @@ class Counters(CountedLoops):
             return IRREGULAR
         if op in ("add", "sub"):
             return combined(parts[0], parts[1], 1 if op == "add" else -1)
-        if op in CONVERSIONS:
+        if keeps(expr):
             return parts[0]
         last = expr.args[-1]
         constant = last.value if last.op == "const" else None
         if not any(parts):
             return {}
+        if op == "trunc":  # to few bits
+            return {g: (turns, 0) for g, (turns, _) in divided(parts[0], 1 << expr.bits).items()}
         if op == "mul" and constant is None and expr.args[0].op == "const":
             constant, parts = expr.args[0].value, parts[::-1]
         return self._other(expr, parts, constant)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ptxdsl.check.arithmetic import operate
-from ptxdsl.check.counters import Counters
+from ptxdsl.check.counters import TURNS, Counters
 from ptxdsl.check.rates import Rates
 from ptxdsl.check.threads import Block, Lanes, Mask, Row, members, whole_warps
-from ptxdsl.check.values import UNKNOWN, Sum, Symbols, Value, add, scale
+from ptxdsl.check.values import INFINITE, UNKNOWN, Sum, Symbols, Value, add, scale
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import ARITHMETIC, BLOCK_SIZES, CONVERSIONS, CTA_SHIFT, SIZES, Expr, apply, wrap
 
@@ -167,7 +167,8 @@ class Expressions:
             return self.known[name]
         if name in BLOCK_SIZES:
             return self.block.shape[BLOCK_SIZES[name]]
-        return self.symbols.symbol(name, 0 if expr.op == "cta" or name in SIZES else -(1 << 62))
+        counts = expr.op == "cta" or name in SIZES or name.endswith(TURNS)
+        return self.symbols.symbol(name, 0 if counts else -INFINITE, expr.bits)
 
     def _operation(self, expr: Expr) -> Function:
         parts = [self.function(arg) for arg in expr.args]

@@ -287,7 +287,7 @@ class _Flattener:
             step = node.range.step
             if kept is not None:
                 self.put(Turned(node.range.index, kept, turn, step, group))
-            head = Head(node.range.index, stop, step, group, node.span, step if kept is not None else 1)
+            head = Head(stop, node.span, group, node.range, step if kept is not None else 1)
             head.uses = (node.range.index, *node.range.stop.variables)
             self.put(head)
         self.node(node.body, mask)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ptxdsl.check.arithmetic import operate
+from ptxdsl.check.arithmetic import compared, operate
 from ptxdsl.check.context import Context
-from ptxdsl.check.counters import LARGE_TRIP
+from ptxdsl.check.counters import LARGE_TRIP, TURNS
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.facts import Outcome, parts
 from ptxdsl.check.findings import Unproved
@@ -19,9 +19,10 @@ from ptxdsl.check.parts import Agent
 from ptxdsl.check.recurrences import Recurrent
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
-from ptxdsl.check.values import UNKNOWN, Sum, Test, Value, add, is_simple, scale
+from ptxdsl.check.values import UNKNOWN, Sum, Value, add, is_simple, may_be_negative, scale
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import Expr, uniform
+from ptxdsl.protocol.model import Range
 from ptxdsl.source import Span
 
 WAIT = -1
@@ -245,13 +246,15 @@ class Head(Step):
     growth: what a turn of the group adds to the counter; 1 where it counts in the group itself.
     """
 
-    def __init__(self, counter: int, stop: Function, step: int, group: int, span: Span, growth: int = 1) -> None:
+    def __init__(self, stop: Function, span: Span, group: int, range: Range, growth: int = 1) -> None:
         super().__init__(span)
-        self.counter, self.stop, self.step = counter, stop, step
+        self.compare = ("lt" if range.step > 0 else "gt") + (".s" if range.signed else ".u")
+        self.counter, self.stop, self.step, self.signed = range.index, stop, range.step, range.signed
+        self.bits = range.stop.bits
         self.rates = ((group, 1, growth),)
         self.falling = ((group, 1, -growth),)
         self.target = 0
-        self._known: dict[tuple[Value, Value], Test | int] = {}
+        self._known: dict[tuple[Value, Value], Value] = {}
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -261,8 +264,16 @@ class Head(Step):
         env = state.environments[agent.number]
         at, stop = env[self.counter], self.stop(env)
         if type(at) is int and type(stop) is int:
-            more: int | None = at < stop if self.step > 0 else at > stop
-        elif type(at) is int and type(stop) is Sum and self.step > 0 and stop.simple:
+            more: Any = at < stop if self.step > 0 else at > stop
+            if not self.signed:
+                more = operate(self.compare, (at, stop), 1, self.bits, context.symbols)
+        elif (
+            type(at) is int
+            and type(stop) is Sum
+            and self.step > 0
+            and stop.simple
+            and (self.signed or (at >= 0 and not may_be_negative(stop)))
+        ):
             # the usual case, by the shortest way: at - constant + 1 <= sum, or -sum <= constant - at - 1
             around = tuple([(group, env[variable], ordinal) for group, variable, ordinal in self.nesting[:-1]])
             constant, _, terms, flipped = parts(stop)
@@ -274,7 +285,7 @@ class Head(Step):
                 cut = at - constant + 1
                 settled = state.facts.at_least(terms, cut, 1 - constant, self.rates, around, ordinal, counters)
             if not isinstance(settled, int):
-                context.asked = (self, agent, None, [o for o in settled if not _negative(o)] or settled)
+                context.asked = (self, agent, None, _natural(settled, context) if context.natural else settled)
                 return ASK
             more = settled
         elif not isinstance(at, (int, Sum)) or not isinstance(stop, (int, Sum)):
@@ -284,20 +295,31 @@ class Head(Step):
             test = self._known.get((at, stop))
             if test is None:
                 index = context.symbols.index(at, self.rates) if type(at) is int else at
-                left = add(index, stop, -1) if self.step > 0 else add(stop, index, -1)
-                test = self._known[at, stop] = Test("lt", left) if isinstance(left, Sum) else int(left < 0)
+                test = self._known[at, stop] = compared(self.compare, (index, stop), self.bits, context.symbols)
             more = self.decide(context, state, agent, test)
         if more is None:
             return ASK
         return self.number + 1 if more else self.target
 
 
-def _negative(outcome: Outcome) -> bool:
-    """Whether a parameter of the kernel would be negative: of trip counts that is not asked."""
+def _natural(outcomes: list[Outcome], context: Context) -> list[Outcome]:
+    """Without those in which a parameter of the kernel is negative, which is noted."""
+    kept = []
+    for outcome in outcomes:
+        name = _negative(outcome)
+        if name is None:
+            kept.append(outcome)
+        else:
+            context.supposed.not_negative.add(name)
+    return kept or outcomes
+
+
+def _negative(outcome: Outcome) -> str | None:
+    """The name of a parameter that it says is negative."""
     if len(outcome.terms) != 1 or outcome.terms[0][1] != 1 or outcome.bounds.high >= 0:
-        return False
+        return None
     atom = outcome.terms[0][0]
-    return atom.op == "symbol" and "#" in str(atom.name)
+    return repr(atom) if atom.op == "symbol" and "#" in str(atom.name) else None
 
 
 class Next(Step):
@@ -357,5 +379,5 @@ class Cannot(Step):
 def large(stop: Expr) -> Expr:
     """A constant trip count of many turns, taken for an unknown one."""
     if stop.op == "const" and stop.value >= LARGE_TRIP:
-        return uniform(f"{stop.value} turns", stop.bits)
+        return uniform(f"{stop.value}{TURNS}", stop.bits)
     return stop

@@ -56,7 +56,7 @@ class Proof:
     """verdict: one of the three above. findings: faults, and for ``not provable here`` why not.
 
     states, steps: how much was looked at. assumptions: what it takes for granted, each as a clause. by_values: whether
-    it looks at what threads write.
+    it looks at what threads write. not_negative: parameters of trip counts that it takes for that.
     """
 
     verdict: str
@@ -66,6 +66,7 @@ class Proof:
     steps: int = 0
     assumptions: tuple[str, ...] = ()
     by_values: bool = False
+    not_negative: tuple[str, ...] = ()
 
 
 def prove(
@@ -80,8 +81,22 @@ def prove(
 
         findings = [explained(kernel, with_left_out(kernel, finding)) for finding in found.findings]
         return replace(found, findings=tuple(findings))
+    if found.not_negative:
+        found = _of_any_sign(kernel, threads, max_states, max_steps, found)
     unfilled = never_filled(kernel)
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
+
+
+def _of_any_sign(kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, found: Proof) -> Proof:
+    """The same without taking parameters not to be negative, if that is proved too."""
+    for coarse in (True, False):
+        general = Search(kernel, threads, max_states, max_steps, coarse=coarse)
+        general.natural = False
+        if searched(general, in_general=False).verdict == PROVED:
+            return replace(found, not_negative=())
+    names = " and ".join(found.not_negative)
+    clause = f"if {names} {'is' if len(found.not_negative) == 1 else 'are'} not negative"
+    return replace(found, assumptions=(*found.assumptions, clause))
 
 
 def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int) -> Proof:
@@ -177,7 +192,8 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
         return Proof(UNPROVED, (), (reason,), search.states, search.steps)
     supposed = search.context.supposed
     assumptions = (*guesses(search.kernel, search.context.boxes), *supposed.clauses())
-    return Proof(PROVED, (), (), search.states, search.steps, assumptions, supposed.by_values)
+    natural = tuple(sorted(supposed.not_negative))
+    return Proof(PROVED, (), (), search.states, search.steps, assumptions, supposed.by_values, natural)
 
 
 def _shown(search: Search, finding: Finding) -> Finding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd, lcm
 
-from ptxdsl.protocol.expressions import CONVERSIONS, Expr, nodes
+from ptxdsl.protocol.expressions import CONVERSIONS, SUMS_FROM, Expr, nodes
 
 Rates = dict[int, tuple[int, int]]
 IRREGULAR: Rates = {-1: (1, 0)}
@@ -25,15 +25,20 @@ def negative(expr: Expr) -> bool:
     return expr.op == "const" and expr.value < 0
 
 
+def keeps(expr: Expr) -> bool:
+    """Whether it is a number in another width, and the same number as long as sums do not wrap."""
+    return expr.op in CONVERSIONS and (expr.op != "trunc" or expr.bits >= SUMS_FROM)
+
+
 def is_var(expr: Expr, variable: int) -> bool:
     return expr.op == "var" and expr.value == variable
 
 
 def moved(expr: Expr) -> tuple[int, int] | None:
-    """``(variable, constant)`` of a variable plus a constant."""
+    """``(variable, constant)`` of a variable plus a constant; None of sums of few bits, which wrap."""
     by = 0
-    while expr.op in ("add", "sub") or expr.op in CONVERSIONS:
-        if expr.op in CONVERSIONS:
+    while keeps(expr) or (expr.op in ("add", "sub") and expr.bits >= SUMS_FROM):
+        if keeps(expr):
             expr = expr.args[0]
             continue
         a, b = expr.args

@@ -77,6 +77,7 @@ class Search:
         self.states = 0
         self.steps = 0
         self.races = True
+        self.natural = True
         self.counts = False
         self.faults = 0
         self.shared: set[tuple[int, int]] = set()
@@ -108,7 +109,7 @@ class Search:
         context.boxes = box_sizes(kernel)
         context.speculates = kernel.span.source.name.endswith(".ptx")
         context.mixed = _mixed(nodes)
-        context.races, context.coarse = self.races, self.coarse
+        context.races, context.coarse, context.natural = self.races, self.coarse, self.natural
         context.shared, context.detailed = self.shared, self.detailed
         program = Shape(kernel, block)
         masks = agents(program)

@@ -9,12 +9,14 @@ from ptxdsl.source import Span
 
 class Supposed:
     """inside: lines where indices are taken to stay within their arrays; apart: where threads are taken not to write
-    different values to the same bytes. by_values: whether it was looked at what threads write."""
+    different values to the same bytes. by_values: whether it was looked at what threads write. not_negative: parameters
+    that trip counts are made of, taken for that."""
 
     def __init__(self) -> None:
         self.inside: set[int] = set()
         self.apart: set[int] = set()
         self.by_values = False
+        self.not_negative: set[str] = set()
 
     def stays_inside(self, span: Span) -> None:
         self.inside.add(span.line)

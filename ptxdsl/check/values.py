@@ -1,10 +1,10 @@
 """Values of a proof: integers, and sums of what nobody knows before the launch.
 
 A value is an int, a ``Sum`` (a constant and multiples of atoms), a ``Test`` (a truth value that compares a Sum with 0,
-or is made of such) or ``UNKNOWN``. An ``Atom`` is a
-launch parameter, a number of a CTA, or an operation that is not linear; equal ones are one object, so equal values are
-found equal by their form. Sums do not wrap: the proof holds for launches where trip counts, sizes and offsets fit
-their types.
+or is made of such) or ``UNKNOWN``. An ``Atom`` is a launch parameter, a number of a CTA, or an operation that is not
+linear; equal ones are one object, so equal values are found equal by their form. Numbers are signed, so that a large
+number of an unsigned type is a negative one. Sums do not wrap: the proof holds for launches where trip counts, sizes
+and offsets fit their types. So what is computed by more than sums, and then taken as unsigned, is not negative.
 
 Loop counters are ints, whatever they have grown to. Where one is added to what is unknown it becomes an atom ``index``
 with its value, and with the rates at which it grows, so that two states that differ by a number of turns can be
@@ -36,12 +36,16 @@ class Atom:
     """op: ``symbol`` (name), ``index`` (value; rates by group), ``recurrence`` (name: the ``Recurrence``; args: turns,
     what it begins with), ``held``, ``drawn`` (name: a number; see ``held.py``), else an operation over args (values).
 
-    low, high: bounds that hold whatever the launch. moving: whether an index is in it.
+    low, high: bounds that hold whatever the launch; those of a symbol's type, of so many bits, are not among them.
+    moving: whether an index is in it.
     """
 
-    __slots__ = ("args", "high", "low", "moving", "name", "number", "op")
+    __slots__ = ("args", "bits", "high", "low", "moving", "name", "number", "op")
 
-    def __init__(self, number: int, op: str, name: Any, args: tuple[Any, ...], low: int, high: int) -> None:
+    def __init__(
+        self, number: int, op: str, name: Any, args: tuple[Any, ...], low: int, high: int, bits: int = 64
+    ) -> None:
+        self.bits = bits
         self.number = number
         self.op = op
         self.name = name
@@ -184,8 +188,10 @@ class Symbols:
             found = self.known[key] = Atom(len(self.known), op, name, args, low, high)
         return found
 
-    def symbol(self, name: str, low: int = -INFINITE) -> Sum:
-        return Sum(0, ((self.atom("symbol", name, (), low), 1),))
+    def symbol(self, name: str, low: int = -INFINITE, bits: int = 64) -> Sum:
+        atom = self.atom("symbol", name, (), low)
+        atom.bits = bits
+        return Sum(0, ((atom, 1),))
 
     def index(self, value: int, rates: tuple[tuple[int, int, int], ...]) -> Sum:
         """A value that has grown with loops. rates: (group, turns, growth): what so many turns of the group add."""
@@ -199,19 +205,55 @@ class Symbols:
         """What is no sum, as an atom of its own."""
         if any(a is UNKNOWN for a in args):
             return UNKNOWN
-        low, high = -INFINITE, INFINITE
-        last = args[-1]
-        if op in ("mod.s", "mod.u") and isinstance(last, int) and last > 0:
-            low, high = 0, last - 1
-        elif op == "and" and isinstance(last, int) and last >= 0:
-            low, high = 0, last
-        elif op in ("min.s", "min.u") and isinstance(last, int):
-            high = last
-        elif op in ("max.s", "max.u") and isinstance(last, int):
-            low = last
-        elif op.endswith(".u"):
-            low = 0
+        low, high = _bounds(op, args)
         return Sum(0, ((self.atom(op, bits, args, low, high), 1),))
+
+
+def _bounds(op: str, args: tuple[Any, ...]) -> tuple[int, int]:
+    """Of the result of an operation, as signed."""
+    first, last = args[-2:] if len(args) > 1 else (args[0], args[0])
+    if op == "select" and isinstance(first, int) and isinstance(last, int):
+        return min(first, last), max(first, last)
+    constant = last if isinstance(last, int) else None
+    if op in ("mod.s", "mod.u", "rem.u") and constant is not None and constant > 0:
+        return 0, constant - 1
+    if op == "and" and constant is not None and constant >= 0:
+        return 0, constant
+    if op in ("min.s", "max.s") and constant is not None:
+        return (-INFINITE, constant) if op == "min.s" else (constant, INFINITE)
+    if op.endswith(".u") or (op == "select" and not_negative(first) and not_negative(last)):
+        return 0, INFINITE
+    return -INFINITE, INFINITE
+
+
+def in_range(value: Sum, bits: int) -> bool:
+    """Whether a sum is a number of a signed type, as far as the bounds of its parts tell."""
+    low = high = value.constant
+    for atom, factor in value.terms:
+        ends = atom.low * factor, atom.high * factor
+        low, high = low + min(ends), high + max(ends)
+    return -(1 << (bits - 1)) <= low and high < 1 << (bits - 1)
+
+
+def not_negative(value: Any) -> bool:
+    """Whether a value is made of parts alone that are not negative. Counters are not, where they grow."""
+    if isinstance(value, int):
+        return value >= 0
+    if not isinstance(value, Sum) or value.constant < 0:
+        return False
+    return all(c > 0 and (atom.low >= 0 or _counts_up(atom)) for atom, c in value.terms)
+
+
+def may_be_negative(value: Any) -> bool:
+    """Whether it is a sum of what nobody has computed, as ``n - 1``, which may be less than 0."""
+    if not isinstance(value, Sum):
+        return isinstance(value, int) and value < 0
+    given = all(atom.op in ("symbol", "index", "load") for atom, _ in value.terms)
+    return given and not not_negative(value)
+
+
+def _counts_up(atom: Atom) -> bool:
+    return atom.op == "index" and atom.name[0] >= 0 and all(growth >= 0 for *_, growth in atom.name[1])
 
 
 def is_simple(value: Value) -> bool:

@@ -145,7 +145,7 @@ class _Launch:
         if atom.op == "recurrence":
             found: int | None = atom.name.after(ints[0], ints[1:])
             return found
-        return compute(atom.op, ints, atom.name, 64)
+        return compute(atom.op, ints, atom.name, atom.name if atom.op.endswith(".u") else 64)
 
     def truth(self, test: Test) -> int | None:
         if test.op in ("lt", "eq"):
@@ -185,7 +185,8 @@ def _choices(symbol: Atom, facts: list[tuple[Terms, Bounds]]) -> list[int]:
         if terms == ((symbol, 1),):
             low, high = max(low, bounds.low), min(high, bounds.high)
     first = [v for v in (low, high) if abs(v) < _FINITE]
-    return [v for v in dict.fromkeys((*first, *_TRIED)) if low <= v <= high]
+    half = 1 << (symbol.bits - 1)
+    return [v for v in dict.fromkeys((*first, *_TRIED)) if low <= v <= high and -half <= v < half]
 
 
 def smallest_first(choices: list[list[int]]) -> Iterator[tuple[int, ...]]:

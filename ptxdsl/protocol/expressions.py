@@ -261,6 +261,7 @@ ARITHMETIC: dict[str, tuple[bool, Any]] = {
 # The same number in another width, where it fits: of any, and of signed ones.
 CONVERSIONS = frozenset({"ext.s", "ext.u", "trunc"})
 SIGNED_CONVERSIONS = CONVERSIONS - {"ext.u"}
+SUMS_FROM = 32  # bits of sums that are taken not to wrap
 
 
 def compute(op: str, operands: list[int], bits: int, operand_bits: int) -> int:

@@ -1,0 +1,42 @@
+"""Trip counts of other types than that of the parameter: what is narrowed, what is taken as unsigned."""
+
+from __future__ import annotations
+
+import pytest
+from pipeline_kernels import ring
+from proofs import verdict
+
+# What two roles count, and a launch in which they do not count alike; None where there is none.
+COUNTS = {
+    "the low byte": ("Int32(Int8(n))", "n", "n = 128"),
+    "the low byte without a sign": ("Int32(UInt8(n))", "n", "n = 256"),
+    "a byte of both": ("Int32(Int8(n))", "Int32(Int8(n))", None),
+    "half of it": ("n >> 1", "n // 2", None),
+    "half of it without a sign": ("n >> 1", "Int32(UInt32(n) >> 1)", "n = -1"),
+    "as many of a larger type": ("Int32(Int64(n))", "n", None),
+    "a rest without a sign": ("n % 8", "Int32(UInt32(n) % 8)", None),
+    "a rest with the dividend's sign": ("n % 8", "n - n / 8 * 8", "n = -1"),
+    "twice as many": ("n << 1", "n * 2", None),
+    "down to the negative": ("-n", "0, n, -1", None),
+    "the lesser without a sign": ("n", "Int32(min(UInt32(n), UInt32(8)))", "n = -1"),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_roles_count(name: str) -> None:
+    one, other, launch = COUNTS[name]
+    both = [verdict(ring(trips=a, consumer_trips=b)) for a, b in ((one, other), (other, one))]
+    if launch is None:
+        assert [(found.verdict, found.assumptions) for found in both] == [("proved", ())] * 2
+    else:
+        assert "proved" not in [found.verdict for found in both]
+        assert any(f"it shows with {launch}" in (d.help or "") for found in both for d in found.diagnostics)
+
+
+def test_a_parameter_that_must_not_be_negative_is_named() -> None:
+    """With n = -1 nobody fills the stage for which the consumer waits before its loop."""
+    peeled = ("c.wait()", "c.release()")
+    found = verdict(ring(trips="n + 1", consumer_before=peeled, consumer_trips="n"))
+    assert (found.verdict, found.assumptions) == ("proved", ("if n is not negative",))
+    alike = verdict(ring(trips="n + 1", consumer_trips="n + 1"))
+    assert (alike.verdict, alike.assumptions) == ("proved", ())
