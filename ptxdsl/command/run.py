@@ -136,7 +136,9 @@ def _simulate(
 ) -> None:
     from ptxdsl.run.progress import progress_bar
 
-    limits = Limits() if arguments.steps is None else Limits(steps=arguments.steps)
+    limits = Limits()
+    if arguments.steps is not None:
+        limits = Limits(steps=arguments.steps, idle_steps=max(arguments.steps, limits.idle_steps))
     traced = bool(arguments.trace or arguments.timeline)
     watch = None
     if arguments.races:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.record import dataclass
 
-STEP_LIMIT, MEMORY_LIMIT = "E1185", "E1186"
+STEP_LIMIT, MEMORY_LIMIT, LIVELOCK = "E1185", "E1186", "E1188"
+
+_TURN = 1000  # warp-instructions that take as long as a turn with none
 
 
 @dataclass(frozen=True)
@@ -14,13 +16,15 @@ class Limits:
 
     steps: thread-instructions. turns: of warps and asynchronous operations. memory: bytes of module variables, shared
     and local memory, registers and heap, besides the arguments. idle_rounds: how many times in a row timed waits may
-    expire with nothing else happening before that counts as a deadlock.
+    expire with nothing else happening before that counts as a deadlock. idle_steps: warp-instructions in a row, a turn
+    counting as a thousand, that change nothing: no memory, no barrier, no asynchronous operation.
     """
 
     steps: int = 10**12
     turns: int = 200_000_000
     memory: int = 4 << 30
     idle_rounds: int = 256
+    idle_steps: int = 10**10
 
     def check(self, done: Statistics, memory: int) -> None:
         """Raises LimitReached. memory: bytes in use."""
@@ -73,6 +77,28 @@ class Progress:
     grid: int
     thread_instructions: int
     turns: int
+
+
+class Idleness:
+    """For how long a run has changed nothing."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._version = -1
+        self._turns = self._instructions = 0  # when that began
+
+    def look(self, version: int, done: Statistics) -> None:
+        """version: of all that there is to change. Raises LimitReached."""
+        if version != self._version:
+            self._version, self._turns, self._instructions = version, done.turns, done.warp_instructions
+            return
+        turns, instructions = done.turns - self._turns, done.warp_instructions - self._instructions
+        if instructions + _TURN * turns > self._limit:
+            raise LimitReached(
+                LIVELOCK,
+                f"livelock: in {turns:,} turns with {instructions:,} instructions of warps nothing has changed",
+                "look at what ends the loops in which the warps are; if they only take long, raise the limit (--steps)",
+            )
 
 
 class LimitReached(Exception):

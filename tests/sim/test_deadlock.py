@@ -10,6 +10,7 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.sim.launch import Report, simulate
+from ptxdsl.sim.limits import Limits
 from ptxdsl.source import Source
 
 
@@ -215,6 +216,10 @@ LOOKS = {
         mov.u32 %r3, bar; mov.u32 %r4, %tid.x; setp.eq.u32 %p1, %r4, 0;
         @%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0;
         LOOP: mbarrier.test_wait.parity.shared.b64 %p2, [%r3], 0; @!%p2 bra LOOP; ret;""",
+    "counted rounds": """
+        mov.u32 %r3, 0;
+        LOOP: add.u32 %r3, %r3, 1; ld.relaxed.gpu.u32 %r2, [$out]; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP;
+        st.global.u32 [$out], %r3; ret;""",
     "shared memory": """
         mov.u32 %r3, 0; st.shared.u32 [bar], %r3;
         LOOP: ld.volatile.shared.u32 %r2, [bar]; setp.eq.u32 %p2, %r2, 0; @%p2 bra LOOP; ret;""",
@@ -231,13 +236,24 @@ def test_a_loop_that_only_looks_is_a_deadlock_when_nobody_writes(name: str) -> N
     assert f"warps 0-1 wait for {what}" in only(report).message
 
 
+def test_the_value_that_a_loop_reads_is_told() -> None:
+    looks = LOOKS["volatile load"].replace("0; @%p2", "7; @%p2").replace("[$out]", "[$out+4]")
+    report = run(kernel(looks, "out:u64"), np.full(2, 7, np.uint32))
+    assert "(byte 4 of argument 0 is 7)" in only(report).message
+    looks = LOOKS["shared memory"].replace("%r3, 0;", "%r3, 9;").replace("%r2, 0;", "%r2, 9;")
+    text = kernel(looks, "out:u64", declarations=".shared .align 8 .b8 bar[8];")
+    assert "(bar is 9)" in only(run(text, np.zeros(1, np.uint32))).message
+
+
 @pytest.mark.parametrize("body", ["L: bra L;", "mov.u32 %r1, %tid.x; L: setp.lt.u32 %p1, %r1, 64; @%p1 bra L; ret;"])
 def test_a_loop_that_does_not_even_look_is_told_as_what_it_is(body: str) -> None:
     report = run(kernel(body), block=64)
     assert "warps 0-1 wait for nothing: a loop that changes nothing has no end" in only(report).message
 
 
-@pytest.mark.parametrize("name", ["volatile load", "failing cas", "nanosleep", "back-off", "test_wait"])
+@pytest.mark.parametrize(
+    "name", ["volatile load", "failing cas", "nanosleep", "back-off", "counted rounds", "test_wait"]
+)
 @pytest.mark.parametrize("schedule", ["round-robin", "slow:warp1"])
 def test_a_loop_that_only_looks_goes_on_when_somebody_has_written(name: str, schedule: str) -> None:
     # warp 1 comes late: after a long loop of its own
@@ -264,6 +280,48 @@ def test_a_loop_that_counts_its_tries_is_no_deadlock_before_its_end() -> None:
     out = np.zeros(1, np.uint32)
     assert run(kernel(body, "out:u64"), out).finished
     assert out[0] == 20000
+
+
+def test_one_look_in_each_round_of_a_loop_that_counts_is_no_deadlock() -> None:
+    """What the inner loop alone decides is the same each time; the outer one counts."""
+    body = """
+    mov.u32 %r3, bar; mbarrier.init.shared.b64 [%r3], 1; mov.u32 %r5, 0;
+    OUTER: mov.u32 %r6, 0;
+    INNER: mbarrier.test_wait.parity.shared.b64 %p2, [%r3], 0; add.u32 %r6, %r6, 1; setp.lt.u32 %p3, %r6, 1;
+    @%p3 bra INNER;
+    add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 50; @%p4 bra OUTER;
+    st.global.u32 [$out], %r5; ret;
+    """
+    body = "mov.u32 %r9, %tid.x; setp.ne.u32 %p9, %r9, 0; @%p9 ret;" + body
+    out = np.zeros(1, np.uint32)
+    assert run(kernel(body, "out:u64", declarations=".shared .align 8 .b8 bar[8];"), out).finished
+    assert out[0] == 50
+
+
+# Loops that change their registers for ever
+
+ENDLESS = "mov.u32 %r1, 1; L: mad.lo.u32 %r1, %r1, 5, 2; setp.ne.u32 %p1, %r1, 6; @%p1 bra L; ret;"  # it is odd
+
+
+def test_a_run_that_changes_nothing_for_long_is_a_livelock() -> None:
+    ran = [run(kernel(ENDLESS), block=64, limits=Limits(idle_steps=10**7)) for _ in range(2)]
+    found = only(ran[0])
+    assert (ran[0].status, found.code) == ("limit", "E1188")
+    assert "warp 0 of CTA (0, 0, 0) and 1 other warp run here" in found.notes[0][1]
+    first, again = (report.statistics for report in ran)
+    assert (first.turns, first.warp_instructions) == (again.turns, again.warp_instructions)
+
+
+def test_a_long_run_that_writes_now_and_then_is_none() -> None:
+    body = """
+    mov.u32 %r3, 0;
+    OUTER: mov.u32 %r1, 0;
+    INNER: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 100000; @%p1 bra INNER;
+    st.global.u32 [$out], %r1; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 30; @%p2 bra OUTER; ret;
+    """
+    out = np.zeros(1, np.uint32)
+    assert run(kernel(body, "out:u64"), out, limits=Limits(idle_steps=10**6)).finished
+    assert out[0] == 100000
 
 
 TIME_OUT = """

@@ -74,6 +74,7 @@ PRINT = """
 { .param .b64 a; .param .b64 b; .param .b32 r; mov.u64 %d1, s; cvta.global.u64 %d1, %d1; st.param.b64 [a], %d1;
 st.param.b64 [b], 0; call (r), vprintf, (a, b); }"""
 PRINTED = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n.global .b8 s[4]={65,10,0};\n"
+COMPUTES = "L: mad.lo.u32 %r1, %r1, 5, 2; setp.ne.u32 %p1, %r1, 1; @%p1 bra L;"  # it is even
 X = ".global .u32 x;\n"
 PROGRAMS: dict[str, tuple[str, dict[str, Any], str]] = {
     "registers declared": (kernel(".reg .b32 %big<4000000>; mov.b32 %big3999999, 1; ret;"), {}, "finished"),
@@ -85,7 +86,8 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a loop of nothing": (kernel("L: bra L;"), {}, "deadlock"),
     "a loop that sleeps": (kernel("L: nanosleep.u32 100; bra L;"), {}, "deadlock"),
     "a loop that looks at the clock": (kernel("L: mov.u32 %r1, %clock; bra L;"), {}, "deadlock"),
-    "a loop that counts": (kernel("L: add.u32 %r1, %r1, 1; bra L;"), {}, "limit"),
+    "a loop that counts": (kernel("L: add.u32 %r1, %r1, 1; bra L;"), {}, "deadlock"),
+    "a loop that computes": (kernel(COMPUTES), {}, "limit"),
     "a loop that stores": (kernel("L: st.global.u32 [x], %r1; add.u32 %r1, %r1, 1; bra L;", X), {}, "limit"),
     "a loop of atomics": (kernel("L: atom.global.add.u32 %r1, [x], 1; bra L;", X), {}, "limit"),
     "a loop of barriers": (kernel("L: bar.sync 0; bra L;"), {"block": 96}, "limit"),
@@ -125,14 +127,14 @@ def test_too_much_of_something(name: str) -> None:
 
 
 def test_a_step_limit_of_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.ptx").write_text(kernel("L: add.u32 %r1, %r1, 1; bra L;"))
+    (tmp_path / "a.ptx").write_text(kernel(COMPUTES))
     arguments = ["run", str(tmp_path / "a.ptx"), "--grid", "1", "--block", "32", "--steps", "1000000"]
     assert main(arguments) == 1
     said = capfd.readouterr().err
     assert "error[E1185]: stopped after " in said and "the limit is 1,000,000" in said
 
 
-@pytest.mark.parametrize("body", ["L: add.u32 %r1, %r1, 1; bra L;", "L: bar.sync 0; bra L;"])
+@pytest.mark.parametrize("body", [COMPUTES, "L: bar.sync 0; bra L;"])
 def test_control_c_stops_a_run_with_the_state_reached(tmp_path: Path, body: str) -> None:
     (tmp_path / "a.ptx").write_text(kernel(body))
     arguments = [sys.executable, "-m", "ptxdsl", "run", str(tmp_path / "a.ptx"), "--grid", "3", "--block", "64"]

@@ -1,8 +1,9 @@
 """Loops that only look: recognised by a warp that comes back to the same place with the same registers.
 
 A loop that reads memory, a clock or a barrier until something changes has no end by itself. When its lanes come back
-with nothing changed but clocks, and changed nothing themselves, running them again is of no use before something else
-in the machine has happened: they count as waiting. That makes a deadlock visible at once, and lets others come on.
+with nothing changed that decides what they do, and changed nothing themselves, running them again is of no use before
+something else in the machine has happened: they count as waiting. (Clocks have changed, and what counts the rounds.)
+That makes a deadlock visible at once, and lets others come on.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Address, Instruction, Pair, Register, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.host import Wait
-from ptxdsl.sim.layout import FUEL, LAUNCH, offset
+from ptxdsl.sim.layout import FUEL, LAUNCH, SHARED_WINDOW, offset
 from ptxdsl.sim.machine.group import WarpGroup
-from ptxdsl.sim.machine.memory import SPACES, AccessFault, Bytes, access_bytes
+from ptxdsl.sim.machine.memory import SHARED_SPACES, SPACES, AccessFault, Bytes, access_bytes
 from ptxdsl.sim.machine.waits import POLL, Blocked
-from ptxdsl.sim.machine.warp import FUEL_WORD, FULL, MASK_WORD, Warp, lanes_of
+from ptxdsl.sim.machine.warp import FUEL_WORD, MASK_WORD, Warp, lanes_of
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.machine.memory import Memory
     from ptxdsl.sim.machine.turns import Turns
     from ptxdsl.sim.translate.slots import Slot
     from ptxdsl.sim.translate.warp_code import WarpCode
@@ -48,28 +50,40 @@ class Snapshot:
 
 
 class Snapshots:
-    """Takes them: all registers but those that derive from clocks."""
+    """Takes them: of the registers that decide what the lanes do next (``program.deciding``), but for those that derive
+    from clocks."""
 
     def __init__(self, code: WarpCode) -> None:
-        clocks = code.program.clock_registers
-        self.reads_clock = bool(clocks)
-        slots = [slot for name, slot in code.slots.items() if name not in clocks]
-        self._all = not clocks
-        self._parts = [
-            (size, _element_numbers(group, size))
-            for size in (2, 4, 8)
-            if (group := [slot for slot in slots if np.dtype(slot.dtype).itemsize == size])
-        ]
+        self._code = code
+        self.reads_clock = bool(code.program.clock_registers)
+        self._known: dict[frozenset[int], list[tuple[int, npt.NDArray[np.int64]]]] = {}
 
     def take(self, warp: Warp, mask: int, version: int) -> Snapshot:
-        if mask == FULL and self._all:
-            return Snapshot(warp.registers.tobytes() + warp.pc.tobytes(), version)
         lanes = lanes_of(mask)
-        parts = [warp.pc[lanes].tobytes()]
-        for size, numbers in self._parts:
+        places = warp.pc[lanes]
+        parts = [places.tobytes()]
+        for size, numbers in self._numbers(frozenset(places.tolist())):
             table: npt.NDArray[Any] = warp.registers.view(f"u{size}")
             parts.append(table[numbers[:, lanes]].tobytes())
         return Snapshot(b"".join(parts), version)
+
+    def _numbers(self, blocks: frozenset[int]) -> list[tuple[int, npt.NDArray[np.int64]]]:
+        """By size the numbers of the registers' elements in the register file, of lanes that stand at these blocks."""
+        found = self._known.get(blocks)
+        if found is None:
+            program = self._code.program
+            deciding = [program.deciding.of(block) for block in blocks]
+            slots = [
+                slot
+                for name, slot in self._code.slots.items()
+                if name not in program.clock_registers and any(some is None or name in some for some in deciding)
+            ]
+            found = self._known[blocks] = [
+                (size, _element_numbers(group, size))
+                for size in (2, 4, 8)
+                if (group := [slot for slot in slots if np.dtype(slot.dtype).itemsize == size])
+            ]
+        return found
 
 
 def _element_numbers(slots: list[Slot], size: int) -> npt.NDArray[np.int64]:
@@ -204,7 +218,7 @@ def watch(group: WarpGroup, instructions: list[Instruction]) -> Watched | None:
                     found[space, value, size] = memory.view(cta, space, value, size, write=False)
                 except AccessFault:
                     return None
-    return Watched(list(found.values())) if found else None
+    return Watched(found) if found else None
 
 
 def _targets(instruction: Instruction) -> list[str]:
@@ -219,16 +233,27 @@ def _targets(instruction: Instruction) -> list[str]:
 
 
 class Watched:
-    """Pieces of memory, and what they held."""
+    """Pieces of memory, by state space, address and size, and what they held."""
 
     __slots__ = ("before", "pieces")
 
-    def __init__(self, pieces: list[Bytes]) -> None:
+    def __init__(self, pieces: dict[tuple[str, int, int], Bytes]) -> None:
         self.pieces = pieces
         self.before = self._read()
 
+    def text(self, memory: Memory) -> str:
+        """``byte 0 of argument 'flag' is 0``; nothing where there are several."""
+        if len(self.pieces) > 1:
+            return ""
+        ((space, address, _),) = self.pieces
+        if space not in SHARED_SPACES and SHARED_WINDOW <= address < SHARED_WINDOW + (1 << 32):
+            space, address = "shared", address - SHARED_WINDOW
+        region = None if space in SHARED_SPACES else memory.region(address)
+        place = memory.shared.place(address) if region is None else f"byte {address - region.start} of {region.name}"
+        return f"{place} is {int.from_bytes(self.before, 'little')}"
+
     def _read(self) -> bytes:
-        return b"".join([piece.tobytes() for piece in self.pieces])
+        return b"".join([piece.tobytes() for piece in self.pieces.values()])
 
     def changed(self) -> bool:
         return self._read() != self.before

@@ -64,7 +64,9 @@ def _describe(warp: Warp, blocked: Blocked) -> WaitsFor:
         # Of a loop without a host instruction it is known what it reads.
         if blocked.site < 0 and blocked.instruction.parts[0] not in _READS:
             return WaitsFor("nothing", "", "a loop that changes nothing has no end")
-        return WaitsFor("memory", "", "a loop that reads the same again and again, and nobody writes any more")
+        held = blocked.watched.text(blocked.group.machine.memory) if blocked.watched is not None else ""
+        held = f" ({held})" if held else ""
+        return WaitsFor("memory", "", f"a loop that reads the same again and again{held}, and nobody writes any more")
     if blocked.kind == GATHER:
         missing = blocked.members & warp.live & ~blocked.mask
         return WaitsFor("lanes", lanes_text(missing).partition(" ")[2], "named in its member mask", by=(warp,))

@@ -15,6 +15,7 @@ from ptxdsl.ptx.liveness import CARRY, Liveness, all_registers, reads_and_writes
 from ptxdsl.ptx.module import Function, Instruction, Label, Module, Symbol
 from ptxdsl.record import dataclass, field
 from ptxdsl.sim.host import CHECKS, handler_prefix
+from ptxdsl.sim.program.deciding import ACCESSES, Deciding, Flow
 from ptxdsl.sim.program.operand_shapes import unfit
 from ptxdsl.sim.program.symbols import Symbols, lay_out
 
@@ -72,6 +73,7 @@ class Program:
     symbols: Symbols
     liveness: Liveness
     clock_registers: frozenset[str]
+    deciding: Deciding
 
     def problem(self, code: str, message: str, instruction: Instruction, help: str | None = None) -> Diagnostic:
         """A diagnostic at an instruction: the PTX line; the source line that ``.loc`` names is in its help."""
@@ -91,21 +93,25 @@ def build(module: Module, kernel: str | None = None) -> Program:
     symbols = lay_out(flat.variables.values(), function.parameters)
     blocks, instructions = _blocks(flat)
     successors = [_successors(blocks, number) for number in range(len(blocks))]
-    flows: list[list[tuple[list[str], list[str]]]] = []
+    flows: list[Flow] = []
+    roots: list[list[str]] = []
     pinned: set[str] = set()
     for block in blocks:
         if block.kind == LANES:
             flows.append([reads_and_writes(instruction) for instruction in block.instructions])
+            roots.append(_deciding_reads(block.instructions, flows[-1]))
             continue
         (instruction,) = block.instructions
         named = all_registers(instruction)
         pinned.update(named)
         reads, writes = reads_and_writes(instruction)
         flows.append([(named, []) if block.kind == HOST else (reads, writes)])
+        roots.append(flows[-1][0][0])
     pinned &= flat.registers.keys()
     liveness = Liveness(flows, successors, flat.registers, pinned)
     clocks = _clock_closure(flows)
-    program = Program(module, function, flat, blocks, instructions, flat.registers, symbols, liveness, clocks)
+    deciding = Deciding(flows, roots, successors)
+    program = Program(module, function, flat, blocks, instructions, flat.registers, symbols, liveness, clocks, deciding)
     _check(program)
     return program
 
@@ -244,7 +250,17 @@ def _successors(blocks: Sequence[Block], number: int) -> tuple[int, ...]:
     return (*block.targets, number + 1) if block.falls and number + 1 < len(blocks) else block.targets
 
 
-def _clock_closure(flows: Sequence[Sequence[tuple[list[str], list[str]]]]) -> frozenset[str]:
+def _deciding_reads(instructions: Sequence[Instruction], flow: Flow) -> list[str]:
+    """What instructions other than arithmetic read."""
+    return [
+        name
+        for instruction, (reads, writes) in zip(instructions, flow, strict=True)
+        if not writes or instruction.opcode.partition(".")[0] in ACCESSES
+        for name in reads
+    ]
+
+
+def _clock_closure(flows: Sequence[Flow]) -> frozenset[str]:
     """Registers whose value derives from a clock, whatever the path."""
     derived: dict[str, set[str]] = {}
     seeds: set[str] = set()
