@@ -184,6 +184,92 @@ def _parts(template: str) -> tuple[str | _Place, ...]:
     return tuple(part.replace(_DOLLAR, "$$") if isinstance(part, str) else part for part in (*parts, text))
 
 
+class _Filled:
+    """A template as its operands and results are printed into it.
+
+    outputs: of each register of the results whose it is, and its kind. inputs: constraints and typed operands, in the
+    order in which the text has come to them; their numbers follow on those of the outputs.
+    """
+
+    def __init__(self, b: Builder, operands: Sequence[Value | AddressOperand], results: Sequence[Value]) -> None:
+        self.b = b
+        self.operands = operands
+        self.outputs = [(index, register) for index, result in enumerate(results) for register in registers(result.ty)]
+        self.inputs: list[tuple[str, str]] = []
+        self._numbers: dict[tuple[int, bool], list[int]] = {}  # by operand, and whether it is taken as a bare root
+
+    def text(self, part: str | _Place) -> str:
+        """Of a part of the template."""
+        if isinstance(part, str):
+            return part
+        kind, chosen = part.kind, part.number
+        if kind == "results":
+            return ", ".join(f"${number}" for number, (index, _) in enumerate(self.outputs) if index >= chosen)
+        if kind == "rest":
+            indices = range(chosen, len(self.operands))
+            rest = ", ".join(f"${number}" for index in indices for number in self._operand(index, None))
+            return f"{part.before}{rest}{part.after}" if indices else ""
+        if kind == "result":
+            return _list([n for n, (index, _) in enumerate(self.outputs) if index == chosen])
+        if kind == "operand":
+            return _list(self._operand(chosen, part.before))
+        if self.operands[chosen].ty.is_pointer:
+            return self._address(chosen, part.offset)
+        inner = _list(self._operand(chosen, None))  # an address held in an integer
+        return f"[{inner}+{part.offset}]" if part.offset else f"[{inner}]"
+
+    def tie(self, operands: Sequence[Value | AddressOperand]) -> None:
+        """Operands that share the registers of the results."""
+        values = [operand for operand in operands if isinstance(operand, Value)]
+        texts = [part for value in values for part in _to_registers(self.b, value)]
+        types = [register.type for value in values for register in registers(value.ty)]
+        if types != [register.type for _, register in self.outputs]:
+            raise AssertionError("tied operands and results differ in their registers")
+        for number, (type, text) in enumerate(zip(types, texts, strict=True)):
+            self.inputs.append((str(number), f"{type} {text}"))
+
+    def _take(self, constraint: str, text: str) -> int:
+        self.inputs.append((constraint, text))
+        return len(self.outputs) + len(self.inputs) - 1
+
+    def _operand(self, index: int, statement: str | None) -> list[int]:
+        """Its registers' numbers. statement: the text before the operand, where a literal may stand."""
+        key = (index, False)
+        if key not in self._numbers:
+            operand = self.operands[index]
+            if isinstance(operand, AddressOperand):
+                raise AssertionError("a barrier's address is only used as an address")
+            known = self.b.addresses.get(operand)
+            if known and known.constant:
+                self._numbers[key] = [self._take("i", self.b.typed(operand))]
+            elif isinstance(operand, Const) and statement is not None and _is_literal(operand, statement):
+                self._numbers[key] = [self._take("n", self.b.typed(operand))]
+            else:
+                kinds = registers(operand.ty)
+                texts = _to_registers(self.b, operand)
+                self._numbers[key] = [
+                    self._take(kind.letter, f"{kind.type} {text}") for kind, text in zip(kinds, texts, strict=True)
+                ]
+        return self._numbers[key]
+
+    def _address(self, index: int, extra: int) -> str:
+        operand = self.operands[index]
+        address = operand.address if isinstance(operand, AddressOperand) else self.b.address(operand)
+        key = (index, True)
+        type = scalar_type(operand.ty)
+        letter = registers(operand.ty)[0].letter
+        # In a loop the table's address stays in a register, its slot in the text: ptxas makes a symbol's address
+        # anew at every use (three SASS instructions), and does not take it out of the loop.
+        whole = address.offset + extra
+        if address.constant and not self.b.loop_depth and whole >= 0:  # LLVM prints buf-8, and ptxas wants buf+-8
+            text = f"{type} " + (f"getelementptr (i8, {type} {address.root}, i32 {whole})" if whole else address.root)
+            return f"[${self._take('i', text)}]"
+        if key not in self._numbers:
+            self._numbers[key] = [self._take(letter, f"{type} {address.root}")]
+        suffix = f"+{whole}" if whole else ""  # PTX writes a negative one as +-8
+        return f"[${self._numbers[key][0]}{suffix}]"
+
+
 def emit_asm(
     b: Builder,
     template: str,
@@ -198,82 +284,14 @@ def emit_asm(
     braces; where there are none of these, ``, {$2*}`` and ``, $2*`` are nothing. ``tied``: the operands from this
     number on share the registers of the results, which are as many.
     """
-    outputs = [(index, register) for index, result in enumerate(results) for register in registers(result.ty)]
-    inputs: list[tuple[str, str]] = []  # constraint, typed operand
-    numbers: dict[tuple[int, bool], list[int]] = {}  # (operand, taken as a bare root) -> positions
-
-    def take(constraint: str, text: str) -> int:
-        inputs.append((constraint, text))
-        return len(outputs) + len(inputs) - 1
-
-    def operand_numbers(index: int, statement: str | None) -> list[int]:
-        """``statement``: the text before the operand, where a literal may stand."""
-        key = (index, False)
-        if key not in numbers:
-            operand = operands[index]
-            if isinstance(operand, AddressOperand):
-                raise AssertionError("a barrier's address is only used as an address")
-            known = b.addresses.get(operand)
-            if known and known.constant:
-                numbers[key] = [take("i", b.typed(operand))]
-            elif isinstance(operand, Const) and statement is not None and _is_literal(operand, statement):
-                numbers[key] = [take("n", b.typed(operand))]
-            else:
-                kinds = registers(operand.ty)
-                texts = _to_registers(b, operand)
-                numbers[key] = [take(k.letter, f"{k.type} {t}") for k, t in zip(kinds, texts, strict=True)]
-        return numbers[key]
-
-    def address_text(index: int, extra: int) -> str:
-        operand = operands[index]
-        address = operand.address if isinstance(operand, AddressOperand) else b.address(operand)
-        key = (index, True)
-        type = scalar_type(operand.ty)
-        letter = registers(operand.ty)[0].letter
-        # In a loop the table's address stays in a register, its slot in the text: ptxas makes a symbol's address
-        # anew at every use (three SASS instructions), and does not take it out of the loop.
-        whole = address.offset + extra
-        if address.constant and not b.loop_depth and whole >= 0:  # LLVM prints buf-8 there, and ptxas wants buf+-8
-            text = f"{type} " + (f"getelementptr (i8, {type} {address.root}, i32 {whole})" if whole else address.root)
-            return f"[${take('i', text)}]"
-        if key not in numbers:
-            numbers[key] = [take(letter, f"{type} {address.root}")]
-        suffix = f"+{whole}" if whole else ""  # PTX writes a negative one as +-8
-        return f"[${numbers[key][0]}{suffix}]"
-
-    def filled(part: str | _Place) -> str:
-        if isinstance(part, str):
-            return part
-        kind, chosen = part.kind, part.number
-        if kind == "results":
-            return ", ".join(f"${number}" for number, (index, _) in enumerate(outputs) if index >= chosen)
-        if kind == "rest":
-            indices = range(chosen, len(operands))
-            rest = ", ".join(f"${number}" for index in indices for number in operand_numbers(index, None))
-            return f"{part.before}{rest}{part.after}" if indices else ""
-        if kind == "result":
-            return _list([n for n, (index, _) in enumerate(outputs) if index == chosen])
-        if kind == "operand":
-            return _list(operand_numbers(chosen, part.before))
-        if operands[chosen].ty.is_pointer:
-            return address_text(chosen, part.offset)
-        inner = _list(operand_numbers(chosen, None))  # an address held in an integer
-        return f"[{inner}+{part.offset}]" if part.offset else f"[{inner}]"
-
-    text = "".join(map(filled, _parts(template)))
+    filled = _Filled(b, operands, results)
+    text = "".join(map(filled.text, _parts(template)))
     if tied is not None:
-        values = [operand for operand in operands[tied:] if isinstance(operand, Value)]
-        texts = [part for value in values for part in _to_registers(b, value)]
-        types = [register.type for value in values for register in registers(value.ty)]
-        if types != [register.type for _, register in outputs]:
-            raise AssertionError("tied operands and results differ in their registers")
-        inputs += [
-            (str(number), f"{type} {text}") for number, (type, text) in enumerate(zip(types, texts, strict=True))
-        ]
+        filled.tie(operands[tied:])
+    outputs, inputs = filled.outputs, filled.inputs
     constraints = [f"={register.letter}" for _, register in outputs] + [constraint for constraint, _ in inputs]
-    parts = asm_call(
-        b, [register.type for _, register in outputs], text, constraints, [typed for _, typed in inputs], effects
-    )
+    types = [register.type for _, register in outputs]
+    parts = asm_call(b, types, text, constraints, [typed for _, typed in inputs], effects)
     for index, result in enumerate(results):
         own = [part for part, (owner, _) in zip(parts, outputs, strict=True) if owner == index]
         b.set(result, _from_registers(b, result.ty, own))

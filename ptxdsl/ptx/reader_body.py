@@ -71,16 +71,25 @@ class BodyReader:
         self.tables: list[tuple[str, list[str], Scope, int, int]] = []
         self.variables: list[Variable] = []
         self.prototypes: set[str] = set()
+        self.guards: dict[str, tuple[Register, bool]] = {}  # of the function's own scope
 
     def read(self, function: Function, scope: Scope, position: int, line: int) -> tuple[int, int]:
         """position: behind the opening brace; line: there. Gives the same of the closing one. Errors are recorded."""
         self.begin(function, scope)
-        operands, body = self.operands, function.body
+        end = self.statements(position, line)
+        self.resolve_labels()
+        function.registers = self.operands.registers
+        function.variables = tuple(self.variables)
+        function.prototypes = frozenset(self.prototypes)
+        return end
+
+    def statements(self, position: int, line: int) -> tuple[int, int]:
+        """Up to the closing brace. Most of the time goes here: hence the local names."""
+        operands, body = self.operands, self.function.body
         code = self.code
         match_statement = _STATEMENT.match
         one = operands.one
         opcodes = self.opcodes
-        guards: dict[str, tuple[Register, bool]] = {}
         location: Location | None = None
         counted = position  # `line` is that of this position
         while True:
@@ -115,12 +124,7 @@ class BodyReader:
                             values = ()
                         instruction = Instruction(opcodes.setdefault(opcode, opcode), values, None, line, location)
                     if guard_text is not None:
-                        if self.scope is scope and guard_text in guards:
-                            instruction.guard = guards[guard_text]
-                        else:
-                            instruction.guard = self.guard(guard_text)
-                            if self.scope is scope:
-                                guards[guard_text] = instruction.guard
+                        instruction.guard = self.guard(guard_text)
                     body.append(instruction)
                 except Refused as refused:
                     position = self.refused(refused, text, match.start(5) if guard_text else at, position)
@@ -143,15 +147,9 @@ class BodyReader:
             else:
                 self.depth -= 1
                 if not self.depth:
-                    break
+                    return position, line + code.count("\n", counted, position)
                 assert self.scope.parent is not None
                 self.scope = self.scope.parent
-        line += code.count("\n", counted, position)
-        self.resolve_labels()
-        function.registers = operands.registers
-        function.variables = tuple(self.variables)
-        function.prototypes = frozenset(self.prototypes)
-        return position, line
 
     def declare_label(self, name: str, at: int, position: int) -> None:
         """Declares it; ``at`` and ``position``: where its statement is."""
@@ -194,6 +192,15 @@ class BodyReader:
         return end
 
     def guard(self, text: str) -> tuple[Register, bool]:
+        """The register, and whether it is negated."""
+        if self.scope is not self.root:
+            return self.new_guard(text)
+        known = self.guards.get(text)
+        if known is None:
+            known = self.guards[text] = self.new_guard(text)
+        return known
+
+    def new_guard(self, text: str) -> tuple[Register, bool]:
         negated = text[0] == "!"
         name = text[1:].strip() if negated else text
         register = self.operands.one(name, self.scope)

@@ -215,7 +215,7 @@ def test_a_trap_names_its_lanes() -> None:
 # Limits
 
 
-ENDLESS = kernel("mov.u32 %r1, 0; LOOP: add.u32 %r1, %r1, 1; bra LOOP;")
+ENDLESS = kernel("mov.u32 %r1, 0; LOOP: mad.lo.u32 %r1, %r1, 5, 2; setp.ne.u32 %p1, %r1, 1; @%p1 bra LOOP;")
 
 
 def test_the_step_limit_ends_a_loop_that_computes_for_ever() -> None:
@@ -223,7 +223,7 @@ def test_the_step_limit_ends_a_loop_that_computes_for_ever() -> None:
     found = only(report)
     assert report.status == "limit" and found.code == "E1185"
     assert [label for _, label in found.notes] == ["warp 0 of CTA (0, 0, 0) and 1 other warp run here"]
-    assert found.span is not None and "add.u32" in found.span.text
+    assert found.span is not None and "mad.lo.u32" in found.span.text
 
 
 def test_interrupting_tells_where_the_warps_are() -> None:
