@@ -135,6 +135,8 @@ FEATURES: dict[str, Feature] = {
     "tma.multicast": Feature(_SM90, (8, 0), "bulk copies into several CTAs (.multicast::cluster)"),
     "tma.cta_group": Feature(_TCGEN05, (8, 6), "tensor copies that signal a CTA pair (.cta_group)"),
     "tma.gather4": Feature(_TCGEN05, (8, 6), "tensor copies of four rows (tile::gather4, ::scatter4)"),
+    "tensormap.replace": Feature(_SPECIFIC, (8, 3), "changing tensor maps (tensormap.replace)", plural=False),
+    "tensormap.fence": Feature(_SM90, (8, 3), "fences between tensor maps and memory (fence.proxy.tensormap)"),
     "setmaxnreg": Feature(_SPECIFIC, (8, 0), "moving registers between warps (setmaxnreg)", plural=False),
     "wgmma": Feature(_exactly("sm_90a"), (8, 0), "warpgroup matrix multiply (wgmma)", plural=False),
     "wgmma.mixed": Feature(_exactly("sm_90a"), (8, 4), "products of signed by unsigned bytes (wgmma)"),

@@ -3,7 +3,7 @@
 entities (what names and expressions stand for) → values → library (what is in scope without import) → frames →
 context (the block being filled) → control (regions and merging) → names → convert → parameters → type_expressions →
 traits → memory → operators → matching → arguments → calls → conditions → subscripts → expressions → loops →
-statements → construct → builtins (and the handlers of builtin_checks, builtin_methods, builtin_sequences,
+statements → construct → builtins (and the handlers of builtin_checks, builtin_maps, builtin_methods, builtin_sequences,
 pipeline_methods) → variadic → kernel_options → kernels
 """
 
@@ -16,6 +16,7 @@ from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError, DiagnosticSink, error
 from ptxdsl.elaborate import (  # noqa: F401  (register their handlers)
     builtin_checks,
+    builtin_maps,
     builtin_methods,
     builtin_sequences,
     pipeline_methods,

@@ -1,4 +1,4 @@
-"""What the library asks or tells the compiler of a kernel: no code, but errors now or facts for the launch."""
+"""What the library asks the compiler to check: no code, but an error where it is not so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from ptxdsl.elaborate.builtins import HANDLERS, Builtins
 from ptxdsl.elaborate.entities import NONE_VALUE, RValue
 from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.suggestions import meant
-from ptxdsl.elaborate.tensor_maps import box_of
 from ptxdsl.targets import FEATURES
 
 
@@ -24,13 +23,4 @@ def _check_feature(e: Builtins, bound: Bound) -> RValue:
     return NONE_VALUE
 
 
-def _expect_box(e: Builtins, bound: Bound) -> RValue:
-    rank, rows, cols, span, atom = (e.param_int(bound, name) for name in ("rank", "rows", "cols", "span", "atom"))
-    in_one_line, combines = (bool(e.param_int(bound, name)) for name in ("in_one_line", "combines"))
-    dtype = e.param_value(bound, "dtype")
-    box = box_of(rank, rows, cols, dtype, span, atom, in_one_line=in_one_line, combines=combines)
-    e.map_needs.box(e.number(bound, "map").value, box)
-    return NONE_VALUE
-
-
-HANDLERS.update({"check_alignment": _check_alignment, "check_feature": _check_feature, "expect_box": _expect_box})
+HANDLERS.update({"check_alignment": _check_alignment, "check_feature": _check_feature})

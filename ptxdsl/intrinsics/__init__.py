@@ -29,6 +29,7 @@ ROWS: dict[str, Row] = {
     **synchronisation.WARP,
     **synchronisation.MBARRIER,
     **memory.MEMORY,
+    **memory.TENSOR_MAPS,
     **memory.TENSOR_COPIES,
     **tensors.WARP_PRODUCTS,
     **tensors.WARPGROUP,

@@ -191,6 +191,31 @@ ATOMICS: dict[str, Row] = {
     "ld_volatile": asm("ld.volatile{space}.{b} $r0, [$0];", Effect(Kind.READ)),
 }
 
+# Tensor maps changed by the kernel: PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy". The copy reads shared and
+# writes global memory; for the order of threads it is a read.
+_REPLACE = "tensormap.replace.tile.%s.shared::cta.b1024.%s [$0], %s;"
+_REPLACES = Effect(Kind.WRITE, "shared", proxy="tensormap")
+_MAP_FENCE = Effect(Kind.FENCE, proxy="tensormap")
+
+TENSOR_MAPS: dict[str, Row] = {
+    "tensormap_replace_address": asm(_REPLACE % ("global_address", "b64", "$1"), _REPLACES, "tensormap.replace"),
+    "tensormap_replace_rank": asm(_REPLACE % ("rank", "b32", "$1"), _REPLACES, "tensormap.replace"),
+    "tensormap_replace_size": asm(_REPLACE % ("{field}", "b32", "{dim}, $1"), _REPLACES, "tensormap.replace"),
+    "tensormap_replace_stride": asm(_REPLACE % ("global_stride", "b64", "{dim}, $1"), _REPLACES, "tensormap.replace"),
+    "tensormap_replace_choice": asm(_REPLACE % ("{field}", "b32", "{value}"), _REPLACES, "tensormap.replace"),
+    "tensormap_cp_fence_proxy_row": asm(
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [$0], [$1], 128;",
+        Effect(Kind.READ, "shared", convergent=True),
+        "tensormap.fence",
+    ),
+    "fence_proxy_tensormap_acquire_row": asm(
+        "fence.proxy.tensormap::generic.acquire.{scope} [$0], 128;", _MAP_FENCE, "tensormap.fence"
+    ),
+    "fence_proxy_tensormap_release_row": asm(
+        "fence.proxy.tensormap::generic.release.{scope};", _MAP_FENCE, "tensormap.fence"
+    ),
+}
+
 # Tensor copies (TMA): {rank} dimensions, as many coordinates, the innermost first. PTX ISA, "Tensor Copies".
 _TENSOR_LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _TENSOR_STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"

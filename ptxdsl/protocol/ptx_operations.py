@@ -42,7 +42,7 @@ _SHAPE = re.compile(r"^wgmma\.mma_async\..*\.m64n(\d+)k(\d+)\.")
 _COPY_SHAPE = re.compile(r"^\d+x\d+b$")
 
 # Accesses by the operand that is the address (of all operands) and the bytes (None: as the type says).
-_READS = {"ldmatrix": (1, _MATRIX_ROW)}
+_READS = {"ldmatrix": (1, _MATRIX_ROW), "tensormap.cp_fenceproxy": (1, 128)}
 _WRITES = {"stmatrix": (0, _MATRIX_ROW), "tcgen05.alloc": (0, 4), "tensormap.replace": (0, 128)}
 
 
@@ -91,6 +91,8 @@ def needs(item: Item) -> set[str]:
 def _writes_global(item: Item) -> bool:
     if isinstance(item, Wait):
         return False
+    if item.opcode.startswith("tensormap.cp_fenceproxy"):  # a read of shared memory besides
+        return True
     what = effect(item)
     writes = what.kind in (Kind.WRITE, Kind.ATOMIC) or (what.kind is Kind.ASYNC_COPY and what.space == "global")
     return writes and what.space in (None, "global") and not item.opcode.startswith(("ld.", "call."))

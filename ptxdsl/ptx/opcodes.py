@@ -340,7 +340,8 @@ ROWS: dict[str, Row] = {
     "red.async": Row(Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier"), 0),
     "st.bulk": Row(Effect(Kind.WRITE, "shared", bytes=1), 0),
     "tensormap.replace": Row(Effect(Kind.WRITE, proxy="tensormap"), 0, _in_space),
-    "tensormap.cp_fenceproxy": Row(Effect(Kind.FENCE, "global", proxy="tensormap", convergent=True), 0, _in_scope),
+    # what it writes in global memory is seen by its opcode
+    "tensormap.cp_fenceproxy": Row(Effect(Kind.READ, "shared", convergent=True), 0, _in_scope),
     "clusterlaunchcontrol.try_cancel": Row(
         Effect(Kind.ASYNC_COPY, proxy="async", barrier=1, completes_on="mbarrier"), 0, _try_cancel
     ),

@@ -21,6 +21,8 @@ SNIPPETS = {
     " [s], [%l1, {%r1, %r2}], [s];",
     "tma.gather4": "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
     " [s], [%l1, {%r1, %r2, %r3, %r4, %r5}], [s];",
+    "tensormap.replace": "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], %l1;",
+    "tensormap.fence": "fence.proxy.tensormap::generic.acquire.gpu [g], 128;",
     "setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 64;",
     "wgmma": "wgmma.fence.sync.aligned;",
     "wgmma.mixed": "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {%r1,%r2,%r3,%r4}, %l1, %l2, %p1;",

@@ -41,3 +41,39 @@ def test_atomics_name_their_space() -> None:
 def test_a_volatile_load_reads_what_others_write(verdict_of: Callable[[str], Verdict]) -> None:
     assert verdict_of(_reading("barrier()")).verdict == "proved"
     assert verdict_of(_reading("pass")).kinds == ("data race",)
+
+
+MAP = """
+from tensormap import SharedTensorMap, acquire_tensor_map
+from tma import cp_async_bulk_tensor_prefetch
+
+
+@kernel(threads=64)
+def kernel(like: TensorMap, room: Pointer[UInt8, MutAnyOrigin], n: Int32):
+    var maps = unsafe_stack_allocation[256, UInt8, address_space=.SHARED, alignment=128]()
+    var map = SharedTensorMap(maps.unsafe_offset(128 * Int32(warp_id())))
+    map.copy_from(like)
+    {before}
+    if lane_id() == 0:
+        map.set_size[1](UInt32(n))
+    {after}
+    map.publish(room.unsafe_offset(128 * Int32(warp_id())))
+    cp_async_bulk_tensor_prefetch(acquire_tensor_map(room), [0, 0])
+"""
+
+
+@pytest.mark.parametrize("verdict_of", [verdict, verdict_of_ptx])
+def test_a_tensor_map_in_shared_memory_is_written_and_read_by_a_warp(verdict_of: Callable[[str], Verdict]) -> None:
+    for before in ("syncwarp()", "barrier()", "pass"):
+        for after in ("syncwarp()", "pass"):
+            said = verdict_of(MAP.format(before=before, after=after))
+            assert said.kinds == (("data race",) if "pass" in (before, after) else ())
+            assert (said.verdict == "proved") == ("pass" not in (before, after))
+    shared = MAP.replace("maps.unsafe_offset(128 * Int32(warp_id()))", "maps")  # both warps change the same one
+    assert verdict_of(shared.format(before="syncwarp()", after="syncwarp()")).kinds == ("data race",)
+
+
+def test_a_tensor_map_is_published_by_a_whole_warp() -> None:
+    text = MAP.replace("    map.publish", "    if lane_id() < 16:\n        map.publish")
+    said = verdict(text.format(before="syncwarp()", after="syncwarp()"))
+    assert said.verdict == "fault"

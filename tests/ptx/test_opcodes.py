@@ -29,6 +29,7 @@ PARAMETERS: dict[str, object] = {
     "priority": "evict_first", "rank": 2, "k": 16, "types": "f32.bf16.bf16", "tail": ", 1, 1, 0, 0", "selector": 0,
     "trans": "", "columns": 64, "kind": "f16", "power": 3, "block": 32, "shape": ".32x32b.x1", "split": "",
     "fields": 1 << 62, "offset": 2, "collector": "b0::fill", "width": 32, "form": "", "reduction": ".min",
+    "field": "box_dim", "dim": 1, "value": 3,
 }  # fmt: skip
 WARP_PRODUCT: dict[str, object] = {"shape": "m16n8k16", "types": ".f32.bf16.bf16.f32"}
 

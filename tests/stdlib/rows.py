@@ -93,6 +93,19 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "named_barrier_sync": [{"num_threads": 64}],
     "named_barrier_arrive_row": [{"num_threads": 64}],
     "fence_row": _each([{}], sem=("sc", "acq_rel"), scope=("cta", "gpu", "sys")),
+    "tensormap_replace_size": _each([{}], field=("box_dim", "global_dim", "element_stride"), dim=(0, 4)),
+    "tensormap_replace_stride": _each([{}], dim=(0, 3)),
+    "tensormap_replace_choice": [
+        {"field": "elemtype", "value": 10},
+        {"field": "swizzle_mode", "value": 3},
+        {"field": "fill_mode", "value": 1},
+    ],
+    **{
+        name: _each([{}], scope=("cta", "cluster", "gpu", "sys"))
+        for name in (
+            "tensormap_cp_fence_proxy_row", "fence_proxy_tensormap_acquire_row", "fence_proxy_tensormap_release_row"
+        )
+    },
     "fence_cluster_row": _each([{}], sem=("sc", "acq_rel")),
     "redux_sync": _each([{}], op=("add", "min", "max"), T=_dtypes("int32", "uint32")),
     "redux_sync_bits": _each([{}], op=("and", "or", "xor"), T=_dtypes("int32", "uint32")),

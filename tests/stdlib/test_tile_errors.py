@@ -18,6 +18,7 @@ from pending import Pending
 from scheduler import GroupedOrder
 from split_k import ClusterSums
 from tma import tma_gather4, tma_load, tma_reduce, tma_scatter4, tma_store, cp_async_bulk_tensor_prefetch
+from tensormap import SharedTensorMap
 from wgmma import WGMMAAccumulator, load_operand, store_accumulator, wgmma_async, wgmma_wait_group_sync
 from wgmma_rare import wgmma_bits_async, wgmma_sparse_async
 
@@ -139,6 +140,13 @@ CASES = {
         "only sums of integers saturate",
     "_ = wgmma_sparse_async(a, Array[UInt32, 3](fill=0), SharedTile[BF16, 128, 128](memory), acc)":
         "4 steps of K have as many words of metadata, not 3",
+    # tensor maps in shared memory
+    "SharedTensorMap(memory).set_rank[6]()": "a tensor has 1 to 5 dimensions, not 6",
+    "SharedTensorMap(memory).set_size[5](1)": "there are numbers 0 to 4, not 5",
+    "SharedTensorMap(memory).set_box[-1](1)": "there are numbers 0 to 4, not -1",
+    "SharedTensorMap(memory).set_stride[4](16)": "there are numbers 0 to 3, not 4",
+    "SharedTensorMap(memory).set_swizzle[TensorMapSwizzle.SWIZZLE_128B_ATOM_32B]()":
+        "the swizzle's chunks of 32 bytes are those of a map that has them",
     # matrices of 8 by 8
     "_ = ld_matrix[8](a.ptr)": "ldmatrix loads 1, 2 or 4 matrices, not 8",
     "_ = ld_matrix[4, transpose=True](a.ptr.bitcast[Int8]())": "ldmatrix transposes 1 or 2 matrices of bytes, not 4",
