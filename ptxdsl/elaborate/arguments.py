@@ -155,9 +155,12 @@ class Arguments(Matching):
         missing = {p.name for p in binding.params if p.name not in binding.values and p.default is None}
         for argument in declared:
             given = matched.get(argument.name)
-            if given is None or given.place is None or argument.type is None:
+            if given is None or argument.type is None or not missing & set(names_in(argument.type)):
                 continue
-            if missing & set(names_in(argument.type)):
+            if isinstance(given.node, ast.ListExpr) and argument.type.span.text.startswith("SIMD["):
+                help = f"a vector of these is `SIMD[DType.float32, {len(given.node.items)}](…)`"
+                raise self.fail("E0301", f"expected {argument.type.span.text}, found a list", given.span, help=help)
+            if given.place is not None:
                 text, found = argument.type.span.text, self._given_type(given)
                 help = "pass a value of that form: the parameters are inferred from it"
                 if isinstance(given.place, MemoryPlace) and text.startswith("Pointer["):

@@ -51,7 +51,10 @@ class Calls(Arguments):
             self.count_step(span, CALL_STEPS)
         # Choosing is inside as well: defaults, `where` clauses and implicit conversions call functions too.
         with self.deeper(span):
-            return self.invoke(self.resolve(function, args, span))
+            bound = self.resolve(function, args, span)
+            if any(isinstance(value, Poison) for value in bound.binding.values.values()):
+                return Poison()  # an error in a parameter has been reported
+            return self.invoke(bound)
 
     def resolve(self, function: FunctionValue, args: list[Given], span: Span) -> Bound:
         if len(function.overloads) == 1:

@@ -105,6 +105,8 @@ class Convert(Names):
             found = f"the type {value.value}"
             if want == types.DTYPE and isinstance(value.value, SimdType):
                 help = f"write `{value.value.dtype}`"
+        elif isinstance(value, FunctionValue):
+            found, help = f"the function `{value.name}`", f"call it: `{call_of(value)}`"
         elif isinstance(want, StructType) and not isinstance(have, StructType):
             help = f"construct it: `{want}(…)`"
         elif have == types.FLOAT_LITERAL and isinstance(want, SimdType) and want.dtype.is_integer:
@@ -244,6 +246,8 @@ class Convert(Names):
                 return int(value.value.value) & ((1 << value.type.dtype.bits) - 1)
             if value.type.dtype.kind in ("int", "bool"):
                 return int(value.value.value)
+        if isinstance(value, Poison):
+            raise CompileError(())  # has been reported
         raise self.fail(
             "E0301",
             f"expected a compile-time integer, found {value.type}",

@@ -122,7 +122,7 @@ class Expressions(Subscripts):
                     "E0328", "`...` has no value", node.span, help="write a value; a body without statements is `pass`"
                 )
             case ast.Slice():
-                help = "several lanes of a vector are `v.slice[width, offset=i]()`"
+                help = "lanes of a vector: `v.slice[4, offset=i]()`; neighbours in memory: `p.unsafe_load[width=4](i)`"
                 raise self.fail("E0328", "slices are not in the subset", node.span, help=help)
         raise AssertionError(node)
 

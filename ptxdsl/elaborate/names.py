@@ -269,10 +269,13 @@ class Names(Control):
         if variable in self.in_error and uninitialised(value) is not None:
             return Poison()
         if isinstance(value, Uninit):
+            declared = f"`var {variable.name}: {variable.type} = …`"
+            if isinstance(variable.type, types.ArrayType):
+                declared = f"`var {variable.name} = {variable.type}(fill=0)`"
             raise self.fail(
                 "E0209", f"`{variable.name}` is used before it is given a value on every path", span,
                 (variable.span, "declared here"),
-                help=f"give it a value where it is declared: `var {variable.name}: {variable.type} = …`",
+                help=f"give it a value where it is declared: {declared}",
             )  # fmt: skip
         return value
 

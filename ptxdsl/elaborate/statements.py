@@ -374,8 +374,8 @@ class Statements(Loops):
         return self._stored(value, frame.result, node.value.span)
 
     def _assert(self, node: ast.Assert, scope: Scope) -> None:
-        test = self.condition(self.comptime_value(node.test, scope), node.test.span)
-        if self.comptime_int(test, node.test.span):
+        value = self.comptime_value(node.test, scope)
+        if isinstance(value, Poison) or self.comptime_int(self.condition(value, node.test.span), node.test.span):
             return
         message = f"compile-time assertion failed: `{node.test.span.text}` does not hold"
         if node.message is not None:

@@ -24,6 +24,7 @@ MEMBERS = {
     **dict.fromkeys(("infinity", "INFINITY", "inf"), "write `inf[DType.float32]()`"),
     **dict.fromkeys(("nan", "NAN", "NaN"), "write `nan[DType.float32]()`"),
     **dict.fromkeys(("arrive_expect_tx", "expect_tx", "arrive_and_expect_tx"), "write `.expect_bytes(bytes)`"),
+    **dict.fromkeys(("to", "astype", "type"), "write `x.cast[DType.float16]()`; of a scalar also `Float16(x)`"),
     "in_registers": "a factor is a SharedTile, or in registers: `load_operand(tile)`, `d.as_operand[DType.float16]()`",
 }
 _SIZES = "pass the number of elements as an argument: a pointer does not know it"
@@ -32,6 +33,10 @@ POINTER_METHODS = {
     **dict.fromkeys(("offset", "__offset__"), "write `p.unsafe_offset(i)`"),
     **dict.fromkeys(("shape", "size", "numel", "__len__", "dim", "stride"), _SIZES),
 }
+_VECTORS_OF_C = {
+    "float": "float32", "double": "float64", "int": "int32", "uint": "uint32", "half": "float16", "__half": "float16",
+    "__nv_bfloat16": "bfloat16",
+}  # fmt: skip
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's, CUDA's and Triton's names for what Mojo names otherwise.
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
@@ -46,7 +51,13 @@ RENAMED = {
     "tl.atomic_add": "fetch_add(p, value)", "tl.constexpr": "comptime NAME = value",
     **{f"tl.{name}": name for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "abs", "range")},
     "tl.maximum": "max", "tl.minimum": "min", "tl.static_range": "comptime for i in range(n)",
-    "tl.sum": "warp_sum(x)", "tl.max": "warp_max(x)", "tl.min": "warp_min(x)", "tl.debug_barrier": "barrier()",
+    **{f"tl.{name}": f"block_{name}(x)" for name in ("sum", "max", "min")}, "tl.reduce": "block_reduce[op](x)",
+    "tl.cumsum": "block_prefix_sum(x)", "BlockReduce": "block_reduce[op](x)", "BlockScan": "block_prefix_sum(x)",
+    **{f"{of}_reduce_{name}": f"{of}_{name}(x)" for of in ("warp", "block") for name in ("sum", "max", "min")},
+    **{f"{of}Reduce{name.title()}": f"{of}_{name}(x)" for of in ("warp", "block") for name in ("sum", "max", "min")},
+    **dict.fromkeys(("tid", "tidx"), "thread_idx.x"), **dict.fromkeys(("bid", "bidx"), "block_idx.x"),
+    **{f"{name}{n}": f"SIMD[DType.{dtype}, {n}](…)" for n in (2, 4) for name, dtype in _VECTORS_OF_C.items()},
+    "tl.debug_barrier": "barrier()",
     "tl.zeros": "Array[Float32, n](fill=0)", "tl.full": "Array[Float32, n](fill=x)",
     "cuda.syncthreads": "barrier()", "cuda.threadIdx": "thread_idx", "cuda.blockIdx": "block_idx",
     "cuda.blockDim": "block_dim", "cuda.gridDim": "grid_dim", "cuda.grid": "global_idx.x",
@@ -118,6 +129,8 @@ def call_of(function: FunctionValue) -> str:
 
 def elsewhere(name: str) -> str | None:
     """Where the standard library has a name that some module lacks."""
+    if name in resources.stdlib_names():
+        return f"it is a module of its own: write `import {name}`"
     line = _import_line(name)
     return f"write `{line}`" if line else None
 
@@ -142,7 +155,9 @@ def of_module(module: str, name: str) -> str | None:
     if name in names:
         return f"did you forget `import {module}`?"
     near = closest(name, names) or closest(f"{module}_{name}", names)
-    return f"did you mean `{near}`? It needs `from {module} import {near}`" if near else None
+    if near is None or near in _names_of()["prelude"]:
+        return f"did you mean `{near}`?" if near else None
+    return f"did you mean `{near}`? It needs `from {module} import {near}`"
 
 
 def ended_block(name: str, span: Span) -> Span | None:
@@ -170,13 +185,13 @@ def importable() -> dict[str, str]:
     """Every public name of the standard library, and the module to import it from.
 
     That is the module that declares it, or the one named by the first word of its name, which gathers its names:
-    ``math`` for ``math_roots``.
+    ``math`` for ``math_roots``. Of those that ``warp`` and ``block`` share, it is the warp's.
     """
     return {
         name: family if name in _names_of().get(family := module.partition("_")[0], ()) else module
         for module, names in reversed(_names_of().items())
         for name, own in names.items()
-        if own
+        if own and not (module == "block" and name in _names_of()["warp"])
     }
 
 

@@ -232,7 +232,11 @@ class TypeExpressions(Parameters):
                 key = "type"
             if key not in names:
                 shown = f"no parameter `{key}`" if key else f"{counted(len(names), 'parameter')}, more are given"
-                raise self.fail("E0307", f"`{name}` has {shown}", argument.span, help=f"write `{EXAMPLES[name]}`")
+                help = f"write `{EXAMPLES[name]}`"
+                if name == "Array" and key == "address_space":
+                    shared = "unsafe_stack_allocation[n, T, address_space=.SHARED]()"
+                    help = f"an Array is in registers; shared memory is `{shared}`"
+                raise self.fail("E0307", f"`{name}` has {shown}", argument.span, help=help)
             given[key] = (argument.value, scope)
         missing = next((n for n in names if n not in given and n not in ("origin", "address_space")), None)
         if missing is not None:

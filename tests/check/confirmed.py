@@ -167,7 +167,9 @@ def _makes_sense(entry: Entry, names: dict[str, Any]) -> bool:
 def _explored_entry(entry: Entry, names: dict[str, Any], text: str | None, bounds: Bounds) -> Seen:
     races, report, right = entry.trace(names, text, by_lanes=True)
     bad = _bad(races, report)
-    if not report.finished:  # before those came to their accesses who are late here
+    if (
+        not report.finished and math.prod(_three(entry.block)) > 32
+    ):  # before those came to their accesses who are late here
         bad += _bad(*entry.trace(names, text, "slow:warp1", by_lanes=True)[:2])
     if report.finished and not right:
         bad.append(ANOTHER)
@@ -219,7 +221,7 @@ def _explored(made: Watched, names: dict[str, Any], bounds: Bounds) -> Seen:
     made.by_lanes = True
     report, _ = made.run(names, "round-robin")
     bad = _bad(made.found, report)
-    if not report.finished:
+    if not report.finished and math.prod(_three(made.block)) > 32:
         report, _ = made.run(names, "slow:warp1")
         bad += _bad(made.found, report)
     return _seen(names, bad, made.explore(names, bounds))

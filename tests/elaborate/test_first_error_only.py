@@ -21,6 +21,7 @@ def checked(text: str) -> list[tuple[str, int]]:
     return [where(problem)[:2] for problem in sink.items]
 
 
+TILES = "from layout import SharedTile, dynamic_shared\ncomptime F32 = DType.float32\n"
 FOLLOW_UPS = [
     "var i = nothing\nm[unsafe_offset=i].init(1)",
     "var v = nothing\nfor i in range(v):\n    m[].init(1)",
@@ -34,6 +35,13 @@ FOLLOW_UPS = [
     "var x: Int32\nif nothing:\n    x = 2\nprint(x)",
     "var x: Int32\nwhile n < nothing:\n    x = 2\nprint(x)",
     "var a: Array[Int32, 4]\na[0] = nothing\na[1] = 1\na[n] = 2\nvar b = a\nprint(a[0] + b[n], a[1])",
+    "comptime N = nothing + 1\nvar v = SIMD[DType.float32, N](0)\nv[0] = 1\nvar w = v + v",
+    "comptime N = nothing\ncomptime assert N > 3, 'N'\nm[].init(N)",
+    "comptime N = nothing\nvar x = block_sum[block_size=N](Float32(n))\nx += 1",
+    "comptime N = nothing\ncomptime for i in range(N):\n    m[].init(i)",
+    "comptime T = nothing\nvar x: T = 3\nvar y: Int32 = x",
+    f"{TILES}comptime T = SharedTile[F32, nothing, 32]\nvar t = T(dynamic_shared[T.bytes]())\nvar u = t[0, 0]",
+    f"{TILES}comptime T = SharedTile[F32, 8, 32, swizzle=nothing.X]\nvar p = dynamic_shared[3 * T.bytes]()",
 ]
 
 

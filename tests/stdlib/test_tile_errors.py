@@ -50,8 +50,8 @@ CASES = {
     "_ = b.row_block[4](0)": "a part of a swizzled tile has a multiple of 8 rows, not 4",
     "_ = b.col_block[32](0)": "a part of a tile has whole boxes of 64 columns, not 32",
     "_ = b.load[16](0, 0)": "16 bytes at most lie together, not 32",
-    "_ = TileRing[SharedTile[BF16, 4, 64], 3](memory)":
-        "a tile of 512 bytes in a ring has a multiple of its alignment, 1024",
+    "_ = TileRing[SharedTile[BF16, 4, 64], 300](memory)":  # of 512 bytes each, aligned to 1024
+        "300 tiles of 1024 bytes are 307200, a block has 232448 bytes of shared memory",
     "_ = SharedTile[BF16, 0, 64](memory)": "a tile has rows and columns, not 0 by 64",
     "_ = SharedTile[BF16, 128, 64, box_rows=64](memory)":
         "a tile of 128 rows has no boxes of 64 rows and 64 columns",
