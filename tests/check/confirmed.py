@@ -167,9 +167,8 @@ def _makes_sense(entry: Entry, names: dict[str, Any]) -> bool:
 def _explored_entry(entry: Entry, names: dict[str, Any], text: str | None, bounds: Bounds) -> Seen:
     races, report, right = entry.trace(names, text, by_lanes=True)
     bad = _bad(races, report)
-    if (
-        not report.finished and math.prod(_three(entry.block)) > 32
-    ):  # before those came to their accesses who are late here
+    several = math.prod(_three(entry.block)) > 32  # warps
+    if not report.finished and several:  # before those came to their accesses who are late here
         bad += _bad(*entry.trace(names, text, "slow:warp1", by_lanes=True)[:2])
     if report.finished and not right:
         bad.append(ANOTHER)

@@ -57,6 +57,16 @@ def test_constants_are_in_the_file(stages, tmp_path, capsys):
     assert code == 0 and "finished" in out
 
 
+def test_a_race_between_lanes_is_replayed(tmp_path, capsys):
+    path = ROOT / "tests" / "check" / "faulty" / "22_lanes_have_not_met.pdsl"
+    _, out, _ = command(capsys, "check", path, "--witness", tmp_path)
+    (witness,) = tmp_path.iterdir()
+    assert "shows E1215 at line 19: data race" in out and json.loads(witness.read_text())["lanes"]
+    code, out, err = command(capsys, "run", path, "--schedule", witness)
+    assert code == 1 and "races: 1 race found" in out
+    assert "error[E1215]: data race: lane 0 of warp 0 reads all[31] in shared memory" in err
+
+
 def test_json_has_the_files(tmp_path, capsys):
     path = example("cyclic_opposite_order_faulty")
     _, out, err = command(capsys, "check", path, "--block", 64, "--witness", tmp_path, "--json")

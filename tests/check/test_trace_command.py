@@ -25,11 +25,12 @@ def commands(path):
     return [shlex.split(line)[2:] for line in re.findall(r"^# run: (ptxdsl run .*)$", head, re.MULTILINE)]
 
 
+@pytest.mark.parametrize("option", ["--races", "--lanes"])
 @pytest.mark.parametrize("path", [path for path in SAMPLES if commands(path)], ids=lambda path: path.stem)
-def test_samples_have_no_races(path, monkeypatch, capsys):
+def test_samples_have_no_races(path, option, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     for command in commands(path):
-        code = main(["run", *command, "--target", "sim", "--races"])
+        code = main(["run", *command, "--target", "sim", option])
         captured = capsys.readouterr()
         assert code == 0, captured.err
         assert "races: no race found\n" in captured.out
