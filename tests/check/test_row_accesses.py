@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from pipeline_kernels import block
 from proofs import verdict, verdict_of_ptx
 
+import ptxdsl
 from ptxdsl.check.report import Verdict
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.row import Row
+from ptxdsl.races.trace import check_trace
 
 LEFT_OUT = frozenset({Kind.PURE, Kind.READ, Kind.WRITE, Kind.REGISTERS, Kind.GRID})  # unless their space is shared
 
@@ -77,3 +80,25 @@ def test_a_tensor_map_is_published_by_a_whole_warp() -> None:
     text = MAP.replace("    map.publish", "    if lane_id() < 16:\n        map.publish")
     said = verdict(text.format(before="syncwarp()", after="syncwarp()"))
     assert said.verdict == "fault"
+
+
+@pytest.mark.parametrize(
+    ("place", "room", "races"),
+    [
+        ("maps.unsafe_offset(128 * Int32(warp_id()))", "room.unsafe_offset(128 * Int32(warp_id()))", set()),
+        ("maps", "room.unsafe_offset(128 * Int32(warp_id()))", {"maps"}),
+        ("maps.unsafe_offset(128 * Int32(warp_id()))", "room", {"byte 0 of argument 'room'"}),
+    ],
+)
+def test_a_run_shows_who_writes_a_tensor_map(place: str, room: str, races: set[str]) -> None:
+    """Warps that change one map in shared memory, or that publish to one place."""
+    text = MAP.format(before="syncwarp()", after="syncwarp()").replace(
+        "maps.unsafe_offset(128 * Int32(warp_id()))", place
+    )
+    text = text.replace("room.unsafe_offset(128 * Int32(warp_id()))", room)
+    memory = np.zeros(512, np.uint8)
+    aligned = memory[-memory.ctypes.data % 128 :][:384]
+    like = ptxdsl.TensorMap(np.zeros((16, 16), np.float32), (4, 4))
+    found, report = check_trace(ptxdsl.loads(text)["kernel"], (like, aligned, 16), grid=1)
+    assert report.finished
+    assert {race.place for race in found.races} == races

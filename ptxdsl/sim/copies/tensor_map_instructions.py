@@ -5,6 +5,8 @@ Source: PTX ISA, "tensormap.replace" (fields, their values), "tensormap.cp_fence
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptxdsl.ptx.module import Immediate, Instruction
 from ptxdsl.sim.copies.tensor_map_bytes import TENSOR_MAP_BYTES, Words
 from ptxdsl.sim.host import Group, handles
@@ -44,7 +46,9 @@ def replace(group: Group) -> None:
         ordinal = rest[0].value
     values = group.values(rest[-1], "u64" if parts[-1] == "b64" else "u32")
     space = parts[4] if parts[4] in ("global", "shared", "shared::cta") else "generic"
-    for address, value in zip(group.values(address_operand, "u64"), values, strict=True):
+    addresses = group.values(address_operand, "u64")
+    group.machine.accesses(group.cta, space, np.array(addresses, np.uint64), TENSOR_MAP_BYTES, "write")
+    for address, value in zip(addresses, values, strict=True):
         if value >= CHOICES.get(field, value + 1):
             raise group.fault("E1153", f"tensormap.replace of {field} by {value}: 0 to {CHOICES[field] - 1} exist")
         data = group.machine.memory.view(group.cta, space, address, TENSOR_MAP_BYTES, write=True, align=_ALIGNMENT)
@@ -59,5 +63,7 @@ def copy_and_fence(group: Group) -> None:
     group.require_whole_warp()
     target, source, size = (group.uniform(operand, "u64") for operand in group.instruction.operands)
     view = group.machine.memory.view
+    group.machine.accesses(group.cta, "shared::cta", source, size, "read")
+    group.machine.accesses(group.cta, "global", target, size, "write")
     data = view(group.cta, "shared::cta", source, size, write=False, align=_ALIGNMENT)
     view(group.cta, "global", target, size, write=True, align=_ALIGNMENT)[...] = data
