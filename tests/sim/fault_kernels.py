@@ -32,6 +32,7 @@ from ptxdsl.sim.launch import Limits, Report, simulate
 from ptxdsl.syntax.parse import read_source
 
 SCHEDULES = ("round-robin", "random:1", "random:2", "slow:warp0", "slow:warp1", "slow:tma")
+ONE_WARP = tuple(schedule for schedule in SCHEDULES if schedule != "slow:warp1")
 LIMITS = Limits(steps=20_000_000, turns=500_000)
 _SAID = re.compile(r"\s*(?:#|//) (E\d{4}|W\d{4}|note|help): (.*)")
 _ARGUMENT = re.compile(r"(\w+): (\w+)(?:\[(.*)\])? (in|out|in \[.*\])")

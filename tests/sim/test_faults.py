@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from fault_kernels import SCHEDULES, FaultKernel, Shows, read
+from fault_kernels import ONE_WARP, SCHEDULES, FaultKernel, Shows, read
 
 FOLDER = Path(__file__).parent / "faults"
 FILES = sorted(p for p in FOLDER.iterdir() if p.suffix in (".pdsl", ".ptx"))
@@ -27,7 +28,7 @@ def test_a_repaired_kernel_is_right_under_every_schedule(path: Path) -> None:
     assert kernel.shows is None
     for constants in kernel.variants():
         for case in kernel.cases(constants):
-            for schedule in SCHEDULES:
+            for schedule in SCHEDULES if np.prod(kernel.block) > 32 else ONE_WARP:
                 report, right = kernel.run(case, schedule)
                 assert report.finished and not report.diagnostics, (case, schedule, report.render())
                 assert right, (case, schedule)
