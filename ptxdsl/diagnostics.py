@@ -11,12 +11,40 @@ from ptxdsl.source import Span
 Severity = Literal["error", "warning", "note"]
 
 
+MOST_CALLS = 4  # of a chain of calls, the inner ones, that are told
+
+
+@dataclass(frozen=True)
+class Trip:
+    """How often somebody has gone round the loops around a place when it happens.
+
+    who: ``warp 1``. span: what is done. loops: those around it, the innermost first: each with the number of the trip,
+    counted from 1.
+    """
+
+    who: str
+    span: Span
+    loops: tuple[tuple[Span, int], ...]
+
+    def __str__(self) -> str:
+        """``warp 1, in trip 3 of the loop at line 20``."""
+        (inner, trip), *around = self.loops
+        said = f"{self.who}, in trip {trip} of the loop at {self._place(inner)}"
+        return said + "".join(f", in trip {trip} of that at {self._place(loop)}" for loop, trip in around)
+
+    def _place(self, loop: Span) -> str:
+        """Its line, and the file where that is another one."""
+        return f"line {loop.line}" if loop.source.name == self.span.source.name else f"{loop.source.name}:{loop.line}"
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """One finding.
 
     ``code`` is stable (``E0301``) and has a long form in ``explanations``. ``span`` may be None only where there is no
-    text to point at (an unreadable file, a bad option). ``notes`` are secondary spans with their labels.
+    text to point at (an unreadable file, a bad option). ``notes`` are secondary spans with their labels; calls
+    through which a kernel comes to any of these places are added to them. ``trips`` are of these spans, where it is
+    known.
     """
 
     code: str
@@ -25,6 +53,25 @@ class Diagnostic:
     notes: tuple[tuple[Span, str], ...] = ()
     help: str | None = None
     severity: Severity = "error"
+    trips: tuple[Trip, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(span is not None and span.calls for span in (self.span, *(span for span, _ in self.notes))):
+            object.__setattr__(self, "notes", self._notes_with_calls())
+
+    def _notes_with_calls(self) -> tuple[tuple[Span, str], ...]:
+        """The notes, and behind each place in a function that was expanded the calls that led there."""
+        kept: list[tuple[Span, str]] = []
+        for place, label in ((self.span, None), *self.notes):
+            if label is not None and place is not None:
+                kept.append((place, label))
+            calls = [(call, f"in this call of `{name}`") for call, name in (() if place is None else place.calls)]
+            kept += [note for note in calls[:MOST_CALLS] if note not in self.notes and note not in kept]
+        return tuple(kept)
+
+    def trips_at(self, span: Span) -> str:
+        """Who is in which trip at one of its places, in words; empty where that is not known."""
+        return "; ".join([str(trip) for trip in self.trips if trip.span == span])
 
     def render(self, color: bool = False) -> str:
         from ptxdsl.render import render  # for mistakes only
@@ -54,7 +101,7 @@ class CompileError(_DiagnosticsError):
     def noted(self, span: Span, label: str) -> CompileError:
         """The same with a note to each diagnostic that lies elsewhere; a long chain of calls gives its inner four."""
         return type(self)(
-            d if d.span is None or d.span == span or len(d.notes) >= 4
+            d if d.span is None or d.span == span or len(d.notes) >= MOST_CALLS
             else replace(d, notes=(*d.notes, (span, label)))
             for d in self.diagnostics
         )  # fmt: skip
@@ -101,7 +148,8 @@ class DiagnosticSink:
     def add(self, problem: Diagnostic | CompileError) -> None:
         new = problem.diagnostics if isinstance(problem, CompileError) else (problem,)
         for diagnostic in new:
-            key = (diagnostic.code, diagnostic.message, diagnostic.span)
+            span = diagnostic.span
+            key = (diagnostic.code, diagnostic.message, None if span is None else span.plain)
             if key not in self._known:
                 self._known.add(key)
                 self.items.append(diagnostic)

@@ -30,6 +30,7 @@ class Finding(Protocol):
     def help(self) -> str | None: ...
     @property
     def severity(self) -> str: ...
+    def trips_at(self, span: Span) -> str: ...
 
 
 # A source line is shown up to this width in columns; of a longer one, the part around the span.
@@ -52,10 +53,10 @@ def render(diagnostic: Finding, color: bool = False) -> str:
     spans = [span for span in (diagnostic.span, *(span for span, _ in diagnostic.notes)) if span is not None]
     margin = max((len(str(span.line)) for span in spans), default=1)
     if diagnostic.span is not None:
-        lines += _snippet(diagnostic.span, margin, color, "^", severity)
+        lines += _snippet(diagnostic.span, margin, color, "^", severity, diagnostic.trips_at(diagnostic.span))
     for span, label in diagnostic.notes:
         lines.append(f"{' ' * margin} {paint('=', _RULE)} {paint('note', _COLORS['note'])}: {_printable(label)}")
-        lines += _snippet(span, margin, color, "-", _COLORS["note"])
+        lines += _snippet(span, margin, color, "-", _COLORS["note"], diagnostic.trips_at(span))
     if diagnostic.help:
         first, *rest = diagnostic.help.splitlines()
         lines.append(f"{' ' * margin} {paint('=', _RULE)} {paint('help', _BOLD)}: {_printable(first)}")
@@ -63,8 +64,8 @@ def render(diagnostic: Finding, color: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _snippet(span: Span, margin: int, color: bool, mark: str, mark_color: str) -> list[str]:
-    """Where a span is, its first line, and marks below it."""
+def _snippet(span: Span, margin: int, color: bool, mark: str, mark_color: str, label: str = "") -> list[str]:
+    """Where a span is, its first line, and marks below it, with what is said of it there."""
     paint = _paint if color else _plain
     first, column = span.source.position(span.start)
     last, end_column = span.source.position(max(span.end, span.start))
@@ -78,8 +79,16 @@ def _snippet(span: Span, margin: int, color: bool, mark: str, mark_color: str) -
         f"{' ' * margin}{paint('-->', _RULE)} {where}",
         blank,
         f"{paint(f'{first:>{margin}}', _RULE)} {bar} {shown}".rstrip(),
-        f"{blank} {' ' * lead}{paint(mark * max(width, 1), mark_color)}",
+        *[f"{blank} {' ' * lead}{paint(said, mark_color)}" for said in _marked(mark * max(width, 1), label, lead)],
     ]
+
+
+def _marked(marks: str, label: str, lead: int) -> list[str]:
+    """Marks, and what is said of them: in a line of its own where there is not much room behind them."""
+    if not label:
+        return [marks]
+    label = _printable(label)
+    return [f"{marks} {label}"] if lead + len(marks) + 1 + len(label) <= WINDOW else [marks, label]
 
 
 def _window(text: str, start: int, stop: int) -> tuple[str, int, int]:

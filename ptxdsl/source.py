@@ -97,6 +97,32 @@ class Span:
         """The span from the start of this one to the end of another."""
         return Span(self.source, self.start, other.end)
 
+    @property
+    def plain(self) -> Span:
+        """The same place, whoever calls what is there."""
+        return self
+
+    @property
+    def calls(self) -> tuple[tuple[Span, str], ...]:
+        """The calls through which a kernel comes to this place, the innermost first, each with the function's name."""
+        return ()
+
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
         return f"{self.source.name}:{line}:{column}"
+
+
+@dataclass(frozen=True, slots=True)
+class CalledSpan(Span):
+    """A place in a function that was expanded at a call. call: the call's span. name: the function's."""
+
+    call: Span
+    name: str
+
+    @property
+    def plain(self) -> Span:
+        return Span(self.source, self.start, self.end)
+
+    @property
+    def calls(self) -> tuple[tuple[Span, str], ...]:
+        return ((self.call.plain, self.name), *self.call.calls)

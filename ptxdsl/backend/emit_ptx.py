@@ -228,8 +228,9 @@ def _spans(module: Module) -> dict[tuple[str, int, int], Span]:
         for span in spans_here.values():
             line, column = span.source.position(span.start)
             key = file_key(span.source.name)
-            spans.setdefault((key, line, column), span)
-            spans.setdefault((key, line, 0), span)
+            if spans.setdefault((key, line, column), span) != span:  # a function that several calls come to
+                spans[key, line, column] = span.plain
+            spans.setdefault((key, line, 0), span.plain)
     return spans
 
 

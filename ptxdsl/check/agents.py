@@ -259,7 +259,7 @@ def _where_all_are(number: int, expr: Expr) -> Expr:
 
 
 def _name(op: Op) -> str:
-    return op.method or op.name
+    return op.called
 
 
 def _waits(op: Op) -> bool:

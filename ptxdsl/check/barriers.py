@@ -33,7 +33,7 @@ def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context,
     if op.barrier is None:
         return None
     if op.barrier.address is None:
-        why = f"which barrier `{op.name}` works on is not known"
+        why = f"which barrier `{op.called}` works on is not known"
         return Cannot(op.span, why, "name it by an array of barriers and an index")
     kind = op.kind
     if kind is Kind.BAR_WAIT:
@@ -48,7 +48,7 @@ def barrier_step(op: Op, mask: Mask, expressions: Expressions, context: Context,
         return Commit(op, mask, expressions)
     if kind is Kind.ASYNC_COPY:
         return Copy(op, mask, expressions, context)
-    return Cannot(op.span, f"`{op.method or op.name}` is not modelled", ONE_RUN)
+    return Cannot(op.span, f"`{op.called}` is not modelled", ONE_RUN)
 
 
 class OnBarrier(Step):
@@ -351,7 +351,7 @@ class Copy(OnBarrier):
         bits = begin(context, state, found)
         for touch in found:
             check(context, state, agent, touch, self.mask)
-            state.count(touch.bit)
+            state.count(touch)
         context.forget(state, bits)
         state.live |= bits
         filled = self.filled(context, agent, env)

@@ -11,7 +11,7 @@ from ptxdsl.check.states import Phase, State
 from ptxdsl.check.tables import gates
 from ptxdsl.check.threads import Mask, range_text, whole_warps
 from ptxdsl.check.values import Sum
-from ptxdsl.diagnostics import counted
+from ptxdsl.diagnostics import Trip, counted
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Op
@@ -21,7 +21,13 @@ Notes = tuple[tuple[Span, str], ...]
 
 
 def fault(
-    state: State, kind: str, message: str, span: Span | None, *notes: tuple[Span | None, str], help: str | None = None
+    state: State,
+    kind: str,
+    message: str,
+    span: Span | None,
+    *notes: tuple[Span | None, str],
+    help: str | None = None,
+    trips: tuple[Trip, ...] = (),
 ) -> Fault:
     """A fault whose notes are those that have a place, each place once."""
     kept: list[tuple[Span, str]] = []
@@ -29,7 +35,7 @@ def fault(
         if place is not None and place != span and all(place != other for other, _ in kept):
             kept.append((place, text))
     assert span is not None
-    return Fault(Finding(kind, message, span, tuple(kept), help, state.path))
+    return Fault(Finding(kind, message, span, tuple(kept), help, state.path, trips=trips))
 
 
 def makers(context: Context, touch: Touch) -> str:
@@ -46,11 +52,15 @@ def where_initialised(barrier: Barrier) -> list[tuple[Span | None, str]]:
     return [*found[:1], *((span, "and here before") for span, _ in found[1:2])]
 
 
+def _trips(context: Context, state: State, agent: Agent, step: Step) -> tuple[Trip, ...]:
+    from ptxdsl.check.trips import of_agent  # where there is a fault
+
+    return of_agent(context, state, agent, step, step.span)
+
+
 def _verb(step: Step) -> str:
     op = getattr(step, "op", None)
-    if op is None:
-        return "this"
-    return f"`{op.method}`" if op.method else f"`{op.name.removeprefix('mbarrier_')}`"
+    return "this" if op is None else f"`{op.called}`"
 
 
 # ------------------------------------------------------------------------------------------------ initialisation
@@ -244,6 +254,7 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
             *arrival_notes(barrier, step),
             *other_sites(context, step),
             help=f"init({share}), or fewer threads that arrive",
+            trips=_trips(context, state, agent, step),
         )
     waiters = [a for a in barrier.waiters if a != agent.number]
     kind = classes.WRONG_PARITY
@@ -260,6 +271,7 @@ def arrives_early(context: Context, state: State, agent: Agent, barrier: Barrier
         *where_initialised(barrier),
         *other_sites(context, step),
         help="wait for the stage (acquire, wait) before each arrival, for its own phase",
+        trips=_trips(context, state, agent, step),
     )
 
 
@@ -330,6 +342,7 @@ def waits_again(context: Context, state: State, agent: Agent, barrier: Barrier, 
         *arrival_notes(barrier),
         *where_initialised(barrier),
         help="carry a pipeline's state on from loop to loop, or go round all of its stages an even number of times",
+        trips=_trips(context, state, agent, step),
     )
 
 

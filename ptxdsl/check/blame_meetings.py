@@ -11,9 +11,14 @@ from ptxdsl.check.states import State
 from ptxdsl.check.threads import range_text
 
 
+def _named(meeting: Meeting) -> str:
+    number = meeting.key[1]
+    return f"named barrier {number}" if number else "`barrier()` (named barrier 0)"
+
+
 def no_such_barrier(context: Context, state: State, agent: Agent, step: Step, number: int) -> Exception:
     return fault(
-        state, classes.DIVERGENT, f"there is no barrier {number}: a block has 0 to 15", step.span,
+        state, classes.DIVERGENT, f"there is no named barrier {number}: a block has 0 to 15", step.span,
         help="0 is that of `barrier()`; use 1 to 15",
     )  # fmt: skip
 
@@ -29,15 +34,17 @@ def counts_differ(
     waiting: tuple[tuple[int, int], ...],
 ) -> Exception:
     others = [
-        (context.agents[a].steps[place].span, f"{context.agents[a].name} is here") for a, place in waiting if place >= 0
+        (context.agents[a].steps[place].span, f"{context.agents[a].does('waits')} here, for {expected} threads")
+        for a, place in waiting
+        if place >= 0
     ]
     return fault(
         state,
         classes.DIVERGENT,
-        f"barrier {meeting.key[1]} is used for {expected} threads and for {needed} at the same time",
+        f"{_named(meeting)} is used for {needed} threads here, and for {expected} by others at the same time",
         step.span,
         *others,
-        help="give each group of warps a barrier number of its own",
+        help="give each group of warps a barrier number of its own, and one number of threads wherever they use it",
     )
 
 
@@ -46,7 +53,7 @@ def too_many_at(
 ) -> Exception:
     return fault(
         state, classes.DIVERGENT,
-        f"{arrived} threads come to barrier {meeting.key[1]}, which is for {needed}", step.span,
+        f"{arrived} threads come to {_named(meeting)}, which is for {needed}", step.span,
         help="the number of threads counts all that arrive or wait, in whole warps",
     )  # fmt: skip
 
@@ -54,7 +61,7 @@ def too_many_at(
 def may_come_early(context: Context, state: State, agent: Agent, step: Step, meeting: Meeting) -> Exception:
     return fault(
         state, classes.DIVERGENT,
-        f"{agent.name} may come to barrier {meeting.key[1]} while its last use is not over", step.span,
+        f"{agent.name} may come to {_named(meeting)} while its last use is not over, and be counted in that", step.span,
         help="use another number, or wait for the others in between",
     )  # fmt: skip
 

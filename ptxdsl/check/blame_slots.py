@@ -6,6 +6,7 @@ from ptxdsl.check import classes
 from ptxdsl.check.addresses import Part
 from ptxdsl.check.blame import fault, makers, where_initialised, wrong_bytes
 from ptxdsl.check.blame_groups import remedy
+from ptxdsl.check.blame_stages import HELD, index_in, misplaced
 from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Finding, Unproved
 from ptxdsl.check.parts import Agent, Barrier, Touch
@@ -13,7 +14,8 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at, gates
 from ptxdsl.check.threads import range_text
-from ptxdsl.diagnostics import counted
+from ptxdsl.diagnostics import Trip, counted
+from ptxdsl.hints import Any
 from ptxdsl.protocol.model import Array
 from ptxdsl.source import Span
 
@@ -34,16 +36,28 @@ def race(context: Context, state: State, agent: Agent, touch: Touch, missing: in
         if more is not None:
             maker = context.agents[one.agent]
             return wrong_bytes(context, state, maker, more, one.site, state.phases[more.number].bytes)
-    kind, message, help = _race_kind(context, state, agent, touch, other)
-    first, second = (other, touch)
-    if kind == classes.STALE_STAGE and touch.stale is None:
-        first, second = second, first
+    kind, message, help, second = _race_kind(context, state, agent, touch, other)
+    first = other if second is touch else touch
+    spans = {one.bit: one.span_over(of) for one, of in ((first, second), (second, first))}
+    if kind == classes.STALE_STAGE:
+        spans[second.bit] = index_in(spans[second.bit], second)
     waits = [(step.span, "waits here") for step in waited_steps(context, state, agent)]
     return fault(
-        state, kind, message, second.span_over(first),
-        (first.span_over(second), f"{_does(first)} by {_name(context, first)}{_when(context, first, second)}"),
+        state, kind, message, spans[second.bit],
+        (spans[first.bit], f"{_does(first)} by {_name(context, first)}{_when(context, first, second)}"),
         *waits, *release_notes(context, first), help=help,
+        trips=_trips(context, state, agent, touch, other, spans[touch.bit], spans[other.bit]),
     )  # fmt: skip
+
+
+def _trips(
+    context: Context, state: State, agent: Agent, touch: Touch, other: Touch, here: Span | None, there: Span | None
+) -> tuple[Trip, ...]:
+    """Of an access that an agent is about to make here, and of one that was made there."""
+    from ptxdsl.check.trips import of_access, of_agent  # where there is a fault
+
+    now = of_agent(context, state, agent, touch.site, here, makers(context, touch))
+    return (*now, *of_access(context, state, other, makers(context, other), there))
 
 
 def _when(context: Context, first: Touch, second: Touch) -> str:
@@ -55,7 +69,8 @@ def _when(context: Context, first: Touch, second: Touch) -> str:
     steps = context.agents[first.agent].steps
     if all(type(step) is type(first.site) for step in steps[low : high + 1]):  # which of them comes first is not kept
         done = [touch for touch in context.touches.values() if touch.agent == first.agent and touch.site.number < low]
-        return ", in an earlier call" if a.start > b.start and any(b in touch.spans for touch in done) else ""
+        again = a.start > b.start and b.plain in {span.plain for touch in done for span in touch.spans}
+        return ", in an earlier call" if again else ""
     if first.site.number > second.site.number:
         return ", in the turn before"
     return ", in an earlier call" if a.start > b.start else ""
@@ -66,8 +81,8 @@ def inexact(touch: Touch) -> Unproved:
     return Unproved(touch.span, "which bytes of shared memory this touches depends on data", _KEEP_APART)
 
 
-def beyond(array: Array, at: int, part: Part, width: int) -> Finding:
-    """An access to bytes that an array does not have, whatever is launched."""
+def beyond(array: Array, at: int, part: Part, width: int, path: Any = None) -> Finding:
+    """An access to bytes that an array does not have: on a path, or whatever is launched."""
     assert array.bytes is not None
     first, each = at + part.most - array.base, array.element
     if width == each:
@@ -75,7 +90,7 @@ def beyond(array: Array, at: int, part: Part, width: int) -> Finding:
     else:
         what, size = f"bytes {first} to {first + width - 1}", counted(array.bytes, "byte")
     message = f"`{array.name}` has {size}, and this accesses {what}"
-    return Finding(classes.STALE_STAGE, message, part.span, (), "keep what is accessed within the array")
+    return Finding(classes.STALE_STAGE, message, part.span, (), "keep what is accessed within the array", path)
 
 
 def unordered_writes(state: State, agent: Agent, touch: Touch, first: Span, second: Span, across: bool) -> Exception:
@@ -155,10 +170,10 @@ def release_notes(context: Context, touch: Touch) -> list[tuple[Span | None, str
     return [(span, "arrives here") for span in spans[:3]]
 
 
-def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other: Touch) -> tuple[str, str, str]:
+def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other: Touch) -> tuple[str, str, str, Touch]:
+    """The class, what is wrong, the repair, and which of the two is to be looked at first."""
     array = touch.array.name if touch.array is not None else "shared memory"
     writer, reader = (touch, other) if touch.writes else (other, touch)
-    by = context.agents[other.agent]
     ahead = _ahead(context, state, touch, writer, reader)
     if other.asynchronous and not other.writes and not state.known[other.agent] & other.bit and ahead is not reader:
         return (
@@ -166,6 +181,7 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
             f"`{array}` is written again while the asynchronous read of it may still be under way",
             remedy(state, other, "before the stage is released")
             or "wait for the group that reads the stage before it is released",
+            touch,
         )
     if (
         (other.asynchronous or other.grouped)
@@ -179,14 +195,23 @@ def _race_kind(context: Context, state: State, agent: Agent, touch: Touch, other
             classes.UNDRAINED,
             f"`{array}` is used while the {what} into it may still be under way",
             repair,
+            touch,
         )
+    stale = misplaced(context, state, touch, other)
+    if stale is not None:
+        return classes.STALE_STAGE, stale.message, stale.help, stale.touch
     for one in (touch, other):
         if one.stale is not None:
-            return (
-                classes.STALE_STAGE,
-                f"stage {one.slot} of `{array}` is {_does(one)}, but the role holds stage {one.stale}",
-                "take the index from the state before it steps, and use the same one for the slot and the barrier",
-            )
+            what = f"stage {one.slot} of `{array}` is {_does(one)}, but the role holds stage {one.stale}"
+            return classes.STALE_STAGE, what, HELD, one
+    return (*_unordered_kind(context, state, agent, touch, other), touch)
+
+
+def _unordered_kind(context: Context, state: State, agent: Agent, touch: Touch, other: Touch) -> tuple[str, str, str]:
+    """Of accesses each of which is where it should be."""
+    array = touch.array.name if touch.array is not None else "shared memory"
+    writer, reader = (touch, other) if touch.writes else (other, touch)
+    by = context.agents[other.agent]
     if by is agent and touch.together != other.together:
         return (
             classes.OVERWRITTEN if touch.writes else classes.READ_BEFORE_FULL,
@@ -291,6 +316,7 @@ def unordered_tensor(context: Context, state: State, agent: Agent, touch: Touch,
         message,
         touch.span_over(other),
         (other.span_over(touch), f"{_does(other)} here by {_name(context, other)}"),
+        trips=_trips(context, state, agent, touch, other, touch.span_over(other), other.span_over(touch)),
         help="`tcgen05_fence_before()` before the barrier that hands it on, `tcgen05_fence_after()` behind it",
     )
 
@@ -310,5 +336,6 @@ def unfenced(context: Context, state: State, agent: Agent, touch: Touch, unseen:
         touch.span_over(other),
         (other.span_over(touch), f"{_does(other)} here by {range_text(other.mask)}"),
         *release_notes(context, other),
+        trips=_trips(context, state, agent, touch, other, touch.span_over(other), other.span_over(touch)),
         help="`fence_proxy_async()` by the threads that touched it, before they arrive at the barrier",
     )

@@ -49,6 +49,12 @@ class Meet(Step):
         self.id = expressions.function(op.id) if op.id is not None else None
         self.count = expressions.function(op.count) if op.count is not None else None
 
+    def come(self, context: Context, state: State, agent: Agent) -> tuple[int, int]:
+        """How many threads have come to the barrier at which an agent waits, and how many are to come."""
+        number = self.id(state.environments[agent.number]) if self.id is not None else 0
+        arrived, expected, _ = state.meetings.get(context.meeting((agent.cta, number), state).number, (0, 0, ()))
+        return arrived, expected
+
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
         number = self.id(env) if self.id is not None else 0
@@ -224,7 +230,7 @@ class WarpSync(Step):
         if self.groups is None:
             raise Unproved(
                 self.op.span,
-                f"which lanes of a warp take part in `{self.op.name}` is not known",
+                f"which lanes of a warp take part in `{self.op.called}` is not known",
                 "name them by a constant mask",
             )
         if not self.outside:
@@ -252,7 +258,7 @@ class WarpSync(Step):
             return WAIT
         for needed, own in self.outside:
             if own & ~needed or not self._others(context, agent, needed & ~own):
-                raise blame.diverges(context, state, agent, self, self.op.name)
+                raise blame.diverges(context, state, agent, self, self.op.called)
         self._met(context, state, agent)
         state.meetings["warps", me] = len(self.outside)
         for needed, own in self.outside:

@@ -269,11 +269,14 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
         for other in context.agents:
             for site in other.steps:
                 if isinstance(site, Meet) and other.cta == agent.cta and len(notes) < 10:
-                    notes.append((site.span, f"{other.does('comes')} to `{site.op.method or site.op.name}` here"))
+                    notes.append((site.span, f"{other.does('comes')} to `{site.op.called}` here"))
     what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
     if isinstance(step, (Meet, WarpSync)):
-        what = f"`{step.op.method or step.op.name}`"
+        what = f"`{step.op.called}`"
     missing = f"; {gone[0].does('has')} ended without coming to it" if gone else ": not all of its threads come to it"
+    if isinstance(step, Meet):
+        arrived, needed = step.come(context, state, agent)
+        missing = f": {arrived} of its {needed} threads come to it{missing if gone else ''}"
     return fault(
         state, classes.DIVERGENT, f"deadlock: {agent.does('waits')} at {what}{missing}", step.span, *notes,
         help="every thread that a barrier counts must come to it: keep it out of branches that some do not take",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ptxdsl.check import classes
 from ptxdsl.check.barriers import Commit
-from ptxdsl.check.blame import fault, wrong_bytes
+from ptxdsl.check.blame import fault, makers, wrong_bytes
 from ptxdsl.check.blame_groups import completion, remedy
 from ptxdsl.check.blame_slots import surplus
 from ptxdsl.check.context import Context
 from ptxdsl.check.parts import Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tensor import kept
+from ptxdsl.diagnostics import Trip
 
 _MEET = "let all blocks of the cluster meet before they end: `cluster_sync()`"
 
@@ -27,7 +28,7 @@ def check(context: Context, state: State) -> None:
                 started |= group
         pending = started & ~known[agent.cta]
         if pending:
-            raise _not_waited_for(state, context.touches[pending & -pending])
+            raise _not_waited_for(context, state, context.touches[pending & -pending])
     for bit, touch in context.touches.items():
         remote = touch.cta != context.agents[touch.agent].cta
         if bit & state.live and (touch.asynchronous or remote) and not bit & known[touch.cta]:
@@ -58,7 +59,7 @@ def _known(context: Context, state: State) -> list[int]:
     return known
 
 
-def _not_waited_for(state: State, touch: Touch) -> Exception:
+def _not_waited_for(context: Context, state: State, touch: Touch) -> Exception:
     found = completion(state, touch)
     assert found is not None
     return fault(
@@ -67,6 +68,7 @@ def _not_waited_for(state: State, touch: Touch) -> Exception:
         f"the block may end while the {found[0].work} started here is under way",
         touch.span,
         help=remedy(state, touch, "before the thread ends"),
+        trips=_trips(context, state, touch),
     )
 
 
@@ -82,4 +84,10 @@ def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Ex
     else:
         message = f"the block may end while this {does} its shared memory is under way: nobody waits for it"
         help = "wait for the barrier that it completes on, as often as copies are started"
-    return fault(state, classes.EXIT_IN_FLIGHT, message, touch.span, help=help)
+    return fault(state, classes.EXIT_IN_FLIGHT, message, touch.span, help=help, trips=_trips(context, state, touch))
+
+
+def _trips(context: Context, state: State, touch: Touch) -> tuple[Trip, ...]:
+    from ptxdsl.check.trips import of_access  # where there is a fault
+
+    return of_access(context, state, touch, makers(context, touch), touch.span)

@@ -147,7 +147,7 @@ class Facts:
         elif moving.rates and any(atom.moving for atom, _ in terms):  # each answer would take the other's place
             raise Unproved(
                 counters.kernel.span,
-                "what is asked of a loop's values is too far from their turns",
+                "a condition compares what a loop computes in turns that are too far apart",
                 "let all roles ask the same question about the same value",
             )
         return low, high

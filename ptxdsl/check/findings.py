@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxdsl.diagnostics import Trip
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 class Finding:
     """kind: a class of ``classes.py``. span: where to look first; notes: other places with what is there.
 
-    path: the decisions that lead there. witness: launch parameters with which it shows.
+    path: the decisions that lead there. witness: launch parameters with which it shows. trips: who is where in the
+    loops around these places then.
     """
 
     kind: str
@@ -24,6 +26,7 @@ class Finding:
     help: str | None = None
     path: Any = None
     witness: str = ""
+    trips: tuple[Trip, ...] = ()
 
 
 class Fault(Exception):

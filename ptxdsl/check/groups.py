@@ -40,7 +40,7 @@ def group_step(op: Op, mask: Mask, expressions: Expressions, context: Context, a
             return CommitGroup(op, mechanism)
         if kind is Kind.WAIT_GROUP:
             return WaitGroup(op, mechanism, expressions)
-    return Cannot(op.span, f"`{op.method or op.name}` is not modelled", ONE_RUN)
+    return Cannot(op.span, f"`{op.called}` is not modelled", ONE_RUN)
 
 
 class Fence(Step):
@@ -132,7 +132,7 @@ class Start(Step):
         bits = begin(context, state, found)
         for touch in found:
             check(context, state, agent, touch, self.mask)
-            state.count(touch.bit)
+            state.count(touch)
         context.forget(state, bits)
         state.live |= bits
         state.fresh[agent.number] &= ~bits

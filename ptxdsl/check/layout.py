@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT
-from ptxdsl.protocol.model import Array, Kernel, Pipeline
+from ptxdsl.check.boxes import affine
+from ptxdsl.effects import Kind
+from ptxdsl.hints import Any
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, array_number
+from ptxdsl.protocol.model import Array, Kernel, Op, Pipeline
 
 SHARED_BYTES = 1 << 18  # more than the shared memory of a block: no array is larger
 
@@ -60,3 +64,17 @@ class Layout:
                     stage, sub = divmod((address - base.value) // 8, subs)
                     return pipeline, side, stage, sub, subs
         return None
+
+
+def mixed(nodes: Sequence[Any]) -> frozenset[int]:
+    """Arrays in which barriers are initialised and data lies."""
+    barriers: set[int] = set()
+    data: set[int] = set()
+    for node in nodes:
+        if not isinstance(node, Op):
+            continue
+        if node.kind is Kind.BAR_INIT and node.barrier is not None and node.barrier.address is not None:
+            barriers.add(array_number(affine(node.barrier.address, 1, {})))
+        for place in (*node.writes, *node.reads) if node.kind is not Kind.ASYNC_MMA else ():
+            data.add(array_number(affine(place.address, 1, {})) if place.address is not None else 0)
+    return frozenset(barriers if 0 in data else barriers & data)

@@ -246,7 +246,7 @@ def wait(context: Context, state: State, agent: Agent, barrier: Barrier, step: S
     if not barrier.told >> number & 1:
         raise Unproved(
             step.span or context.kernel.span,
-            "a role comes to wait where it was not seen to",
+            "who waits at this barrier is not the same in every turn",
             "let each barrier have the same waiters in every turn",
         )
     barrier.waiters.setdefault(number, step)

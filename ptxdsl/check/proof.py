@@ -211,7 +211,7 @@ def _divergent(found: Diverges) -> Finding:
     how = "take this branch differently" if isinstance(found.branch, Branch) else "go round this loop differently often"
     return Finding(
         classes.DIVERGENT,
-        f"threads of a warp may {how}, but all of them must come to `{op.method or op.name}`",
+        f"threads of a warp may {how}, but all of them must come to `{op.called}`",
         found.branch.span,
         ((op.span, "this waits for all threads"),),
         "keep threads that have nothing to do in the kernel until its last barrier, or branch by whole warps",

@@ -287,7 +287,8 @@ def _diagnostic(finding: Finding) -> Diagnostic:
     help = finding.help
     if finding.witness:
         help = f"{help}\nit shows with {finding.witness}" if help else f"it shows with {finding.witness}"
-    return Diagnostic(CODES[finding.kind], f"{finding.kind}: {finding.message}", finding.span, finding.notes, help)
+    message = f"{finding.kind}: {finding.message}"
+    return Diagnostic(CODES[finding.kind], message, finding.span, finding.notes, help, trips=finding.trips)
 
 
 # -------------------------------------------------------------------------------------------------- suppression

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from ptxdsl.check import endings
 from ptxdsl.check.agents import Shape, agents
-from ptxdsl.check.boxes import affine, box_sizes
+from ptxdsl.check.boxes import box_sizes
 from ptxdsl.check.cluster import Apart, Blocks
 from ptxdsl.check.collectives import released
 from ptxdsl.check.context import Context
@@ -15,6 +15,7 @@ from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Common, Expressions
 from ptxdsl.check.findings import Fault, Finding, Unproved
 from ptxdsl.check.flatten import flatten
+from ptxdsl.check.layout import mixed
 from ptxdsl.check.learned import BeginAgain, Learned
 from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
@@ -31,7 +32,6 @@ from ptxdsl.check.unwritten import Fill
 from ptxdsl.check.values import Symbols
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import array_number
 from ptxdsl.protocol.model import Kernel, Op
 from ptxdsl.record import replace
 
@@ -83,6 +83,7 @@ class Search:
         self.shared: set[tuple[int, int]] = set()
         self.detailed: set[tuple[int, int]] = set()
         self.learned = Learned()
+        self.going: Agent | None = None  # who goes on
         self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
@@ -108,7 +109,7 @@ class Search:
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
         context.speculates = kernel.span.source.name.endswith(".ptx")
-        context.mixed = _mixed(nodes)
+        context.mixed = mixed(nodes)
         context.races, context.coarse, context.natural = self.races, self.coarse, self.natural
         context.shared, context.detailed = self.shared, self.detailed
         program = Shape(kernel, block)
@@ -170,6 +171,7 @@ class Search:
     def first(self) -> State:
         state = State()
         state.times = {} if self.counts else None
+        state.trips = None if self.coarse else {}
         state.fill = Fill(len(self.context.agents))
         for agent in self.context.agents:
             state.places.append(0)
@@ -219,7 +221,7 @@ class Search:
         try:
             asked = self._learning(partial(self.advance, state))
         except Fault as fault:
-            self.found(fault.finding)
+            self.found(fault.finding if self.coarse else self._located(state, fault.finding))
             return None
         if asked is None:
             return None
@@ -244,15 +246,21 @@ class Search:
             self.pending = [way for way in self.pending if way[0] is not found]
         return found
 
+    def _located(self, state: State, finding: Finding) -> Finding:
+        """A finding with who is where in his loops: of the agent that has gone on last, or of all that cannot."""
+        from ptxdsl.check.trips import located  # where there is a fault
+
+        return located(self.context, state, self.context.agents if self.going is None else (self.going,), finding)
+
     def _new(self, state: State, asked: Any) -> Undecided:
         found = Undecided(state, asked, self.states, self.relevance.knows and self.states > 0)
         self.states += 1
         if len(state.facts.moving) > MAX_FACTS:
             raise Unproved(self.kernel.span, *_AHEAD)
         if len(state.facts.absolute) > MAX_FACTS:
-            raise Unproved(self.kernel.span, "what its loops ask is new in every turn", _SAME)
+            raise Unproved(self.kernel.span, "its loops compare other values in every turn", _SAME)
         if self.exhausted:
-            why = f"more than {self.states - 1} states: the roles' loops do not repeat"
+            why = f"the roles' loops do not repeat: after {self.states - 1} different states there were more"
             raise Unproved(self.kernel.span, why, _SAME)
         return found
 
@@ -274,14 +282,15 @@ class Search:
 
     def found(self, finding: Finding) -> None:
         """Raises Fault with launch parameters for which it shows, where there are some."""
-        from ptxdsl.check.witness import assignment, text  # where there is a fault
+        from ptxdsl.check.witness import assignment, is_of_launch, text  # where there is a fault
 
         if self.coarse:
             raise Fault(finding)
         self.faults += 1
         known = assignment(finding.path) if self.faults <= MAX_FAULTS else None
         if known is not None:
-            raise Fault(replace(finding, witness=text(known)))
+            trips = finding.trips if is_of_launch(finding.path, known) else ()
+            raise Fault(replace(finding, witness=text(known), trips=trips))
         self.doubtful = self.doubtful or finding
 
     def _learning(self, work: Callable[[], Any]) -> Any:
@@ -325,6 +334,7 @@ class Search:
                 if at == END or number in asked or at == met.get(number):
                     continue
                 before = self.steps
+                self.going = agent
                 after = self.go(state, agent)
                 if after == ROUND:
                     going_round.add(number)
@@ -341,6 +351,7 @@ class Search:
                     went.add(number)
         if asked:
             return min(asked.values(), key=lambda found: _behind(state, found))
+        self.going = None
         if any(place != END for place in places):
             if context.blocks.count > 1:
                 raise Apart
@@ -378,7 +389,7 @@ class Search:
                         self.steps += count
                         raise Unproved(
                             step.span or self.kernel.span,
-                            "a role runs too long between two decisions",
+                            "a role goes through too many operations in loops of constant lengths",
                             "let its loop go to a launch parameter: only the turns of constant loops are counted",
                         )
                 continue
@@ -400,17 +411,3 @@ def _behind(state: State, asked: Any) -> tuple[list[int], int]:
     """The turns of the loops around a test: who is behind is asked first, so that few decisions wait for the others."""
     step, agent = asked[:2]
     return [state.environments[agent.number][variable] for _, variable, _ in step.nesting], agent.number
-
-
-def _mixed(nodes: Sequence[Any]) -> frozenset[int]:
-    """Arrays in which barriers are initialised and data lies."""
-    barriers: set[int] = set()
-    data: set[int] = set()
-    for node in nodes:
-        if not isinstance(node, Op):
-            continue
-        if node.kind is Kind.BAR_INIT and node.barrier is not None and node.barrier.address is not None:
-            barriers.add(array_number(affine(node.barrier.address, 1, {})))
-        for place in (*node.writes, *node.reads) if node.kind is not Kind.ASYNC_MMA else ():
-            data.add(array_number(affine(place.address, 1, {})) if place.address is not None else 0)
-    return frozenset(barriers if 0 in data else barriers & data)

@@ -41,6 +41,7 @@ from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.written import clash, suppose
+from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR
 from ptxdsl.protocol.model import Array, Written
 
@@ -64,13 +65,15 @@ def touches_of(
     together: bool = False,
     bounded: bool = False,
     when: Guard | None = None,
+    path: Any = None,
 ) -> list[Touch]:
     """The events of accesses, one for each array. cta: whose memory it is where the address names none (None: own).
 
-    bounded: to raise Unproved for what reaches out of its array.
+    bounded: to raise Unproved for what reaches out of its array; path: the decisions that lead here, to raise Fault for
+    what is sure to do so.
     """
     own = agent.cta if cta is None else cta
-    found = _pieces(parts, context, env, own, bounded)
+    found = _pieces(parts, context, env, own, bounded, path if when is None else None)
     slot = next((value for part in parts if type(value := part.slot(env)) is int), None)
     elsewhere = _elsewhere(parts, context, env, own, bounded, found)
     made = []
@@ -133,7 +136,7 @@ class _Pieces:
 
 
 def _pieces(
-    parts: list[Part], context: Context, env: Environment, own: int, bounded: bool
+    parts: list[Part], context: Context, env: Environment, own: int, bounded: bool, path: Any = None
 ) -> dict[tuple[Array | None, int], _Pieces]:
     """By array and CTA. own: whose memory it is where the address names none."""
     found: dict[tuple[Array | None, int], _Pieces] = {}
@@ -154,8 +157,11 @@ def _pieces(
                 at = context.tagged(at + part.least) - part.least
             array = context.array(at + part.least)
             if not _inside(context, array, at, part, width):
-                if part.fixed and array is not None and array.bytes is not None:
-                    raise Fault(beyond(array, at, part, width))
+                if array is not None and array.bytes is not None:
+                    if part.fixed:
+                        raise Fault(beyond(array, at, part, width))
+                    if path is not None and _is_of_a_ring(context, part):
+                        raise Fault(beyond(array, at, part, width, path))
                 if bounded:
                     raise Unproved(part.span, BEYOND, WITHIN)
             pieces = found.setdefault((array, cta), _Pieces())
@@ -192,6 +198,16 @@ def _elsewhere(
         for where, others in made.items()
         if any(other != (found[where].intervals, found[where].places) for other in others)
     }
+
+
+def _is_of_a_ring(context: Context, part: Part) -> bool:
+    """Whether an access that happens whenever a role comes to it is no further on after more turns: how many there are
+    may be what keeps others within their arrays."""
+    address = part.place.address
+    if address is None or part.spread or not (part.certain and part.happens):
+        return False
+    rates = context.counters.rates(address)
+    return -1 not in rates and all(growth == 0 for _, growth in rates.values())
 
 
 def _inside(context: Context, array: Array | None, at: int, part: Part, width: int) -> bool:
@@ -285,6 +301,7 @@ class Access(Step):
                 atomic=self.atomic,
                 bounded=True,
                 when=self.when,
+                path=None if context.coarse else state.path,
             )
             for touch in found:
                 if self.writes and not self.atomic and context.races:
@@ -309,7 +326,7 @@ class Access(Step):
         bits = begin(context, state, found)
         for touch in found:
             check(context, state, agent, touch, self.mask)
-            state.count(touch.bit)
+            state.count(touch)
         happen(context, state, agent.number, bits)
         return self.number + 1
 

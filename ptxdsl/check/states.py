@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from ptxdsl.check.facts import Facts
 from ptxdsl.check.values import Value
-from ptxdsl.hints import Any
+from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass
 from ptxdsl.source import Span
+
+if TYPE_CHECKING:
+    from ptxdsl.check.parts import Touch
 
 
 class _Left:
@@ -84,15 +87,17 @@ class State:
     by mechanism: the open group, then the committed ones. fresh: of each agent, its own events since its threads last
     met; met: those of them that the lanes of each warp have met after. path: decisions taken, the latest first.
     fenced: of each agent, what it knows by ``tcgen05.fence`` of tensor memory. tensor: allocations, by array and CTA.
-    times: how often each event has happened, where somebody wants to know. lives: of barriers that are initialised
-    more than once, where that was, the last one last. fill: of the way to the state (``unwritten.Fill``). answers: of
-    cluster launch control, by address, the group of the asker's loop and the turn in which he asked (``answers.py``).
+    times: how often each event has happened, where somebody wants to know. trips: of accesses, where the one who has
+    made it last was in his loops, and what he had waited for, where somebody wants to know. lives: of barriers that are
+    initialised more than once, where that was, the last one last. fill: of the way to the state (``unwritten.Fill``).
+    answers: of cluster launch control, by address, the group of the asker's loop and the turn in which he asked
+    (``answers.py``).
     held: what lies in shared memory, by CTA, address and bytes, as far as that was asked (``held.py``).
     """
 
     __slots__ = (
         "answers", "environments", "facts", "fenced", "fill", "fresh", "groups", "held", "known", "live", "lives",
-        "meetings", "met", "path", "phases", "places", "proxied", "tensor", "times", "waited",
+        "meetings", "met", "path", "phases", "places", "proxied", "tensor", "times", "trips", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -112,6 +117,7 @@ class State:
         self.fenced: list[int] = []
         self.tensor: dict[tuple[int, int], int] = {}
         self.times: dict[int, int] | None = None
+        self.trips: dict[int, tuple[tuple[Any, ...], tuple[Any, ...]]] | None = None
         self.lives: dict[int, Lives] = {}
         self.fill: Any = None
         self.answers: dict[int, tuple[int, int] | None] = {}
@@ -135,12 +141,19 @@ class State:
         new.fenced = self.fenced[:]
         new.tensor = dict(self.tensor)
         new.times = None if self.times is None else dict(self.times)
+        new.trips = None if self.trips is None else dict(self.trips)
         new.lives = dict(self.lives)
         new.fill = self.fill.copy()
         new.answers = dict(self.answers)
         new.held = dict(self.held)
         return new
 
-    def count(self, bit: int) -> None:
+    def count(self, touch: Touch) -> None:
+        """Notes that an access has happened."""
+        bit = touch.bit
         if self.times is not None:
             self.times[bit] = self.times.get(bit, 0) + 1
+        if self.trips is not None:
+            env = self.environments[touch.agent]
+            counters = tuple([env[counter] for _, counter, _ in touch.site.nesting])
+            self.trips[bit] = counters, tuple(self.waited[touch.agent].items())

@@ -158,7 +158,7 @@ class Allocation(Step):
                 )
             check(context, state, agent, touch, self.mask, fenced=False)
             happen(context, state, agent.number, touch.bit)
-            state.count(touch.bit)
+            state.count(touch)
             state.tensor[key] = _GIVEN if self.frees else _TAKEN
         return self.number + 1
 

@@ -225,7 +225,7 @@ def whole_warpgroups(mask: Mask) -> list[Mask]:
 
 
 def range_text(mask: Mask) -> str:
-    """``warp 0``, ``warps 1 to 4``, ``thread 32`` or ``threads 0 to 15 …`` for messages."""
+    """``warp 0``, ``warps 1 to 4``, ``thread 32``, ``threads 0 to 15``, ``lane 0 of warps 0 to 3``: for messages."""
     threads = members(mask)
     if not threads:
         return "no thread"
@@ -238,4 +238,9 @@ def range_text(mask: Mask) -> str:
         return f"warp {a}" if a == b else f"warps {a} to {b}"
     if contiguous:
         return f"threads {first} to {last}"
-    return f"{len(threads)} threads from thread {first} on"
+    lanes = sorted({thread % WARP for thread in threads})
+    warps = sorted({thread // WARP for thread in threads})
+    if len(lanes) * len(warps) == len(threads) and all(one[-1] - one[0] + 1 == len(one) for one in (lanes, warps)):
+        which = f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {lanes[0]} to {lanes[-1]}"
+        return f"{which} of warps {warps[0]} to {warps[-1]}"
+    return f"{len(threads)} of threads {first} to {last}"

@@ -27,6 +27,7 @@ from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
 from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, Mask, members
+from ptxdsl.diagnostics import Trip
 from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import TENSOR_GROUP, Expr, array_number
@@ -124,9 +125,12 @@ class Fill:
         if filled is None:
             filled = touch.filled[before] = _is_filled(context, touch, before)
         if not filled:
+            from ptxdsl.check.trips import of_agent  # where there is a fault
+
             name = makers(context, touch)
             span = _unfilled(context, touch, before)
-            _note(context, state, agent, touch, f"is read by {name} where nobody has ever written it", span)
+            trips = of_agent(context, state, agent, touch.site, span, name)
+            _note(context, state, agent, touch, f"is read by {name} where nobody has ever written it", span, trips)
         number = agent.number
         turns = self.turns[number]
         for table, turn in turns.items():
@@ -161,15 +165,13 @@ class Fill:
 
     def _over(self, context: Context, state: State, agent: Agent, turn: _Turn) -> None:
         if turn.stale is not None and turn.several and not turn.fresh:
-            name = makers(context, turn.stale)
-            _note(
-                context,
-                state,
-                agent,
-                turn.stale,
-                f"is read again by {name}, and nobody has written it since",
-                turn.stale.span,
-            )
+            from ptxdsl.check.trips import of_access  # where there is a fault
+
+            read = turn.stale
+            name = makers(context, read)
+            trips = of_access(context, state, read, name, read.span)
+            what = f"is read again by {name}, and nobody has written it since"
+            _note(context, state, agent, read, what, read.span, trips)
 
 
 def never_filled(kernel: Kernel) -> Finding | None:
@@ -283,7 +285,15 @@ def _warps_bytes(mask: Mask, lanes: tuple[int, ...], width: int) -> tuple[Interv
     return tuple([intervals_of(tuple(offsets), width) for offsets in of_warps.values()])
 
 
-def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str, span: Span | None) -> None:
+def _note(
+    context: Context,
+    state: State,
+    agent: Agent,
+    touch: Touch,
+    what: str,
+    span: Span | None,
+    trips: tuple[Trip, ...],
+) -> None:
     if touch.site in context.last:
         return
     assert touch.array is not None
@@ -300,5 +310,6 @@ def _note(context: Context, state: State, agent: Agent, touch: Touch, what: str,
         span,
         *notes[:6],
         help=_FILL_TENSOR if touch.tensor else _FILL_STAGE if notes and touch.slot is not None else _FILL,
+        trips=trips,
     )
     context.tell_last(touch.site, found)

@@ -95,11 +95,10 @@ def left_alone(context: Context, state: State, waiting: dict[int, Agent]) -> Exc
 def in_part(context: Context, state: State, step: WarpgroupSync) -> Exception:
     group = step.groups[-1][0]
     whole, there = range_text(group), range_text(step.acting)
-    called = step.op.span.text.partition("(")[0].partition("[")[0]
     size = f", in blocks of at least {group.bit_length()} threads" if group & ~context.every else ""
     return fault(
         state, classes.DIVERGENT,
-        f"`{called if called.isidentifier() else step.op.name}` takes whole warpgroups, but {there} "
+        f"`{step.op.called}` takes whole warpgroups, but {there} "
         f"come{'s' if there.startswith(('warp ', 'thread ')) else ''} to it alone", step.span,
         help="a warpgroup is four warps, the first of them of a number that 4 divides: let all of "
         f"{whole} come here together{size}",

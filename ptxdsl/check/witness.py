@@ -11,6 +11,7 @@ from itertools import pairwise, product
 
 from ptxdsl.check.facts import Bounds, Outcome, Terms
 from ptxdsl.check.held import names_of
+from ptxdsl.check.program import TURNS
 from ptxdsl.check.values import Atom, Sum, Test, Value
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import compute
@@ -81,6 +82,13 @@ def assignment(path: Any) -> dict[Atom, int] | None:
             return launch.known
         computed += len(launch.computed)
     return None
+
+
+def is_of_launch(path: Any, known: dict[Atom, int]) -> bool:
+    """Whether constant trip counts that were taken for any number are what they are on a path, too."""
+    turns = {atom: int(name.split()[0]) for atom in known if (name := str(atom.name)).endswith(TURNS)}
+    launch = _Launch({**known, **turns})
+    return not turns or all(launch.holds(terms, bounds) for terms, bounds in facts_of(path))
 
 
 def text(known: dict[Atom, int]) -> str:

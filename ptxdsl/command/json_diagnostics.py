@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
-from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.diagnostics import CompileError, Diagnostic, Trip
 from ptxdsl.source import Span
 
 # The version of the form of ``--json``'s output, of all commands.
-JSON_SCHEMA = 3
+JSON_SCHEMA = 4
 
 
 def report(diagnostics: Sequence[Diagnostic], as_json: bool, **more: Mapping[str, Any] | Sequence[Any]) -> bool:
@@ -68,7 +68,14 @@ def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
         **_place(diagnostic.span),
         "notes": [{"message": label, **_place(span)} for span, label in diagnostic.notes],
         "help": diagnostic.help,
+        "trips": [trip_as_json(trip, _place) for trip in diagnostic.trips],
     }
+
+
+def trip_as_json(trip: Trip, place: Callable[[Span], dict[str, Any]]) -> dict[str, Any]:
+    """place: how spans are told."""
+    loops = [{"trip": number, **place(loop)} for loop, number in trip.loops]
+    return {"who": trip.who, **place(trip.span), "loops": loops}
 
 
 def _place(span: Span | None) -> dict[str, Any]:

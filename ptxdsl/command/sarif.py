@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
+from ptxdsl.command.json_diagnostics import trip_as_json
 from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.source import Span
 from ptxdsl.version import __version__
@@ -36,13 +37,21 @@ def sarif(diagnostics: Sequence[Diagnostic]) -> str:
 def _result(diagnostic: Diagnostic) -> dict[str, Any]:
     assert diagnostic.span is not None
     text = diagnostic.message if diagnostic.help is None else f"{diagnostic.message}\n{diagnostic.help}"
-    return {
+    result = {
         "ruleId": diagnostic.code,
         "level": _LEVELS[diagnostic.severity],
         "message": {"text": text},
-        "locations": [_location(diagnostic.span)],
-        "relatedLocations": [_location(span, label) for span, label in diagnostic.notes],
+        "locations": [_location(diagnostic.span, diagnostic.trips_at(diagnostic.span) or None)],
+        "relatedLocations": [_location(span, _note(diagnostic, span, label)) for span, label in diagnostic.notes],
     }
+    if diagnostic.trips:
+        result["properties"] = {"trips": [trip_as_json(trip, _location) for trip in diagnostic.trips]}
+    return result
+
+
+def _note(diagnostic: Diagnostic, span: Span, label: str) -> str:
+    trips = diagnostic.trips_at(span)
+    return f"{label}: {trips}" if trips else label
 
 
 def _location(span: Span, label: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from ptxdsl import tir
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.arguments import Arguments
-from ptxdsl.elaborate.context import CALL_STEPS, Exhausted
+from ptxdsl.elaborate.context import CALL_STEPS, Call, Exhausted
 from ptxdsl.elaborate.entities import (
     NONE_VALUE,
     FunctionDecl,
@@ -140,10 +140,11 @@ class Calls(Arguments):
     def invoke(self, bound: Bound) -> RValue:
         """Expands the callee's body here."""
         library = bound.decl.node.span.source.library
+        site, entered, call = self.site, self.entered, self.call
         if not library:
             self.check_decorators(bound.decl.node.decorators)
-        site, entered = self.site, self.entered
-        if library and site is None:
+            self.call = Call(self.origin(bound.span), bound.decl.name)
+        elif site is None:
             self.entered = bound.decl.name
         self.site = self.at(bound.span) if library else None
         try:
@@ -154,7 +155,7 @@ class Calls(Arguments):
             help = "a recursion must end on compile-time parameters"
             raise self.exhausted("E0406", "the expansion is nested too deeply", bound.span, help) from None
         finally:
-            self.site, self.entered = site, entered
+            self.site, self.entered, self.call = site, entered, call
 
     @staticmethod
     def _called_from(problem: CompileError, bound: Bound, library: bool, site: Span | None) -> CompileError:
@@ -189,7 +190,7 @@ class Calls(Arguments):
                 else:
                     self._declare_argument(scope, argument, bound)
             result = out.type if out is not None else self.result_of(bound)
-            op = tir.Op("scope", [], [], {}, self.at(span))
+            op = tir.Op("scope", [], [], {}, self.origin(span))
             self.function = FunctionFrame(op, None if result == types.NONE else result, bound.decl.name, out=out)
             if self.comptime_depth:
                 value = self._run_now(bound, scope)

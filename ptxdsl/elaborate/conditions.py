@@ -119,7 +119,7 @@ class Conditions(Calls):
         if any(isinstance(v, Comptime) for v in values):
             help = "write an `if` statement"
             raise self.fail("E0401", "a run-time condition cannot choose a compile-time value", span, help=help)
-        op = tir.Op("if", [test.value], [], {}, self.at(span), [block for block, _, _ in branches])
+        op = tir.Op("if", [test.value], [], {}, self.origin(span), [block for block, _, _ in branches])
         exits: list[Exit] = []
         for (block, _, state), value in zip(branches, values, strict=True):
             outer, self.ops, self.state = self.ops, block.ops, state

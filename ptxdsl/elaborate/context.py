@@ -15,7 +15,7 @@ from ptxdsl.elaborate.tensor_maps import MapNeeds
 from ptxdsl.generator_context import contextmanager
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.options import Options
-from ptxdsl.source import Span
+from ptxdsl.source import CalledSpan, Span
 from ptxdsl.syntax import ast
 from ptxdsl.targets import Target, require, target
 from ptxdsl.tir.fold import fold
@@ -84,6 +84,23 @@ class _Deeper:
         self.context.call_depth -= 1
 
 
+class Call:
+    """A call of a function of the user's that is expanded. span: with the calls around it."""
+
+    __slots__ = ("_inside", "name", "span")
+
+    def __init__(self, span: Span, name: str) -> None:
+        self.span, self.name = span, name
+        self._inside: dict[Span, CalledSpan] = {}
+
+    def inside(self, span: Span) -> CalledSpan:
+        """A place in the function's body as this call comes to it; one object for all operations of a place."""
+        found = self._inside.get(span)
+        if found is None:
+            found = self._inside[span] = CalledSpan(span.source, span.start, span.end, self.span, self.name)
+        return found
+
+
 class Context:
     """State shared by every layer above. A layer calls upwards only through the methods declared here."""
 
@@ -99,6 +116,7 @@ class Context:
         self.in_error: set[Variable] = set()  # what statements in error would have given a value
         self.site: Span | None = None  # the user's call, while library code is elaborated
         self.entered = ""  # the library function that the user's call names
+        self.call: Call | None = None  # of a function of the user's, while that is elaborated
         self.comptime_depth = 0  # > 0: evaluate now; nothing may be left for run time
         self.index_depth = 0  # > 0: inside a pointer index, where overflow is unspecified
         self.call_depth = 0
@@ -137,11 +155,16 @@ class Context:
         """The span that a user should see: library code is shown as the user's call into it."""
         return self.site if self.site is not None and span.source.library else span
 
+    def origin(self, span: Span) -> Span:
+        """The place that an operation comes from: the span that a user should see, with the calls that led there."""
+        shown = self.site if self.site is not None and span.source.library else span
+        return shown if self.call is None else self.call.inside(shown)
+
     def fail(
         self, code: str, message: str, span: Span, *notes: tuple[Span, str], help: str | None = None
     ) -> CompileError:
         shown = tuple(n for n in notes if not n[0].source.library)
-        return error(code, message, self.at(span), *shown, help=help)
+        return error(code, message, self.at(span).plain, *shown, help=help)
 
     def check_distinct(self, node: ast.FunctionDef) -> None:
         """E0202 for two arguments of one name."""
@@ -165,7 +188,7 @@ class Context:
             )
 
     def exhausted(self, code: str, message: str, span: Span, help: str) -> Exhausted:
-        return Exhausted(Diagnostic(code, message, self.at(span), (), help))
+        return Exhausted(Diagnostic(code, message, self.at(span).plain, (), help))
 
     # ---------------------------------------------------------------------------------------------------- emission
 
@@ -177,7 +200,9 @@ class Context:
             folded = fold(name, operands, attrs, result_types)
             if folded is not None:
                 return list(folded)
-        return self.append(tir.Op(name, operands, [tir.Value(t) for t in result_types], attrs, self.at(span))).results
+        return self.append(
+            tir.Op(name, operands, [tir.Value(t) for t in result_types], attrs, self.origin(span))
+        ).results
 
     def emit1(self, name: str, operands: list[tir.Value], ty: tir.Ty, span: Span, /, **attrs: Any) -> tir.Value:
         return self.emit(name, operands, [ty], span, **attrs)[0]
@@ -187,7 +212,7 @@ class Context:
             raise error(
                 "E0401",
                 "this is not known at compile time",
-                op.span,
+                op.span.plain,
                 help=COMPTIME_VALUES,
             )
         # LLVM takes a long vector apart: as many operations as it has registers, or pairs of them.
@@ -200,7 +225,7 @@ class Context:
             raise self.exhausted(
                 "E0404",
                 f"the kernel grows beyond {MAX_OPS:,} operations",
-                op.span,
+                op.span.plain,
                 "use a run-time loop instead of `comptime for`, or a smaller Array or SIMD width",
             )
         self.ops.append(op)
@@ -208,7 +233,7 @@ class Context:
 
     def want_aligned(self, address: tir.Value, bytes: int, what: str, span: Span) -> None:
         """An error (E0617) at the end of the kernel if the address is known to be aligned to fewer bytes."""
-        self.alignments.append(Wanted(address, bytes, what, self.at(span)))
+        self.alignments.append(Wanted(address, bytes, what, self.origin(span)))
 
     @property
     def terminated(self) -> bool:

@@ -69,7 +69,7 @@ class Control(Context):
 
     def end_block(self, name: str, target: tir.Op | None, span: Span, value: RValue | None = None) -> Exit:
         """Ends the current block; its operands are filled in when the region is complete."""
-        op = tir.Op(name, [], [], {} if target is None else {"target": target}, self.at(span))
+        op = tir.Op(name, [], [], {} if target is None else {"target": target}, self.origin(span))
         self.append(op)
         return Exit(self.ops, op, self.state, value)
 
@@ -77,7 +77,7 @@ class Control(Context):
         """Completes a region: its results are what differs between the exits; returns the merged exit value."""
         if not exits:
             self.state = before
-            self.append(tir.Op("unreachable", [], [], {}, self.at(span)))
+            self.append(tir.Op("unreachable", [], [], {}, self.origin(span)))
             return None
         merged: State = {}
         for variable, old in before.items():

@@ -37,7 +37,7 @@ class Loops(Expressions):
 
     def branch(self, test: Runtime, then: Callable[[], None], orelse: Callable[[], None], span: Span) -> None:
         """An ``if`` whose branches are elaborated one after the other and joined."""
-        op = tir.Op("if", [test.value], [], {}, self.at(span))
+        op = tir.Op("if", [test.value], [], {}, self.origin(span))
         before = self.state
         exits: list[Exit] = []
         for part in (then, orelse):
@@ -138,7 +138,7 @@ class Loops(Expressions):
 
     def _region(self, span: Span, fill: Callable[[tir.Op, list[Exit]], None]) -> None:
         """A scope operation; ``fill`` elaborates its body and collects the exits that leave it early."""
-        op = tir.Op("scope", [], [], {}, self.at(span))
+        op = tir.Op("scope", [], [], {}, self.origin(span))
         exits: list[Exit] = []
         before = self.state
         self.state = dict(before)
@@ -213,7 +213,7 @@ class Loops(Expressions):
         if step == 0:
             raise self.fail("E0339", "a range with step 0", node.iter.span, help="a step is not 0")
         attrs = {"step": step, "signed": t.dtype.signed}
-        op = tir.Op("for", [start.value, stop.value], [], attrs, self.at(node.span), [tir.Block()])
+        op = tir.Op("for", [start.value, stop.value], [], attrs, self.origin(node.span), [tir.Block()])
         index = tir.Value(t.ty, node.target.id if isinstance(node.target, ast.Name) else "i")
         op.blocks[0].params.append(index)
         with self.carrying(node, scope, op, node.span) as frame:
@@ -239,7 +239,7 @@ class Loops(Expressions):
         if t.dtype.signed:
             sign = self.binary(">>", step, const(t, t.dtype.bits - 1), span)  # all ones where it goes downwards
             limit = self.binary("^", stop, sign, span)
-        op = tir.Op("loop", [], [], {}, self.at(node.span), [tir.Block()])
+        op = tir.Op("loop", [], [], {}, self.origin(node.span), [tir.Block()])
         with self.carrying(node, outer, op, node.span) as frame:
             now = self.state[index] = self.binary("+", self.state[index], step, span)
             place = now if sign is None else self.binary("^", now, sign, span)
@@ -285,7 +285,7 @@ class Loops(Expressions):
         self.execute(node.orelse, Scope(scope))
 
     def _while_later(self, node: ast.While, scope: Scope, breaks: Breaks | None) -> None:
-        op = tir.Op("loop", [], [], {}, self.at(node.span), [tir.Block()])
+        op = tir.Op("loop", [], [], {}, self.origin(node.span), [tir.Block()])
         with self.carrying(node, scope, op, node.span) as frame:
             test = self.condition(self.evaluate(node.test, scope), node.test.span)
             if not (isinstance(test.value, tir.Const) and test.value.value):

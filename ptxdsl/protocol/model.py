@@ -109,6 +109,27 @@ class Op(metaclass=Slotted, eq=True):
     def kind(self) -> Kind:
         return self.what.kind
 
+    @property
+    def called(self) -> str:
+        """The name by which the text calls it, for messages; of PTX the opcode."""
+        return self.method or ("" if self.span.source.name.endswith(".ptx") else _called(self.span.text)) or self.name
+
+
+def _called(text: str) -> str:
+    """``wait`` of ``bars[unsafe_offset=i].wait(0)``: the last name that is called outside of brackets."""
+    import re  # where there is a fault
+
+    depth, name, found = 0, "", ""
+    for token in re.findall(r"\w+|[][()]", text):
+        if token in "[(":
+            found = name if token == "(" and not depth else found
+            depth += 1
+        elif token in ")]":
+            depth -= 1
+        elif not depth:
+            name = token
+    return found
+
 
 class Seq(metaclass=Slotted, eq=True):
     nodes: tuple[Node, ...]

@@ -27,8 +27,8 @@ def test_of_the_reads_between_two_barriers_that_of_the_overwritten_bytes_is_show
     """Without the consumer's release before the last read the producer overwrites it; the other read is harmless."""
     text = ring((ACQUIRE, WRITE, COMMIT), (WAIT, RELEASE, *reads))
     shown = _shown(_fault(text))
-    assert "buf[unsafe_offset=Int32(c.state.index()) * 32 + lane]" in shown
-    assert "buf[unsafe_offset=2048 + lane]" not in shown
+    assert "Int32(c.state.index()) * 32 + lane" in shown
+    assert not any("2048 + lane" in text for text in shown)
 
 
 FENCE = """

@@ -30,7 +30,7 @@ LINES = "s[thread_idx.x] = 1\n    res[thread_idx.x] = s[127 - thread_idx.x]"
 def test_which_of_two_accesses_is_the_first(body: str, when: str) -> None:
     found = verdict(TWICE.format(body))
     assert found.kinds == ("data race",)
-    ((_, note),) = found.diagnostics[0].notes
+    (note,) = (text for _, text in found.diagnostics[0].notes if not text.startswith("in this call of"))
     assert note.endswith(when)
 
 
@@ -71,3 +71,41 @@ def test_rings_that_overlap() -> None:
     found = verdict(kernel(body, count="1 if i < 2 else 32", init_fence=True))
     assert found.kinds == ("slot overwritten before release",)
     assert "two copies write the same bytes" in found.diagnostics[0].message
+
+
+MEET = """\
+@kernel(threads=96)
+def k(res: Pointer[Float32, MutAnyOrigin]):
+    var t = thread_idx.x
+    {}
+    res[t] = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "notes"),
+    [
+        (
+            "if t < 32:\n        named_barrier[64](1)\n    else:\n        named_barrier[96](1)",
+            "named barrier 1 is used for 96 threads here, and for 64 by others at the same time",
+            ["warp 0 waits here, for 64 threads"],
+        ),
+        ("named_barrier[64](2)", "96 threads come to named barrier 2, which is for 64", []),
+        (
+            "if t < 32:\n        named_barrier[64](3)",
+            "warp 0 waits at `named_barrier`: 32 of its 64 threads come to it; warps 1 to 2 have ended",
+            [],
+        ),
+    ],
+)
+def test_counts_of_named_barriers_are_told_with_their_places(body: str, message: str, notes: list[str]) -> None:
+    (fault,) = verdict(MEET.format(body)).diagnostics
+    assert message in fault.message
+    assert [note for _, note in fault.notes] == notes
+
+
+def test_operations_have_the_names_by_which_the_text_calls_them() -> None:
+    found = verdict(kernel("bars[unsafe_offset=0].wait(2)")).diagnostics[0]
+    assert "`wait` gets 2 for a parity" in found.message
+    found = verdict(kernel("if t == 1:\n    _ = bars.unsafe_offset(20)[].arrive()")).diagnostics[0]
+    assert "`arrive` uses a barrier that does not exist" in found.message

@@ -1,6 +1,7 @@
 """``ptxdsl check`` as a user meets it: PTX, allowed findings, JSON, SARIF, what is missing for a verdict."""
 
 import json
+import re
 
 import pytest
 from pipeline_kernels import copies, ring
@@ -226,7 +227,7 @@ def test_a_finding_is_allowed_without_a_reason_or_for_another(check):
 
 def test_json(check):
     document = json.loads(check(FAULTY, "--json")[2])
-    assert document["schema"] == 3
+    assert document["schema"] == 4
     (found,) = document["diagnostics"]
     assert (found["code"], found["severity"], found["start"]) == (CODE, "error", {"line": 7, "column": 13})
     assert document["verdicts"] == [
@@ -279,6 +280,68 @@ def test_sarif(check, tmp_path):
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]} and result["level"] in LEVELS
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
     assert all("message" in place for place in result["relatedLocations"]) and result["relatedLocations"]
+
+
+LATE = """\
+@kernel(threads=64)
+def kernel(res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var bars = unsafe_stack_allocation[2, SharedMemBarrier, address_space=.SHARED]()
+    var tile = unsafe_stack_allocation[32, Float32, address_space=.SHARED]()
+    if thread_idx.x == 0:
+        bars[unsafe_offset=0].init(32)
+        bars[unsafe_offset=1].init(32)
+    barrier()
+    if thread_idx.x < 32:
+        var p = RolePipeline[1, True](bars, bars.unsafe_offset(1))
+        for i in range(n):
+            p.acquire()
+            fill(tile, Float32(i))
+            p.commit()
+    else:
+        var c = RolePipeline[1, False](bars, bars.unsafe_offset(1))
+        for i in range(n):
+            c.wait()
+            c.release()
+            res[unsafe_offset=i * 32 + Int32(thread_idx.x) - 32] = tile[unsafe_offset=thread_idx.x - 32]
+
+def fill(tile: Pointer[Float32, MutAnyOrigin, address_space=.SHARED], value: Float32):
+    tile[unsafe_offset=thread_idx.x] = value
+"""
+
+
+def test_both_sides_are_told_with_their_trips_and_the_calls_that_lead_there(check):
+    """The producer's second write meets the consumer's first read."""
+    _, _, err = check(LATE)
+    (write,) = re.findall(r"tile\[unsafe_offset=thread_idx.x\] = value\n.*\W(warp 0, .*)\n(.*)\n.*\n.*\n(.*)\n", err)
+    assert write[0] == "warp 0, in trip 2 of the loop at line 11"
+    assert "note: in this call of `fill`" in write[1] and "fill(tile, Float32(i))" in write[2]
+    assert "warp 1, in trip 1 of the loop at line 17\n" in err and "it shows with n = 2" in err
+
+
+def test_trips_as_json_and_as_sarif(check):
+    _, out, err = check(LATE, "--json", "--sarif", "-")
+    (found,) = json.loads(err)["diagnostics"]
+    told = {trip["who"]: (trip["start"]["line"], trip["loops"]) for trip in found["trips"]}
+    for who, line, (loop, number) in (("warp 0", 23, (11, 2)), ("warp 1", 20, (17, 1))):
+        (inner,) = told[who][1]
+        assert (told[who][0], inner["start"]["line"], inner["trip"]) == (line, loop, number)
+    ((result,),) = [run["results"] for run in json.loads(out)["runs"]]
+    said = {place["message"]["text"] for place in (*result["locations"], *result["relatedLocations"])}
+    assert any(text.endswith("warp 0, in trip 2 of the loop at line 11") for text in said)
+    assert any(text.endswith("warp 1, in trip 1 of the loop at line 17") for text in said)
+    assert [trip["who"] for trip in result["properties"]["trips"]] == [trip["who"] for trip in found["trips"]]
+
+
+def test_a_finding_outside_of_loops_says_no_trip(check):
+    text = """\
+@kernel(threads=64)
+def kernel(res: Pointer[Float32, MutAnyOrigin]):
+    var tile = unsafe_stack_allocation[64, Float32, address_space=.SHARED]()
+    tile[unsafe_offset=thread_idx.x] = 1
+    res[unsafe_offset=thread_idx.x] = tile[unsafe_offset=63 - thread_idx.x]
+"""
+    (found,) = json.loads(check(text, "--json")[2])["diagnostics"]
+    assert (found["code"], found["trips"]) == ("E1215", [])
 
 
 def test_sarif_of_a_file_whose_name_is_no_utf8(check):

@@ -72,7 +72,7 @@ def test_whole_warpgroups_come(text: str) -> None:
         (product(160, "if warp_id() > 0"), "warps 1 to 4 come"),
         (product(256, "if warp_id() >= 4 and warp_id() < 6"), "warps 4 to 5 come"),
         (product(128, "if True", before="if warp_id() < 3: return"), "warp 3 comes"),
-        (product(128, "if lane_id() > 2"), "116 threads from thread 3 on come"),
+        (product(128, "if lane_id() > 2"), "lanes 3 to 31 of warps 0 to 3 come"),
         (product(128, "for _ in range(warp_id() // 2, 2)"), "warps 0 to 1 come"),
         (product(128, "if True", setting="if warp_id() < 2: warpgroup_reg_dealloc[40]()"), "warps 0 to 1 come"),
         (product(128, "if True", fence="if warp_id() > 0: wgmma_fence_aligned()"), "warps 1 to 3 come"),

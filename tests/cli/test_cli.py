@@ -341,13 +341,13 @@ def test_json(run) -> None:
     result = run("compile", "-", "--json", stdin=BAD.encode())
     assert (result.code, result.out) == (1, "")
     document = json.loads(result.err)
-    assert document["schema"] == 3
+    assert document["schema"] == 4
     (found,) = document["diagnostics"]
-    assert list(found) == ["code", "severity", "message", "file", "start", "end", "notes", "help"]
+    assert list(found) == ["code", "severity", "message", "file", "start", "end", "notes", "help", "trips"]
     assert (found["severity"], found["file"]) == ("error", "<stdin>")
     assert (found["start"], found["end"]) == ({"line": 3, "column": 13}, {"line": 3, "column": 20})
     fine = run("compile", "-", "--json", stdin=GOOD.encode())
-    assert json.loads(fine.err) == {"schema": 3, "diagnostics": []} and ".entry" in fine.out
+    assert json.loads(fine.err) == {"schema": 4, "diagnostics": []} and ".entry" in fine.out
 
 
 def test_json_without_a_place(run) -> None:

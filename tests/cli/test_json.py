@@ -35,10 +35,10 @@ def document(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("command", ["compile", "build", "run", "check"])
 def test_every_command_has_the_same_form(command, document):
     code, good = document(command, KERNEL.format(value=1))
-    assert (code, good["schema"], good["diagnostics"]) == (0, 3, [])
+    assert (code, good["schema"], good["diagnostics"]) == (0, 4, [])
     assert good.keys() == {"schema", "diagnostics"} | MORE.get(command, set())
     code, bad = document(command, KERNEL.format(value="nothing"))
-    assert (code, bad["schema"]) == (1, 3)
+    assert (code, bad["schema"]) == (1, 4)
     assert [d["code"] for d in bad["diagnostics"]] == ["E0201"]
 
 

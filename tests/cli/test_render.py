@@ -2,8 +2,8 @@
 
 import time
 
-from ptxdsl.diagnostics import CompileError, Diagnostic
-from ptxdsl.source import Source, Span
+from ptxdsl.diagnostics import CompileError, Diagnostic, Trip
+from ptxdsl.source import CalledSpan, Source, Span
 
 
 def span_of(text: str, part: str, name: str = "a.pdsl") -> Span:
@@ -111,3 +111,40 @@ def test_the_repr_names_the_place_and_leaves_out_the_text() -> None:
     assert repr(found) == "<error E0201 at a.pdsl:2:13: unknown name `nothing`>"
     assert repr(Diagnostic("W1001", "old", severity="warning")) == "<warning W1001: old>"
     assert "var c" not in repr(CompileError(found)) + repr(use)
+
+
+def test_what_is_said_of_a_place_is_at_its_marks() -> None:
+    text = "    read(tile)\n"
+    span, loop = span_of(text, "read(tile)"), span_of("\nfor i in range(n):\n", "for")
+    found = Diagnostic("E1211", "stale", span, trips=(Trip("warp 1", span, ((loop, 3),)),))
+    assert found.render().endswith("  |     ^^^^^^^^^^ warp 1, in trip 3 of the loop at line 2")
+    wide = span_of(f"read({'x' * 110})", "read(" + "x" * 110 + ")")
+    found = Diagnostic("E1211", "stale", wide, trips=(Trip("warp 1", wide, ((loop, 3), (loop, 1))),))
+    assert found.render().splitlines()[-2:] == [
+        "  | " + "^" * 116,
+        "  | warp 1, in trip 3 of the loop at line 2, in trip 1 of that at line 2",
+    ]
+
+
+def test_a_loop_of_another_file_is_told_with_the_file() -> None:
+    span, loop = span_of("read()", "read()"), span_of("while True:", "while True", "ring.pdsl")
+    assert str(Trip("warp 1", span, ((loop, 2),))) == "warp 1, in trip 2 of the loop at ring.pdsl:1"
+
+
+def test_a_place_in_a_function_is_followed_by_its_calls() -> None:
+    source = Source("a.pdsl", "inner\nmiddle\nouter\nother\n")
+    inner, middle, outer, other = (source.line_span(number) for number in range(1, 5))
+    called = CalledSpan(source, inner.start, inner.end, CalledSpan(source, middle.start, middle.end, outer, "f"), "g")
+    found = Diagnostic("E1211", "stale", called, ((other, "written here"), (called, "and here")))
+    calls = ((middle, "in this call of `g`"), (outer, "in this call of `f`"))
+    assert found.notes == (*calls, (other, "written here"), (called, "and here"))
+    assert Diagnostic("E1211", "stale", other, ((called, "read here"),)).notes == ((called, "read here"), *calls)
+
+
+def test_a_chain_of_calls_is_told_up_to_its_inner_ones() -> None:
+    source = Source("a.pdsl", "at\n" * 9)
+    span = source.line_span(1)
+    for number in range(2, 10):
+        span = CalledSpan(source, source.line_span(1).start, 2, span, f"f{number}")
+    names = [label for _, label in Diagnostic("E1211", "stale", span).notes]
+    assert names == [f"in this call of `f{number}`" for number in (9, 8, 7, 6)]
