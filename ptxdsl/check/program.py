@@ -36,8 +36,6 @@ _SHARED_VALUE = (
     "thread writes and all read behind a barrier"
 )
 
-TURNS = " turns"  # the end of such a count's name, behind the number that it is
-
 Nesting = tuple[tuple[int, int, int], ...]  # loops around a step: group, counter, which of its like
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, product
 
+from ptxdsl.check.counters import TURNS
 from ptxdsl.check.facts import Bounds, Outcome, Terms
 from ptxdsl.check.held import names_of
-from ptxdsl.check.program import TURNS
 from ptxdsl.check.values import Atom, Sum, Test, Value
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import compute

@@ -30,7 +30,7 @@ class Race:
     """A finding. kind: one of ``classes``. now, before: the instructions, in the order in which the run executed them.
 
     place: the memory in words. stage, trip: of the RolePipeline for whose stage the one of ``now`` has waited last, and
-    the number of the phase that it waited for, from 0.
+    the number of the phase that it waited for, from 0. before_stage, before_trip: the same of the one of ``before``.
     """
 
     kind: str
@@ -40,6 +40,8 @@ class Race:
     place: str
     stage: int | None
     trip: int | None
+    before_stage: int | None = None
+    before_trip: int | None = None
 
 
 class Findings:

@@ -47,9 +47,7 @@ class Races(Findings):
         message = f"{kind}: {self._name(actor.number, actor.time)} {does} {place} in {memory}" + _relation(kind, before)
         help = "put `syncwarp()` between the two" if before.met else self._help(kind, before, read)
         diagnostic = Diagnostic(classes.CODES[kind], message, span_now, tuple(notes), help)
-        wait = wait_now or wait_then
-        stage, trip = (None, None) if wait is None else (wait.stage, max(wait.phase, 0))
-        self.found.append(Race(kind, diagnostic, now, then, place, stage, trip))
+        self.found.append(Race(kind, diagnostic, now, then, place, *_turn(wait_now or wait_then), *_turn(wait_then)))
 
     def _classify(
         self,
@@ -133,6 +131,11 @@ class Races(Findings):
             }
             return f"the release must come after {waits.get(unit, 'the wait for it')}"
         return HELP[kind]
+
+
+def _turn(wait: Passed | None) -> tuple[int | None, int | None]:
+    """The stage that a wait was for, and the number of its phase."""
+    return (None, None) if wait is None else (wait.stage, max(wait.phase, 0))
 
 
 def _verb(read: bool) -> str:

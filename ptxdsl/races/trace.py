@@ -70,7 +70,13 @@ class Found:
 
     def as_json(self) -> dict[str, Any]:
         """The stable form (``--json``): of each race, in the order of its diagnostic, what words do not say."""
-        found = [{"kind": r.kind, "place": r.place, "stage": r.stage, "trip": r.trip} for r in self.races]
+        found = [
+            {
+                "kind": r.kind, "place": r.place, "stage": r.stage, "trip": r.trip,
+                "before": {"stage": r.before_stage, "trip": r.before_trip},
+            }
+            for r in self.races
+        ]  # fmt: skip
         return {"found": found, "incomplete": list(self.incomplete)}
 
     def summary(self) -> str:

@@ -49,6 +49,7 @@ def test_races_as_json(capsys):
     assert main(["run", str(FAULTY), "--block", "64", *ARGUMENTS, "--races", "--json"]) == 1
     document = json.loads(capsys.readouterr().err)
     told = {"kind": "stale stage index", "place": "buf[0]", "stage": 2, "trip": 0}
+    told["before"] = {"stage": 0, "trip": 0}
     assert document["run"] == {"good": False, "status": "finished", "races": {"found": [told], "incomplete": []}}
     (race,) = [d for d in document["diagnostics"] if d["severity"] == "error"]
     assert race["code"] == "E1211" and len(race["notes"]) >= 1
