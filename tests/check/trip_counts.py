@@ -89,9 +89,9 @@ class Shown:
 class Counting(TraceCheck):
     """The trace check, and what threads do with the trips in which they do it. lines: of the places looked for."""
 
-    in_bulk = False
-
     def __init__(self, kernel: Counted, lines: set[int]) -> None:
+        super().__init__()
+        self.in_bulk = False
         self.kernel = kernel
         self.lines = lines
         self.trips: dict[tuple[int, int], dict[int, int]] = {}
