@@ -144,7 +144,7 @@ def check_apart(name: str, given: ArrayView, result: Matrices) -> None:
     """That an array that is read while the result is written lies beside it, and has no byte in common with it."""
     check_beside(name, given.host, result)
     if given.address < result.end and result.first < given.address + given.nbytes:
-        raise wrong(f"out lies over {name}", "it is written while that is read")
+        raise wrong(f"out overlaps {name}", "it is written while that is read")
 
 
 def check_addend(name: str, given: ArrayView, result: Matrices) -> None:

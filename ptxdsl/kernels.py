@@ -143,7 +143,7 @@ def _check_matrices(left: Matrices, right: Matrices, result: Matrices, grouped: 
         raise wrong("out has elements that share memory", "give an array of its own for each")
     for operand, other_major in ((left, left.transposed), (right, not right.transposed)):
         if operand.lies_over(result):
-            raise wrong(f"out lies over {operand.name}", "a product is written while its operands are read")
+            raise wrong(f"out overlaps {operand.name}", "a product is written while its operands are read")
         if other_major and operand.itemsize != 2:
             must = (
                 f"{operand.name}, of {operand.dtype}, is not contiguous along k, and only types of 16 bits need not be"

@@ -164,9 +164,9 @@ CUresult {self._unload_name}({self._module} *module, ptxdsl_error *error)
             place, wrong = f"&{leaf.c}", None
             if isinstance(leaf.param, TensorMapParam):
                 place = f"(void *){leaf.c}"
-                wrong = f"{leaf.c} == NULL || (uintptr_t){leaf.c} % 64 != 0", "NULL, or no multiple of 64"
+                wrong = f"{leaf.c} == NULL || (uintptr_t){leaf.c} % 64 != 0", "NULL, or not a multiple of 64"
             elif isinstance(leaf.param, PointerParam) and leaf.param.align > 1:
-                wrong = f"{leaf.c} % {leaf.param.align} != 0", f"no multiple of {leaf.param.align}"
+                wrong = f"{leaf.c} % {leaf.param.align} != 0", f"not a multiple of {leaf.param.align}"
             if wrong is not None:
                 words = f"argument '{leaf.path}' of kernel '{kernel.signature.name}' is {wrong[1]}"
                 checks.append(

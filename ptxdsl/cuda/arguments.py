@@ -263,11 +263,11 @@ class Packer:
                 raise self._error(
                     "E0905",
                     path,
-                    "is a TensorMap on an array in host memory",
-                    "make it on an array of the GPU: ptxdsl.TensorMap(ptxdsl.to_device(a), box=…)",
+                    "is a TensorMap of an array in host memory",
+                    "make it of an array on the GPU: ptxdsl.TensorMap(ptxdsl.to_device(a), box=…)",
                 )
             return data
-        help = "make one on the array: ptxdsl.TensorMap(array, box=…)"
+        help = "make one of the array: ptxdsl.TensorMap(array, box=…)"
         try:
             memory = memoryview(value)
         except (TypeError, ValueError, BufferError):

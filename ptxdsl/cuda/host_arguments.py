@@ -53,8 +53,8 @@ class HostPacker(Packer):
         if not isinstance(value, TensorMap):
             return super()._tensor_map(path, value)
         if getattr(value, "data", None) is not None:
-            where = "is a TensorMap on an array in device memory, out of the simulator's reach"
-            raise self._error("E0905", path, where, "make it on a NumPy array, or launch with target='gpu'")
+            where = "is a TensorMap of an array in device memory, out of the simulator's reach"
+            raise self._error("E0905", path, where, "make it of a NumPy array, or launch with target='gpu'")
         return value
 
     def _mapped(self, value: Any, stream: Callable[[], int]) -> None:

@@ -94,12 +94,12 @@ def _device_view(array: Any) -> ArrayView:
     try:
         found = view(array)
     except (TypeError, AttributeError, KeyError) as refused:
-        raise launch_error("E0920", f"a tensor map cannot be made on this array: {refused}") from None
+        raise launch_error("E0920", f"a tensor map cannot be made of this array: {refused}") from None
     if found is None or found.host:
         kind = type(array).__name__
         raise launch_error(
             "E0920",
-            f"a tensor map is made on an array, got {kind}",
+            f"a tensor map is made of an array, got {kind}",
             help="give an array of the GPU, or of NumPy for the simulator",
         )
     return found

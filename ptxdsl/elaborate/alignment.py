@@ -47,7 +47,7 @@ class Misaligned(metaclass=Slotted, eq=True):
     def help(self) -> str:
         want = self.wanted.bytes
         if self.offset % want:
-            return f"{self.offset} bytes from the start of {self.name} is no multiple of {want}"
+            return f"{self.offset} bytes from the start of {self.name} is not a multiple of {want}"
         return f"allocate it with `alignment={want}`"
 
 

@@ -131,8 +131,8 @@ def _refused(path: str, problem: OSError | ValueError) -> CompileError:
 
 
 _HELP = {
-    errno.ENOENT: "its folder is to be there: make it, or name another",
-    errno.ENOTDIR: "what is to be its folder is a file: name another",
+    errno.ENOENT: "its folder does not exist: create it, or name another",
+    errno.ENOTDIR: "a part of its path is a file, not a folder: name another",
     errno.EISDIR: "name a file in it",
     errno.ENOSPC: "make room there, or name a place elsewhere",
     errno.EDQUOT: "make room there, or name a place elsewhere",

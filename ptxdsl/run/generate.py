@@ -69,7 +69,7 @@ def _values(name: str, spec: ArraySpec) -> Array:
 def _whole(values: Array) -> Array:
     """Floats cut to integers: what NumPy makes of others is another machine's to know. Raises ValueError."""
     if not (np.abs(values) < 2.0**63).all():
-        raise ValueError("a value is no integer of 64 bits")
+        raise ValueError("a value is not an integer of 64 bits")
     return values.astype(np.int64)
 
 

@@ -59,7 +59,7 @@ class ResultsFile:
     def _read(self, path: str) -> None:
         try:
             if os.path.exists(path) and not os.path.isfile(path):
-                raise OSError(0, "it is no file")
+                raise OSError(0, "it is not a file")
             with open(path, "rb") as file:
                 data = file.read()
         except FileNotFoundError:

@@ -91,12 +91,12 @@ INVALID, NO_BINARY, HANDLE, CONTEXT = 1, 209, 400, 201  # of cuda.h
         ("shared_bytes", INVALID, "kernel 'line' uses dynamic shared memory (external_memory), and shared_bytes is 0"),
         ("shared_bytes", INVALID, "shared_bytes is 1048576; beside the 1024 bytes that kernel 'line' has of its own, "
          "231424 are left"),
-        ("alignment", INVALID, "argument 'src' of kernel 'line' is no multiple of 4"),
+        ("alignment", INVALID, "argument 'src' of kernel 'line' is not a multiple of 4"),
         ("threads", INVALID, "kernel 'tile' runs with exactly (32, 1, 1) threads per block; block is (128, 1, 1)"),
         ("cluster", INVALID, "grid.x of kernel 'tile' is 3, not a multiple of the cluster's 2"),
         ("bytes", INVALID, "shared_bytes is 1000; kernel 'tile' uses 1024 bytes of dynamic shared memory "
          "(0 gives it as many)"),
-        ("map", INVALID, "argument 'source' of kernel 'tile' is NULL, or no multiple of 64"),
+        ("map", INVALID, "argument 'source' of kernel 'tile' is NULL, or not a multiple of 64"),
     ],
 )  # fmt: skip
 def test_what_is_refused(lines, what, result, words):

@@ -303,7 +303,7 @@ def test_a_result_that_cannot_be_stored_is_refused(said, out):
 def test_what_is_read_while_out_is_written_lies_elsewhere(name, given):
     memory = np.zeros(72, np.int32 if name == "groups" else np.float32)
     read, out = memory[slice(*given)], memory[:64].view(np.float32).reshape(8, 8)
-    with pytest.raises(LaunchError, match=f"out lies over {name}"):
+    with pytest.raises(LaunchError, match=f"out overlaps {name}"):
         gemm(*(x[0] for x in OPERANDS), out, **{name: read.reshape(8, 8) if name == "residual" else read})
 
 
@@ -315,7 +315,7 @@ def test_operands_and_result_may_be_columns_of_one_matrix(half):
     gemm(a, b, out, config=SMALL)
     close(out, a.astype(float) @ b.astype(float))
     np.testing.assert_array_equal(rows[..., 24:], untouched)
-    with pytest.raises(LaunchError, match="out lies over a"):
+    with pytest.raises(LaunchError, match="out overlaps a"):
         gemm(a, b, rows[..., 8:16], config=SMALL)
 
 

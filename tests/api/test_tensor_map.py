@@ -46,7 +46,7 @@ def test_what_is_no_tensor_map(value, got):
         HostPacker(MAP, {}).bind([value])
     (found,) = caught.value.diagnostics
     assert (found.code, found.message) == ("E0904", f"argument 'm' of kernel 'k' {got}")
-    assert found.help == "make one on the array: ptxdsl.TensorMap(array, box=…)"
+    assert found.help == "make one of the array: ptxdsl.TensorMap(array, box=…)"
 
 
 def test_a_map_may_come_as_bytes_or_words():
@@ -98,8 +98,8 @@ Array = DeviceArray
         (lambda: TensorMap(np.zeros((16, 16)), (4, 4.0)), "box=(4, 4.0) of a tensor map is not a sequence of integers"),
         (lambda: TensorMap(np.zeros((16, 16)), (4, 4), shape=(1e9, 4)), "of a tensor map is not a sequence of"),
         (lambda: TensorMap(np.zeros((16, 16)), (4, 4), "ab"), "element_strides='ab' of a tensor map is not a sequence"),
-        (lambda: TensorMap([1, 2], (4, 4)), "a tensor map is made on an array, got list"),
-        (lambda: TensorMap(None, (4, 4)), "a tensor map is made on an array, got NoneType"),
+        (lambda: TensorMap([1, 2], (4, 4)), "a tensor map is made of an array, got list"),
+        (lambda: TensorMap(None, (4, 4)), "a tensor map is made of an array, got NoneType"),
         (lambda: TensorMap(Array(0x4000, "<f4", (16, 16)), (4, 4), swizzle="256B"), "swizzle='256B' of a tensor map"),
         (lambda: TensorMap(Array(0x4000, "<i4", (16, 16)), (4, 4), fill="nan"), "s32 cannot be filled with NaN"),
     ],
@@ -132,11 +132,11 @@ def test_a_map_lies_at_a_multiple_of_64_bytes():
 def test_a_map_of_the_other_place():
     host = TensorMap(np.zeros((16, 16), np.float32), (4, 4))
     assert refusal(lambda: Packer(MAP, {}).leaves([host])) == (
-        "E0905", "argument 'm' of kernel 'k' is a TensorMap on an array in host memory"
+        "E0905", "argument 'm' of kernel 'k' is a TensorMap of an array in host memory"
     )  # fmt: skip
     device = TensorMap(DeviceArray(0x4000, "<f4", (16, 16)), (4, 4))
     assert refusal(lambda: HostPacker(MAP, {}).bind([device])) == (
-        "E0905", "argument 'm' of kernel 'k' is a TensorMap on an array in device memory, out of the simulator's reach"
+        "E0905", "argument 'm' of kernel 'k' is a TensorMap of an array in device memory, out of the simulator's reach"
     )  # fmt: skip
     assert HostPacker(MAP, {}).bind([host]) == [host]
     for packer in (Packer(MAP, {}).leaves, HostPacker(MAP, {}).bind):

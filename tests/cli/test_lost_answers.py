@@ -110,7 +110,7 @@ def test_json_is_one_object_whoever_answers(program: Path, capsys: pytest.Captur
 
 def test_several_files_are_written_or_none(tmp_path: Path) -> None:
     good, bad = tmp_path / "k.h", tmp_path / "missing" / "k.c"
-    with pytest.raises(CompileError, match=r"cannot write '.*k\.c': No such file.*\n.*its folder is to be there"):
+    with pytest.raises(CompileError, match=r"cannot write '.*k\.c': No such file.*\n.*its folder does not exist"):
         write_files([(str(good), "a"), (str(bad), "b")])
     assert os.listdir(tmp_path) == []
 

@@ -76,8 +76,8 @@ WRONG = {
     "a has strides of (16, 4) bytes: rows or columns must be contiguous": (A[:, ::2], B[:4], OUT),
     "out has rows of 12 bytes, no multiple of 16": (A, halves(8, 16)[:, :3], halves(8, 16).view(np.float32)[:, :3]),
     "out is read-only": (A, B, READ_ONLY),
-    "out lies over a": (A, B, A),
-    "out lies over b": (A, B, B[:8]),
+    "out overlaps a": (A, B, A),
+    "out overlaps b": (A, B, B[:8]),
     "out must be stored by rows": (A, B, OUT.T),
     "a is of float64, not of bfloat16, float16, float32, float8_e4m3fn, float8_e5m2, int8, uint8": (
         A.astype(float),

@@ -128,7 +128,8 @@ def parse_schedule(text: str) -> Schedule:
     if word == "slow" and rest:
         _matcher(rest)
         return Schedule("slow", slow=rest)
-    raise _bad(text, "it is none of the known ones", "write round-robin, random:SEED, slow:NAME or a recorded schedule")
+    help = "write round-robin, random:SEED, slow:NAME or a recorded schedule"
+    raise _bad(text, "it is not one of the known ones", help)
 
 
 def _recording(text: str) -> Recording:

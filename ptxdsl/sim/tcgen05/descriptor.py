@@ -173,7 +173,7 @@ def decode_instruction(
     def of(name: str, table: dict[int, str], what: str) -> str:
         if raw[name] not in table:
             known_types = ", ".join(f"{code} {text}" for code, text in table.items())
-            raise wrong(f"{raw[name]} is no type of {what}", f"the types of {what} are: {known_types}")
+            raise wrong(f"{raw[name]} is not a type of {what}", f"the types of {what} are: {known_types}")
         return table[raw[name]]
 
     a_type, b_type = of("a_type", row.types, "A"), of("b_type", row.types, "B")

@@ -30,7 +30,7 @@ _TYPES = {
 def emit_atom(e: LaneEmitter, instruction: Instruction) -> None:
     access = parse(instruction)
     if len(access.rest) != 1 or access.rest[0] not in _OPERATIONS:
-        raise Unsupported(f".{'.'.join(access.rest) or access.type} is no operation on memory")
+        raise Unsupported(f".{'.'.join(access.rest) or access.type} is not an operation on memory")
     operation = access.rest[0]
     if access.type not in _TYPES[operation].split():
         raise Unsupported(f".{operation} has no .{access.type}")

@@ -145,12 +145,12 @@ class LaneEmitter:
         elif isinstance(operand, Pair):
             raise Unsupported("two destinations where there is one result")
         else:
-            raise Unsupported("the destination is no register")
+            raise Unsupported("the destination is not a register")
 
     def read128(self, operand: Operand) -> tuple[str, str]:
         if isinstance(operand, Register):
             if self.registers.get(operand.name) != "b128":
-                raise Unsupported(f"{operand.name} is no register of 128 bits")
+                raise Unsupported(f"{operand.name} is not a register of 128 bits")
             forms = self._forms(operand.name)
             return forms["low"], forms["high"]
         if isinstance(operand, Vector) and len(operand.items) == 2:
@@ -203,7 +203,7 @@ class LaneEmitter:
             return int(SPECIAL[name].element[1:])
         type = self.registers.get(name)
         if type is None:
-            raise Unsupported(f"{name} is no register of this function, and no special register of the simulator")
+            raise Unsupported(f"{name} is not a register of this function, nor a special register of the simulator")
         return register_bits(type)
 
     def _forms(self, name: str) -> dict[str, str]:
@@ -318,7 +318,7 @@ class LaneEmitter:
         """A variable's address in its own space, as i64 lanes."""
         place = self.symbols.places.get(operand.name)
         if place is None:
-            raise Unsupported(f"the address of {operand.name}, which is no variable")
+            raise Unsupported(f"the address of {operand.name}, which is not a variable")
         address = splat("i64", place.address + operand.offset)
         if place.variable.space == "shared":
             return self.do(f"add {vector('i64')} {broadcast(self, '%rank_base', 'i64')}, {address}")

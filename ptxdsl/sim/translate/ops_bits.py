@@ -223,7 +223,7 @@ def lop3(form: Form) -> None:
     form.count(5 if boolean else 4)
     immediate = form.operands[4]
     if not isinstance(immediate, Immediate) or not 0 <= immediate.value <= 255:
-        raise Unsupported("the table is no constant from 0 to 255")
+        raise Unsupported("the table is not a constant from 0 to 255")
     a, b, c = (form.source(i) for i in range(3))
     value = lut((a, b, c), immediate.value)
     if boolean is None:

@@ -236,7 +236,7 @@ class Part:
         slot = self.slots.get(register.name)
         if slot is None or not slot.is_predicate:
             with self.reporting(instruction):
-                raise Unsupported(f"{register.name} is no predicate register")
+                raise Unsupported(f"{register.name} is not a predicate register")
             return self.group
         at = self.e.do(f"getelementptr i8, ptr %regs, i64 {slot.offset}")
         self.e.run(
