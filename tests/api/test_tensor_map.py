@@ -13,6 +13,8 @@ from ptxdsl.api.module import Module
 from ptxdsl.cuda.arguments import Packer
 from ptxdsl.cuda.host_arguments import HostPacker
 from ptxdsl.cuda.host_copies import Copies
+from ptxdsl.run.binding import MapOf
+from ptxdsl.run.places import _map
 from ptxdsl.signature import KernelSignature, ScalarParam, TensorMapParam
 from ptxdsl.sim.copies.tensor_map_bytes import decode
 from ptxdsl.source import Source
@@ -78,6 +80,18 @@ def test_tensors(tensor):
     assert decode(TensorMap(strided, (4, 4)).data).strides == (1024,)
     part = TensorMap(DeviceArray(0x4000, "<u2", (4096,)), (8, 64), shape=(32, 128), strides=(256, 2), data_type="bf16")
     assert decode(part.data).dims == (128, 32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("bfloat16", "u2"), ("float8_e4m3fn", "u1"), ("float32", "f4"), ("int8", "i1")]
+)
+def test_the_command_makes_the_same_map_for_both_places(dtype, bits, array):
+    """``ptxdsl run``: on the card it is that of the copy."""
+    host, given = np.zeros((64, 64), bits), {"box": "8x16", "l2": "128B"}
+    copy = array(0x7F00_0000_1000, f"<{bits}", (64, 64))
+    on_host, on_card = (_map(MapOf(host, dtype, given), place) for place in (host, copy))
+    assert on_host.data is None and on_card.data == on_host.encode(0x7F00_0000_1000)
+    assert on_card.form is on_host.form
 
 
 Array = DeviceArray
