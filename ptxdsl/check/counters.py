@@ -34,11 +34,13 @@ _BOUNDS = frozenset({"min.s", "min.u", "max.s", "max.u"})
 class Counters(CountedLoops):
     """period: of all groups.
 
-    threshold: up to which unknown values are told apart. coarse: to tell as few apart as is right.
+    threshold: up to which unknown values are told apart. coarse: to tell as few apart as is right. exact: to take no
+    constant trip count for an unknown one; large: from where on they are taken so.
     """
 
-    def __init__(self, kernel: Kernel, learned: Learned, coarse: bool = False) -> None:
+    def __init__(self, kernel: Kernel, learned: Learned, coarse: bool = False, exact: bool = False) -> None:
         super().__init__(kernel)
+        self.large = 1 << 62 if exact else LARGE_TRIP
         self.period = 1
         self.coarse = coarse
         self.kernel = kernel
@@ -195,7 +197,7 @@ class Counters(CountedLoops):
     def _bound(self, range: Range, turn: int) -> None:
         """A loop between constants ends, where large ones are not taken for unknown; one that falls begins."""
         ends = [range.stop] if range.step > 0 else [range.start, range.stop]
-        values = [abs(end.value) for end in ends if end.op == "const" and (end.value < LARGE_TRIP or range.step < 0)]
+        values = [abs(end.value) for end in ends if end.op == "const" and (end.value < self.large or range.step < 0)]
         if values and range.start.op == "const":
             self._past.append(([turn], max(values)))
 

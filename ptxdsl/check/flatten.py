@@ -283,7 +283,7 @@ class _Flattener:
         top = self.land()
         if node.range is not None:
             self.use(node.range.start, node.range.stop)
-            stop = self.expressions.function(large(node.range.stop))
+            stop = self.expressions.function(large(node.range.stop, self.counters))
             step = node.range.step
             if kept is not None:
                 self.put(Turned(node.range.index, kept, turn, step, group))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ptxdsl.check.arithmetic import compared, operate
 from ptxdsl.check.context import Context
-from ptxdsl.check.counters import LARGE_TRIP, TURNS
+from ptxdsl.check.counters import TURNS, Counters
 from ptxdsl.check.expressions import Expressions, Function
 from ptxdsl.check.facts import Outcome, parts
 from ptxdsl.check.findings import Unproved
@@ -376,8 +376,8 @@ class Cannot(Step):
         raise Unproved(self.span, self.why, self.remedy)
 
 
-def large(stop: Expr) -> Expr:
+def large(stop: Expr, counters: Counters) -> Expr:
     """A constant trip count of many turns, taken for an unknown one."""
-    if stop.op == "const" and stop.value >= LARGE_TRIP:
+    if stop.op == "const" and stop.value >= counters.large:
         return uniform(f"{stop.value}{TURNS}", stop.bits)
     return stop

@@ -35,6 +35,7 @@ from ptxdsl.check.agents import Diverges, TooManyAgents
 from ptxdsl.check.boxes import guesses
 from ptxdsl.check.cluster import Apart, Blocks, ways
 from ptxdsl.check.counted_up import counted_up
+from ptxdsl.check.counters import LARGE_TRIP
 from ptxdsl.check.counting import ranges_of
 from ptxdsl.check.decisive import with_reads
 from ptxdsl.check.findings import Again, Fault, Finding, Reason, Unproved
@@ -45,7 +46,7 @@ from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import never_filled
 from ptxdsl.check.witness import goes_by_memory
 from ptxdsl.check.written_out import written_out
-from ptxdsl.protocol.model import Branch, Kernel
+from ptxdsl.protocol.model import Branch, Kernel, Loop
 from ptxdsl.record import dataclass, replace
 
 PROVED, FAULT, UNPROVED = "proved", "fault", "not provable here"
@@ -87,6 +88,11 @@ def prove(
     return found if unfilled is None else Proof(FAULT, (unfilled,), (), found.states, found.steps)
 
 
+def _is_long(loop: Loop) -> bool:
+    """Whether its number of turns is a constant that is taken for an unknown one."""
+    return loop.range is not None and loop.range.stop.op == "const" and loop.range.stop.value >= LARGE_TRIP
+
+
 def _of_any_sign(kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, found: Proof) -> Proof:
     """The same without taking parameters not to be negative, if that is proved too."""
     for coarse in (True, False):
@@ -107,6 +113,12 @@ def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, ma
             return found
     coarse = Search(kernel, threads, max_states, max_steps, coarse=True)
     found = searched(coarse)
+    if found.verdict != PROVED and any(isinstance(node, Loop) and _is_long(node) for node in kernel.nodes):
+        exact = Search(kernel, threads, max_states, max_steps)  # how many turns they are may be what it depends on
+        exact.exact = True
+        counted = searched(exact, in_general=False)
+        if counted.verdict != UNPROVED:
+            return counted
     if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):
         return found
     found = searched(Search(kernel, threads, max_states, max_steps))

@@ -78,6 +78,7 @@ class Search:
         self.steps = 0
         self.races = True
         self.natural = True
+        self.exact = False
         self.counts = False
         self.faults = 0
         self.shared: set[tuple[int, int]] = set()
@@ -101,7 +102,7 @@ class Search:
         blocks = self.blocks
         if blocks.count > 1 and (not clusters or any(isinstance(n, Op) and is_pairs(n) for n in nodes)):
             raise Apart  # one block does for all as it is; or one of a pair for both
-        self.counters = Counters(kernel, self.learned, self.coarse)
+        self.counters = Counters(kernel, self.learned, self.coarse, self.exact)
         self.symbols = Symbols()
         block = block_of(self.threads)
         self.context = context = Context(kernel, self.counters, self.symbols, block.size, ctas, blocks)

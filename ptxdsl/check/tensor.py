@@ -97,7 +97,13 @@ class Product(Start):
         for touch in self.touches(context, state, agent):
             if touch.tensor and touch.array is not None:
                 _has(context, state, agent, self, touch.array.base, touch.cta)
+                if self.op.adds and touch.writes and context.races:
+                    state.fill.add(context, state, touch)
         return super().run(context, state, agent)
+
+    def takes(self, op: Op, expressions: Expressions, context: Context) -> bool:
+        """Not what adds to something else: the first of a step speaks for all."""
+        return (not op.adds or op.writes == self.op.writes) and super().takes(op, expressions, context)
 
     def is_under_way(self, state: State, agent: Agent, bits: int) -> None:
         """There are no groups: ``Agent.products``."""

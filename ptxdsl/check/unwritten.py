@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _FILL_STAGE = "fill the stage between acquire and commit on every path"
 _FILL_TENSOR = "write it before: by a product, by a copy, or by `store` of all warps, each of its own lanes"
+_FIRST_PRODUCT = "let the first product into it not add: `adds=False`"
 _FILL = "give it a value on every path that leads here: a loop may make no turn"
 
 
@@ -141,6 +142,19 @@ class Fill:
                     turns[table] = replace(turn, stale=touch)
         self.done[number] |= touch.bytes
 
+    def add(self, context: Context, state: State, touch: Touch) -> None:
+        """A product adds to what a touch writes over."""
+        filled = touch.filled.get(self.written)
+        if filled is None:
+            writes = [bit for bit in _bits(self.written) if _is_beside(context, touch, bit)]
+            filled = touch.filled[self.written] = _is_filled(context, touch, sum(writes))
+        if not filled:
+            what = f"is added to by {makers(context, touch)} where nobody has ever written it"
+            assert touch.array is not None
+            message = f"`{touch.array.name}` {what}"
+            kind = classes.READ_BEFORE_FULL
+            context.tell_last(touch.site, fault(state, kind, message, touch.span, help=_FIRST_PRODUCT))
+
     def wait(self, context: Context, state: State, agent: Agent, table: int, barrier: int) -> None:
         """The agent has waited for a barrier of a table."""
         number = agent.number
@@ -209,6 +223,12 @@ def _array_of(address: Expr | None) -> int:
     if address.op == "add":
         return sum(map(_array_of, address.args))
     return _array_of(address.args[0]) if address.op in ("sub", "ext.u", "ext.s", "trunc", "mapa") else 0
+
+
+def _is_beside(context: Context, touch: Touch, bit: int) -> bool:
+    """Whether a write is to the array of a touch in the same block."""
+    write = context.touch_of(bit)
+    return write.array is touch.array and write.cta == touch.cta and not context.place_of(bit)
 
 
 def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps: int) -> bool:

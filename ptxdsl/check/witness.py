@@ -188,6 +188,8 @@ def _symbols_of(value: Any) -> Iterator[Atom]:
 
 def _choices(symbol: Atom, facts: list[tuple[Terms, Bounds]]) -> list[int]:
     """Values to try: those that facts about the symbol alone ask for first."""
+    if str(symbol.name).endswith(TURNS):
+        return [int(str(symbol.name).removesuffix(TURNS))]
     low, high = symbol.low, symbol.high
     for terms, bounds in facts:
         if terms == ((symbol, 1),):

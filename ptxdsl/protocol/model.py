@@ -87,6 +87,7 @@ class Op(metaclass=Slotted, eq=True):
     the asynchronous work that is started; by which proxy says ``what.proxy``. pipeline, method: the RolePipeline's
     variable and method as written, for messages. elected: one lane of the warp does it (``elect.sync`` is in it).
     value: the unknown that a read gives, where anything hangs on it; what is written, as far as that is followed.
+    adds: whether a product adds to what lies where it writes in tensor memory, whatever the launch.
     """
 
     what: Effect
@@ -104,6 +105,7 @@ class Op(metaclass=Slotted, eq=True):
     method: str = ""
     elected: bool = False
     value: Expr | None = None
+    adds: bool = False
 
     @property
     def kind(self) -> Kind:

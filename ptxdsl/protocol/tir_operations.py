@@ -294,7 +294,10 @@ class Operations:
             shift = column_shift(masks[0].value if isinstance(masks[0], Const) else None, form) if masks else 0
             reads, writes = tensor_places.product(form, [of(v) for v in operands[:7]])
             reads += product_places(first, of(operands[b]), form, shift)
-            return model.Op(what, name, op.span, count=const(form.cta_group), reads=reads, writes=writes)
+            adds = operands[_ELECTS[name] - 1]
+            always = isinstance(adds, Const) and bool(adds.value)
+            group = const(form.cta_group)
+            return model.Op(what, name, op.span, count=group, reads=reads, writes=writes, adds=always)
         if name in _TENSOR_COPIES:
             group, shape = const(int(op.attrs["cta_group"])), str(op.attrs["shape"])
             reads, writes = copied_places(of(operands[1]), shape), tensor_places.copied(of(operands[0]), shape)

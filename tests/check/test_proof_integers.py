@@ -40,3 +40,26 @@ def test_a_parameter_that_must_not_be_negative_is_named() -> None:
     assert (found.verdict, found.assumptions) == ("proved", ("if n is not negative",))
     alike = verdict(ring(trips="n + 1", consumer_trips="n + 1"))
     assert (alike.verdict, alike.assumptions) == ("proved", ())
+
+
+def restarted(turns: int) -> str:
+    """Both roles begin their ring anew for each tile: right if the turns of a tile are whole rounds of both phases."""
+    slot = "buf[unsafe_offset=Int32(own.state.index()) * 32 + lane]"
+    loop = f"for _ in range({turns}):"
+    producer = ("var own = RolePipeline[2, True](bars, bars.unsafe_offset(2))", loop, "    own.acquire()")
+    consumer = ("var own = RolePipeline[2, False](bars, bars.unsafe_offset(2))", loop, "    own.wait()")
+    producer += (f"    {slot} = 1", "    own.commit()")
+    consumer += (f"    res[unsafe_offset=lane] = {slot}", "    own.release()")
+    return ring(producer, consumer)
+
+
+@pytest.mark.parametrize(("turns", "right"), [(4, True), (6, False), (64, True), (62, False), (300, True)])
+def test_turns_of_a_long_loop_are_counted_where_it_hangs_on_them(turns: int, right: bool) -> None:
+    assert verdict(restarted(turns)).verdict == ("proved" if right else "fault")
+
+
+@pytest.mark.parametrize(("filled", "read", "right"), [(100, 100, True), (100, 101, False), (102, 100, True)])
+def test_long_loops_of_two_roles_are_compared(filled: int, read: int, right: bool) -> None:
+    assert verdict(ring(trips=f"Int32({filled})", consumer_trips=f"Int32({read})")).verdict == (
+        "proved" if right else "fault"
+    )
