@@ -13,7 +13,7 @@ from ptxdsl.cuda.streams import stream_handle
 if TYPE_CHECKING:
     from ptxdsl.api.kernel import Kernel
 
-_OPTIONS = frozenset({"smem", "cluster", "cooperative", "pdl", "target", "timeout"})  # keywords beside ``stream``
+_RARE = frozenset({"cluster", "cooperative", "timeout"})  # keywords of launches that few give: others need not look
 
 
 class Launcher:
@@ -30,7 +30,10 @@ class Launcher:
         self._last: tuple[tuple[Any, ...], Plan] | None = None
         self._native: Native | None = None  # that took the arguments of the last launch without keywords
 
-    def __call__(self, *arguments: Any, stream: Any = None, **keywords: Any) -> None:
+    def __call__(
+        self, *arguments: Any, smem: int | None = None, stream: Any = None, pdl: bool = False,
+        target: str | None = None, **keywords: Any,
+    ) -> None:  # fmt: skip
         """Starts the kernel and returns at once; in the simulator, runs it to its end.
 
         arguments: arrays of PyTorch, CuPy, JAX, Numba or another library with ``__cuda_array_interface__`` or DLPack
@@ -44,17 +47,20 @@ class Launcher:
         DeviceError for a kernel that fails in the simulator, or on the GPU with ``timeout``.
         """
         native = self._native
-        if not keywords and native is not None and not native(arguments, stream):
+        plain = smem is None and target is None and not (pdl or keywords)
+        if plain and native is not None and not native(arguments, stream):
             return
-        if not _OPTIONS.issuperset(keywords):
-            named = {name: keywords.pop(name) for name in [*keywords] if name not in _OPTIONS}
-            arguments = self.kernel._in_order(arguments, named)
         # The classes too, and first: True equals 1 and is no size, and an array of NumPy compares to none of these.
-        options = (*map(type, keywords.values()), *keywords.items()) if keywords else ()
+        options: tuple[Any, ...] = smem.__class__, pdl.__class__, target.__class__, smem, pdl, target
+        if keywords:
+            named = {name: keywords.pop(name) for name in [*keywords] if name not in _RARE}
+            arguments = self.kernel._in_order(arguments, named)
+            options += (*map(type, keywords.values()), *keywords.items())
+            plain = smem is None and target is None and not (pdl or keywords)
         last = self._last
-        if last is not None and last[0] == options and self._again(last[1], arguments, stream, not keywords):
+        if last is not None and last[0] == options and self._again(last[1], arguments, stream, plain):
             return
-        self._launch(arguments, stream, options, **keywords)
+        self._launch(arguments, stream, options, smem, pdl, target, **keywords)
 
     def _again(self, plan: Plan, arguments: tuple[Any, ...], stream: Any, plain: bool) -> bool:
         """Tries the quick ways of a plan that was launched before; whether one of them took the arguments."""
@@ -80,9 +86,8 @@ class Launcher:
             plan.kernel.refused(plan, status)
 
     def _launch(
-        self, arguments: tuple[Any, ...], stream: Any, options: tuple[Any, ...], smem: int | None = None,
-        cluster: Any = None, cooperative: bool = False, pdl: bool = False, target: str | None = None,
-        timeout: float | None = None,
+        self, arguments: tuple[Any, ...], stream: Any, options: tuple[Any, ...], smem: int | None, pdl: bool,
+        target: str | None, cluster: Any = None, cooperative: bool = False, timeout: float | None = None,
     ) -> None:  # fmt: skip
         from ptxdsl.cuda.simulated import runs_in_simulator
 

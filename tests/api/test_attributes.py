@@ -149,6 +149,9 @@ def test_wrong_keywords(module, driver, tensor, keywords, code, message):
         ({"cooperative": True}, {"cooperative": 1}),
         ({"cluster": 1}, {"cluster": True}),
         ({}, {"cluster": np.array([2, 1])}),
+        ({}, {"target": np.array([2, 1])}),
+        ({"smem": 1}, {"smem": np.array([1, 1])}),
+        ({"cluster": 2, "cooperative": True}, {"cluster": 2, "cooperative": 1}),
     ],
 )
 def test_wrong_keywords_after_equal_ones_that_were_right(module, driver, tensor, good, wrong):
