@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.accesses import GLOBAL, LOCAL, Piece, elsewhere
+from ptxdsl.races.accesses import FENCE, GENERIC, GLOBAL, LOCAL, Piece, elsewhere
 from ptxdsl.races.shadow import Cells
+from ptxdsl.races.trace_memory import Step
 from ptxdsl.sim.layout import ACCESS, ARRIVED, CAME, COMPLETED, EVENT, EXECUTED, ISSUED, MET, RAN, WAITED, WENT
 from ptxdsl.sim.machine.group import WarpGroup
 from ptxdsl.sim.machine.warp import Warp
@@ -96,11 +97,11 @@ class Expected:
 
 
 def _compared(words: Array) -> Array:
-    """Of records a mask of the words that two turns must have alike: not addresses in global memory, and none of local
-    memory, which nobody shares."""
+    """Of records a mask of the words that two turns must have alike: not addresses in global memory, none of local
+    memory, which nobody shares, and none where there are none."""
     mask: Array = np.full((len(words) // WORDS, WORDS), np.uint64(0xFFFFFFFFFFFFFFFF))
-    space = words[2::WORDS] & np.uint64(0xFF)
-    mask[(space == GLOBAL) | (space == LOCAL), _ADDRESSES:] = 0
+    space, kind = words[2::WORDS] & np.uint64(0xFF), words[1::WORDS] >> np.uint64(48)
+    mask[(space == GLOBAL) | (space == LOCAL) | (kind >= FENCE), _ADDRESSES:] = 0
     return mask.reshape(-1)
 
 
@@ -149,9 +150,8 @@ class InBulk:
         for n in range(count):
             there = expected.elsewhere.get(place + n)
             if there is not None:
-                pieces = self._pieces(batch, at + n)
-                others = None if pieces is None else [piece for piece in pieces if not piece.cells.own]
-                if others is None or tuple(map(elsewhere, others)) != there or not self.repeats.take(others):
+                others = _elsewhere(self._steps(batch, at + n))
+                if tuple(map(elsewhere, others)) != there or not self.repeats.take(others):
                     return n
         return count
 
@@ -167,9 +167,7 @@ class InBulk:
         for at in range(batch.count):
             kind, warp, *rest = self._read(batch, at)
             if kind == RAN:
-                pieces = self._pieces(batch, at)
-                assert pieces is not None
-                self.order.ran(warp, [(_lanes(batch, at), [piece for piece in pieces if piece.cells.own])])
+                self.order.ran(warp, _own(self._steps(batch, at)))
             else:
                 self._instruction(kind, warp, *rest)
 
@@ -190,25 +188,30 @@ class InBulk:
         if kind != RAN:
             self.repeats.tell(Key(text), self._instruction, kind, warp, *rest)
             return
-        pieces = self._pieces(batch, at)
-        if pieces is None:
-            self.check.accessed(warp, self.order.steps_of(warp, batch.words_of(at)))
-            return
+        steps = self._steps(batch, at)
+        others = _elsewhere(steps)
         words = np.frombuffer(batch.words_of(at), np.uint64)
-        others = [piece for piece in pieces if not piece.cells.own]
+        if not self._said_by(words, steps, bool(others)):
+            self.check.accessed(warp, steps)
+            return
         key = Key(text, (words & _compared(words)).tobytes(), tuple(map(elsewhere, others)))
-        lanes = _lanes(batch, at)
         if others:
-            own = [piece for piece in pieces if piece.cells.own]
-            self.repeats.tell_accesses(key, others, self.order.ran, (warp, [(lanes, pieces)]), (warp, [(lanes, own)]))
+            self.repeats.tell_accesses(key, others, self.order.ran, (warp, steps), (warp, _own(steps)))
         else:
-            self.repeats.tell(key, self.order.ran, warp, [(lanes, pieces)])
+            self.repeats.tell(key, self.order.ran, warp, steps)
 
-    def _pieces(self, batch: Batch, at: int) -> list[Piece[Cells]] | None:
-        """The accesses of an event, if they are ranges of lanes that run together."""
+    def _steps(self, batch: Batch, at: int) -> list[Step]:
+        """What an event has done to memory."""
         _, warp, *_ = self._read(batch, at)
-        words = batch.words_of(at)
-        return self.order.ranges.pieces(warp.cta, words, len(words) // WORDS)
+        return self.order.steps_of(warp, batch.words_of(at))
+
+    def _said_by(self, words: Array, steps: list[Step], others: bool) -> bool:
+        """Whether the words say all that what they do hangs on: nothing is ordered by way of memory, and it is known of
+        an address whether it is one of global memory. others: whether there are such."""
+        kinds = self.order.sites.kinds
+        if not all(isinstance(what, list) or kinds[int(what["site"][0])].meets for _, what in steps):
+            return False
+        return not others or not ((words[2::WORDS] & np.uint64(0xFF)) == GENERIC).any()
 
     def _instruction(self, kind: int, warp: Warp, site: int, mask: int, record: int, phase: int) -> None:
         """Lanes have executed an instruction that host code knows."""
@@ -238,7 +241,14 @@ class InBulk:
             order.saw(group, barrier, phase)
 
 
-def _lanes(batch: Batch, at: int) -> int:
-    """Those that ran together."""
-    lanes: int = batch.words[batch.first[at] * WORDS + 2] >> 32
-    return lanes
+def _own(steps: list[Step]) -> list[Step]:
+    """Without accesses to global memory."""
+    return [
+        (lanes, [piece for piece in what if piece.cells.own] if isinstance(what, list) else what)
+        for lanes, what in steps
+    ]
+
+
+def _elsewhere(steps: list[Step]) -> list[Piece[Cells]]:
+    """The accesses to global memory."""
+    return [piece for _, what in steps if isinstance(what, list) for piece in what if not piece.cells.own]
