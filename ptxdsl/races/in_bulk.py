@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.races.accesses import FENCE, GENERIC, GLOBAL, LOCAL, Piece, elsewhere
+from ptxdsl.races.ranges import idle_lanes
 from ptxdsl.races.shadow import Cells
 from ptxdsl.races.trace_memory import Step
 from ptxdsl.sim.layout import ACCESS, ARRIVED, CAME, COMPLETED, EVENT, EXECUTED, ISSUED, MET, RAN, WAITED, WENT
@@ -98,10 +99,13 @@ class Expected:
 
 def _compared(words: Array) -> Array:
     """Of records a mask of the words that two turns must have alike: not addresses in global memory, none of local
-    memory, which nobody shares, and none where there are none."""
+    memory, which nobody shares, and none of lanes that access nothing."""
     mask: Array = np.full((len(words) // WORDS, WORDS), np.uint64(0xFFFFFFFFFFFFFFFF))
     space, kind = words[2::WORDS] & np.uint64(0xFF), words[1::WORDS] >> np.uint64(48)
     mask[(space == GLOBAL) | (space == LOCAL) | (kind >= FENCE), _ADDRESSES:] = 0
+    idle = idle_lanes(words)
+    if idle is not None:
+        mask.reshape(-1)[idle] = 0
     return mask.reshape(-1)
 
 

@@ -1,4 +1,4 @@
-"""Turns whose accesses are ranges of bytes: the lanes of each touch neighbours, or all the same.
+"""Turns whose accesses are ranges of bytes: the lanes of each, neighbours themselves, touch neighbours or all the same.
 
 Most are. They are read off the log's words one by one, which for a handful takes less than NumPy's first step.
 """
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ptxdsl.races.accesses import CLUSTER, GLOBAL, LOCAL, SHARED, Piece, Spaces
+from ptxdsl.races.accesses import CLUSTER, FENCE, GLOBAL, LOCAL, SHARED, Piece, Spaces
 from ptxdsl.record import dataclass
 from ptxdsl.sim.layout import ACCESS, CHUNK, RANK_SHIFT, ROW, offset
 from ptxdsl.sim.machine.cta import Cta
@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _WORDS = ACCESS.itemsize // 8
 _FORM = 8 * (offset(ACCESS, "form") % 8)
+_MASK = 8 * (offset(ACCESS, "mask") % 8)
 _MOST = 64  # records; more are quicker by arrays
 _MOST_KNOWN = 1 << 12
 _ADDRESSES = offset(ACCESS, "addresses") // 8
@@ -54,18 +55,21 @@ class Part(Generic[T]):
 @dataclass(slots=True, eq=False)
 class Shape(Generic[T]):
     """A turn whose ranges come again elsewhere. words: of its records. of: of each word 0, or the number of the range
-    whose address it is; first: of each such number one of its words, and of 0 one that is alike."""
+    whose address it is; first: of each such number one of its words, and of 0 one that is alike. idle: the words of
+    lanes that access nothing, if there are any."""
 
     words: npt.NDArray[Any]
     of: npt.NDArray[Any]
     first: npt.NDArray[Any]
+    idle: npt.NDArray[np.bool_] | None
     parts: list[Part[T]]
 
     def pieces(self, words: memoryview, count: int, known: Shared[T]) -> list[Piece[T]] | None:
         """Of records that are the same but for the addresses of ranges."""
         apart = np.frombuffer(words, np.int64, count * _WORDS) - self.words
         by = apart[self.first]
-        if not (apart == by[self.of]).all():
+        alike = apart == by[self.of]
+        if not (alike if self.idle is None else alike | self.idle).all():
             return None
         kept, *moves = by.tolist()
         if kept:
@@ -136,14 +140,17 @@ class Ranges(Generic[T]):
             first, of = [1], np.zeros(count * _WORDS, np.intp)
             for number, range in enumerate(ranges, 1):
                 places = [_WORDS * at + _ADDRESSES for at, its in enumerate(records) if its is range]
-                first.append(places[0])
+                lane = _lowest(words[places[0] - 1] >> _MASK & 0xFF)
+                first.append(places[0] + lane)
                 for place in places:
                     of[place : place + CHUNK] = number
             same = np.frombuffer(words, np.int64, count * _WORDS).copy()
             shapes = self._shapes.setdefault(cta, {})
             if len(shapes) >= _MOST_KNOWN:
                 shapes.clear()
-            shapes[words[0], words[1], count] = Shape(same, of, np.array(first), [part for part in parts if part])
+            shapes[words[0], words[1], count] = Shape(
+                same, of, np.array(first), idle_lanes(same), [part for part in parts if part]
+            )
         return [part.piece for part in parts if part is not None and part.piece is not None]
 
     def _part(self, cta: Cta, known: Shared[T], order: int, start: int, end: int, how: int) -> Part[T] | None:
@@ -178,15 +185,21 @@ class Ranges(Generic[T]):
         for at in range(0, count * _WORDS, _WORDS):
             how, who = words[at + 1], words[at + 2]
             space, form = who & 0xFF, who >> _FORM & 0xFF
-            if not form or who >> 32 != lanes or self.apart[how & 0xFFFFFFFF]:
+            if who >> 32 != lanes or self.apart[how & 0xFFFFFFFF] or how >> 48 >= FENCE:
                 return None
             if space == LOCAL:
                 records.append([])
                 continue
             if space not in (GLOBAL, SHARED, CLUSTER):
                 return None
-            start, size = words[at + 3], how >> 32 & 0xFFFF
-            end = start + (CHUNK * size if form == ROW else size)
+            start, size = words[at + _ADDRESSES], how >> 32 & 0xFFFF
+            if form:
+                end = start + (CHUNK * size if form == ROW else size)
+            else:
+                bounds = _of_some(words[at + _ADDRESSES : at + _ADDRESSES + CHUNK], who >> _MASK & 0xFF, size)
+                if bounds is None:
+                    return None
+                start, end = bounds
             before = last.get(how)
             if before is not None and before[1] <= start <= before[2]:
                 before[2] = max(before[2], end)
@@ -203,6 +216,33 @@ class Ranges(Generic[T]):
         if rank >= len(ctas) or first + end - start > len(ctas[rank].window):
             return None
         return Piece(self.spaces.shared(ctas[rank]), first, end - start, how & 0xFFFFFFFF, how >> 48)
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _of_some(addresses: memoryview, mask: int, size: int) -> tuple[int, int] | None:
+    """The range of the lanes of a mask, if it is one."""
+    first = _lowest(mask)
+    run = mask >> first
+    if run & run + 1:
+        return None
+    start, count = addresses[first], run.bit_length()
+    its = [addresses[first + lane] - start for lane in range(count)]
+    if not any(its):
+        return start, start + size
+    return (start, start + count * size) if its == [lane * size for lane in range(count)] else None
+
+
+def idle_lanes(words: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+    """Of records which words are addresses of lanes that access nothing; None if there are none."""
+    masks = (words[2::_WORDS] >> words.dtype.type(_MASK) & words.dtype.type(0xFF)).astype(np.uint8)
+    if (masks == 0xFF).all():
+        return None
+    idle = np.zeros((len(masks), _WORDS), bool)
+    idle[:, _ADDRESSES:] = np.unpackbits(~masks, bitorder="little").reshape(-1, CHUNK)
+    return idle.reshape(-1)
 
 
 def _order(range: list[int]) -> int:
