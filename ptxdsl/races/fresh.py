@@ -61,13 +61,16 @@ class Fresh:
             cells.read[row, places] = mark
             cells.read_site[row, places] = sites
         else:
-            cells.read[: len(cells.rows), places] = 0
+            if cells.rows:
+                cells.read[: len(cells.rows), places] = 0
             cells.writes.put(places, number, mark, sites)
             cells.written = True
-        low = starts if isinstance(starts, int) else int(starts.min())
-        high = (starts if isinstance(starts, int) else int(starts.max())) + piece.size
+        low, high = (starts, starts) if isinstance(starts, int) else (int(starts.min()), int(starts.max()))
         before = self._bytes.get(cells)
-        self._bytes[cells] = (low, high) if before is None else (min(low, before[0]), max(high, before[1]))
+        if before is None:
+            self._bytes[cells] = low, high + piece.size
+        elif low < before[0] or high + piece.size > before[1]:
+            self._bytes[cells] = min(low, before[0]), max(high + piece.size, before[1])
 
     def settle(self, shift: Shift) -> None:
         """Gives all that were noted their times. The turn that the trail is of came before those noted."""
@@ -87,11 +90,13 @@ def _alone(actor: Actor, cells: Cells, places: slice | Array, sites: int | Array
     """Whether nobody else has written there, and if it is no read, has read."""
     number = actor.number if actor.in_order else _NOBODY
     if kind != LOAD:
-        rows = slice(len(cells.rows))
-        strong = cells.strong_writes is not None or np.any(cells.strong[sites])
-        if strong or not _by(number, cells.read[rows, places], cells.reader[rows, places]):
+        strong = cells.strong.item(sites) if isinstance(sites, int) else bool(cells.strong[sites].any())
+        if strong or cells.strong_writes is not None:
             return False
-    elif not cells.written:
+        rows = slice(len(cells.rows))
+        if cells.rows and not _by(number, cells.read[rows, places], cells.reader[rows, places]):
+            return False
+    if not cells.written:
         return True
     if cells.strong_writes is not None:
         return False
@@ -100,4 +105,4 @@ def _alone(actor: Actor, cells: Cells, places: slice | Array, sites: int | Array
 
 def _by(number: int, times: Array, who: Array) -> bool:
     """Whether these are accesses of one actor alone, if of any."""
-    return not times.any() or not ((who != number) & (times != 0)).any()
+    return not np.count_nonzero(times) or not np.count_nonzero((who != number) & (times != 0))

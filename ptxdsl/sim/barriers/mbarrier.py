@@ -319,6 +319,10 @@ class Barriers:
         if self.host_turns is not None:
             self.host_turns.died(cta, barrier)
 
+    def is_spare(self, address: int, size: int) -> bool:
+        """Whether no byte of [address, address + size) is a live barrier's."""
+        return not any(at < address + size and address < at + SIZE for at in self.live)
+
     def spare(self, address: int, size: int, operation: str) -> None:
         """Raises Fault where [address, address + size), which is about to be written, has a byte of a live barrier."""
         for at, barrier in self.live.items():

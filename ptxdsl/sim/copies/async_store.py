@@ -7,21 +7,24 @@ forms for global memory have no completion that a program could see but the kern
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxdsl.ptx.module import Operand, Vector
 from ptxdsl.record import dataclass
-from ptxdsl.sim.barriers.mbarrier import barriers_of, shared_address
+from ptxdsl.sim.barriers.mbarrier import Barriers, barriers_of, shared_address
 from ptxdsl.sim.copies.bulk import signal
 from ptxdsl.sim.copies.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.copies.transfer import Transfer
 from ptxdsl.sim.host import Group, handles
-from ptxdsl.sim.layout import RANK_SHIFT
+from ptxdsl.sim.layout import COUNT_LIMIT, RANK_SHIFT
 from ptxdsl.sim.machine.timeline import copy_cycles
 from ptxdsl.sim.machine.warp import lane_numbers
+
+if TYPE_CHECKING:
+    from ptxdsl.sim.machine.cta import Cta
 
 Array = npt.NDArray[Any]
 
@@ -74,6 +77,8 @@ def store(group: Group) -> None:
 
     def write(time: int) -> None:
         machine.accesses(cta, space, np.array(targets, np.uint64), size, "reduce" if made.operation else "write")
+        if made.operation is None and barriers and _written_at_once(table, cta, made, targets, data, barriers, time):
+            return
         for number, target in enumerate(targets):
             there = view(cta, space, target, size, write=True)
             if made.operation is None:
@@ -88,6 +93,30 @@ def store(group: Group) -> None:
 
     what = f"{size} bytes a lane"
     machine.start(Transfer("st.async", group, _nothing, write, copy_cycles(size * len(targets)), what, not rest))
+
+
+def _written_at_once(
+    table: Barriers,
+    cta: Cta,
+    made: Form,
+    targets: list[int],
+    data: npt.NDArray[np.uint8],
+    barriers: list[int],
+    time: int,
+) -> bool:
+    """Lanes that write neighbouring bytes and tell one mbarrier do so together, if that is the same as one after
+    another: nothing is written over, and no phase is complete before the last has told it."""
+    size, barrier = data.shape[1], table.live.get(barriers[0])
+    start, end = targets[0], targets[0] + data.size
+    if barrier is None or barriers.count(barriers[0]) < len(barriers) or targets != list(range(start, end, size)):
+        return False
+    if not table.is_spare(start, data.size) or not (barrier.pending or 0 < data.size <= barrier.tx):
+        return False
+    if barrier.tx - data.size < -COUNT_LIMIT or cta.cluster.ctas[start >> RANK_SHIFT].exited:
+        return False
+    table.memory.view(cta, "shared::cluster", start, data.size, write=True)[...] = data.reshape(-1)
+    signal(table, cta, barriers[0], data.size, made.name, time)
+    return True
 
 
 def _nothing() -> None:
