@@ -132,6 +132,11 @@ class Block:
 def block_at(said: Description, at: Sequence[int], write: bool = False) -> Block | None:
     """The part of the tile at these coordinates that lies in the tensor, None if there is none. What is written ends
     at a multiple of 16 bytes of the innermost dimension."""
+    return _block_at(said, tuple(at), write)
+
+
+@lru_cache(256)  # a copy asks again at each of its steps
+def _block_at(said: Description, at: tuple[int, ...], write: bool) -> Block | None:
     tile = tile_of(said)
     start, size = said.address, tile.item
     shape, strides, inside = [], [], []
@@ -164,10 +169,16 @@ def runs(said: Description, at: Sequence[int], write: bool = False) -> tuple[npt
     size, inner = tile_of(said).item, 0
     if block.strides[-1] == size:
         size, inner = size * block.shape[-1], 1
-    starts = np.array([block.start])
-    for count, stride in list(zip(block.shape, block.strides, strict=True))[: len(block.shape) - inner]:
+    return block.start + _run_offsets(block.shape, block.strides, len(block.shape) - inner), size
+
+
+@lru_cache(256)
+def _run_offsets(shape: tuple[int, ...], strides: tuple[int, ...], outer: int) -> npt.NDArray[np.int64]:
+    """Where the runs begin, of so many outer dimensions."""
+    starts = np.zeros(1, np.int64)
+    for count, stride in list(zip(shape, strides, strict=True))[:outer]:
         starts = (starts[:, None] + np.arange(count) * stride).reshape(-1)
-    return starts, size
+    return starts
 
 
 def load(said: Description, at: Sequence[int], view: GlobalView) -> Array:

@@ -224,10 +224,15 @@ class WarpGroup:
 
     def values(self, operand: Operand, type: str) -> list[int]:
         """The values of the active lanes, in their order."""
+        lanes = self.mask
+        if not lanes & (lanes - 1):
+            read, size, mask, offset = self.warp.storage.bits.get((id(operand), type)) or self._bits(operand, type)
+            if read is not None:
+                return [_lane(read(), size, lanes) + offset & mask]
         values: list[int] = self.read(operand, type).tolist()
-        if self.mask == FULL:
+        if lanes == FULL:
             return values
-        return [values[lane] for lane in lane_numbers(self.mask)]
+        return [values[lane] for lane in lane_numbers(lanes)]
 
     def common(self, operand: Operand, type: str) -> int | None:
         """The value that all active lanes have; None where they differ."""
@@ -241,8 +246,7 @@ class WarpGroup:
             first = data[:size]
             return int.from_bytes(first, "little") + offset & mask if data == first * LANES else None
         if read is not None and not lanes & (lanes - 1):  # one lane, which issues copies or arrives for others
-            at = size * (lanes.bit_length() - 1)
-            return int.from_bytes(read()[at : at + size], "little") + offset & mask
+            return _lane(read(), size, lanes) + offset & mask
         values = self.values(operand, type)
         first_value = values[0]
         return first_value if values.count(first_value) == len(values) else None
@@ -327,6 +331,12 @@ class WarpGroup:
     def after(self, time: int) -> None:
         if time > self.warp.clock:
             self.warp.clock = time
+
+
+def _lane(data: bytes, size: int, mask: int) -> int:
+    """Of the bytes of a register in all lanes what the only one of a mask has."""
+    at = size * (mask.bit_length() - 1)
+    return int.from_bytes(data[at : at + size], "little")
 
 
 @lru_cache(4096)
