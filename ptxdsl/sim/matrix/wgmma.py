@@ -107,21 +107,13 @@ class Product:
 
     def _matrix(self, descriptor: int, operand: str) -> Array:
         """The bytes of A or B in shared memory, in the order of ``wgmma_descriptor.elements``."""
-        fields = decode(descriptor)
-        extent = _, k, bits, mn_major = self.form.extent(operand)
-        if not mn_major and 0 < fields.swizzle < k * bits // 8:
-            raise Fault(
-                "E1148",
-                f"{operand.upper()} has rows of {k * bits // 8} bytes along K, its descriptor says swizzling of "
-                f"{fields.swizzle} bytes",
-                "a K-major matrix lies in rows of one swizzle: use a wider one",
-            )
-        place = tile(fields, *extent)
-        address = self.warpgroup.shared_start + fields.address + place.offset
+        extent = self.form.extent(operand)
+        start, place = _placed(descriptor, operand, *extent)
+        address = self.warpgroup.shared_start + start
         machine = self.warpgroup.machine
         memory = machine.memory.view(self.cta, "shared", address, place.size, write=False)
         if machine.watch is not None:
-            parts = _of_warps(place, address, operand == "a", mn_major)
+            parts = _of_warps(place, address, operand == "a", extent[-1])
             machine.watch.touches_in_parts(self.cta, "shared", parts, CHUNK, "read")
         return elements(place, memory)
 
@@ -139,6 +131,21 @@ class Product:
             state = "waits for earlier ones of the warpgroup"
         by = tuple(self.cta.warps[index] for index in missing) or (self.warpgroup.pending[0],)
         return WaitsFor("wgmma.mma_async", f"warpgroup {self.warpgroup.index}", state, by=by)
+
+
+@lru_cache(4096)
+def _placed(descriptor: int, operand: str, rows: int, k: int, bits: int, mn_major: bool) -> tuple[int, Tile]:
+    """The address at which a matrix lies, and how. Raises Fault E1148."""
+    fields = decode(descriptor)
+    if not mn_major and 0 < fields.swizzle < k * bits // 8:
+        raise Fault(
+            "E1148",
+            f"{operand.upper()} has rows of {k * bits // 8} bytes along K, its descriptor says swizzling of "
+            f"{fields.swizzle} bytes",
+            "a K-major matrix lies in rows of one swizzle: use a wider one",
+        )
+    place = tile(fields, rows, k, bits, mn_major)
+    return fields.address + place.offset, place
 
 
 @lru_cache(1024)

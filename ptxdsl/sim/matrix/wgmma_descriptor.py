@@ -33,6 +33,7 @@ from ptxdsl.record import dataclass
 Array = npt.NDArray[Any]
 
 CHUNK = 16
+_ONE_CHUNK = np.dtype(f"V{CHUNK}")  # which makes one copy a chunk
 # The descriptor's code -> bytes of a swizzled row.
 SWIZZLE_BYTES = (0, 128, 64, 32)
 PERIOD = 1024  # addresses this far apart are swizzled alike
@@ -111,5 +112,4 @@ def _tile(
 
 def elements(tile: Tile, octets: Array) -> Array:
     """The bytes of a matrix, a row of ``tile.chunks`` after the other, from the memory of the tile (size bytes)."""
-    # A void type of 16 bytes makes one copy a chunk.
-    return octets.view("V16").take(tile.chunks).view(np.uint8)
+    return octets.view(_ONE_CHUNK).take(tile.chunks).view(np.uint8)
