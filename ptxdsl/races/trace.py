@@ -174,10 +174,11 @@ class TraceCheck(Watch):
             self.repeats.tell(tuple(key), self.order.ran, warp, steps)
 
     def touches(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> None:
-        pieces = self.order.touched(cta, space, starts, size, how)
-        if not isinstance(starts, int) and not starts.flags.writeable and all(piece.cells.own for piece in pieces):
-            self.repeats.tell(("touches", id(pieces)), self.order.touches, pieces)
+        tile = self.order.tile(cta, space, starts, size, how)
+        if tile is not None:
+            self.repeats.tell(tile, self.order.touches, tile.parts[0])
             return
+        pieces = self.order.touched(cta, space, starts, size, how)
         key: list[Hashable] = ["touches"]
         for piece in pieces:
             key.append(_here(piece) if piece.cells.own else elsewhere(piece))
@@ -186,8 +187,8 @@ class TraceCheck(Watch):
         self.repeats.tell_accesses(tuple(key), others, self.order.touches, (pieces,), (own,))
 
     def touches_in_parts(self, cta: Cta, space: str, parts: tuple[Array, ...], size: int, how: How) -> None:
-        touched = self.order.touched_in_parts(cta, space, parts, size, how)
-        self.repeats.tell(touched, self.order.touches_in_parts, touched)
+        tile = self.order.tile_of_parts(cta, space, parts, size, how)
+        self.repeats.tell(tile, self.order.touches_in_parts, tile)
 
     def tensor(self, cta: Cta, lanes: int, first: int, end: int, how: How) -> None:
         self.repeats.tell(("tensor", cta, lanes, first, end, how), self.order.tensor, cta, lanes, first, end, how)

@@ -31,13 +31,17 @@ Access = tuple[Actor, int, int | npt.NDArray[Any]]  # by whom, his time, the sit
 _ASYNC_UNITS = frozenset(("tma", "wgmma", "tcgen05"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts:
-    """Where the parts of a warpgroup's matrix lie, that its warps touch. given: the arrays that say so, which are
-    kept."""
+# An address or (None) which array or tuple of them, bytes, the space, and how.
+TileKey = tuple[int | None, int, int, str, str]
 
-    given: tuple[npt.NDArray[Any], ...]
-    pieces: list[list[Piece[Cells]]]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """Shared memory to which a program comes again and again by the same instruction. given: the addresses, which are
+    kept. parts: the pieces, of what warps of a warpgroup touch together those of each."""
+
+    given: object
+    parts: list[list[Piece[Cells]]]
 
 
 class TraceActors:
@@ -53,9 +57,7 @@ class TraceActors:
         self.flags = Flags(self.sites)
         apart = self.flags.orders.tolist() if self.sites.orders else [False] * len(self.sites.kinds)
         self.ranges = Ranges(self.spaces, apart)
-        # By an array that is kept, bytes and kind: that array, and where it is in what is kept of memory.
-        self.tiles: dict[Cta, dict[tuple[int, int, int], tuple[object, list[Piece[Cells]]]]] = {}
-        self.parted: dict[Cta, dict[tuple[int, int, str], Parts]] = {}  # the same of parts that are touched together
+        self.tiles: dict[Cta, dict[TileKey, Tile]] = {}
         self.trail: list[Access] | None = None  # to global memory, if that is asked for
         self.domains: dict[Cluster, Domain] = {}
         self.lanes: dict[Warp, WarpLanes] = {}

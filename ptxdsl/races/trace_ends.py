@@ -48,7 +48,6 @@ class TraceEnds(TraceOrder):
             self.spaces.forget(cta)
             self.ranges.forget(cta)
             self.tiles.pop(cta, None)
-            self.parted.pop(cta, None)
             self.unfinished.pop(cta, None)
             for warp in cta.warps:
                 self.lanes.pop(warp, None)

@@ -12,7 +12,7 @@ from ptxdsl.races.actors import Actor, Strand, Work
 from ptxdsl.races.clocks import GENERIC
 from ptxdsl.races.patches import Area
 from ptxdsl.races.shadow import Before, Cells, Index
-from ptxdsl.races.trace_actors import Parts, TraceActors
+from ptxdsl.races.trace_actors import Tile, TileKey, TraceActors
 from ptxdsl.sim.layout import ACCESS
 from ptxdsl.sim.machine.memory import SHARED_SPACES
 from ptxdsl.sim.watch import How
@@ -82,36 +82,38 @@ class TraceMemory(TraceActors):
     def touched(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> list[Piece[Cells]]:
         """What ``Watch.touches`` tells of, in pieces; who touches them says the site."""
         kind = LOAD if how == "read" else STORE
-        if isinstance(starts, int) or starts.flags.writeable or space not in SHARED_SPACES:
-            places = self.spaces.places(cta, space, starts, size)
-            return [Piece(cells, offsets, size, 0, kind) for cells, offsets in places]
+        return [Piece(cells, offsets, size, 0, kind) for cells, offsets in self.spaces.places(cta, space, starts, size)]
+
+    def tile(self, cta: Cta, space: str, starts: int | Array, size: int, how: How) -> Tile | None:
+        """The same where it is shared memory that always means the same: one object for it."""
+        if space not in SHARED_SPACES or not (isinstance(starts, int) or not starts.flags.writeable):
+            return None
+        tiles = self._tiles_of(cta)
+        key = (starts, 0, size, space, how) if isinstance(starts, int) else (None, id(starts), size, space, how)
+        tile = tiles.get(key)
+        if tile is None:
+            tile = tiles[key] = Tile(starts, [self.touched(cta, space, starts, size, how)])
+        return tile
+
+    def tile_of_parts(self, cta: Cta, space: str, parts: tuple[Array, ...], size: int, how: How) -> Tile:
+        """What ``Watch.touches_in_parts`` tells of."""
+        tiles = self._tiles_of(cta)
+        key = None, id(parts), size, space, how
+        tile = tiles.get(key)
+        if tile is None:
+            tile = tiles[key] = Tile(parts, [self.touched(cta, space, starts, size, how) for starts in parts])
+        return tile
+
+    def _tiles_of(self, cta: Cta) -> dict[TileKey, Tile]:
         tiles = self.tiles.get(cta)
         if tiles is None:
             tiles = self.tiles[cta] = {}
-        key = id(starts), size, kind
-        tile = tiles.get(key)
-        if tile is None:
-            places = self.spaces.places(cta, space, starts, size)
-            if len(tiles) >= _MOST_TILES:
-                tiles.clear()
-            tile = tiles[key] = starts, [Piece(cells, offsets, size, 0, kind) for cells, offsets in places]
-        return tile[1]
+        elif len(tiles) >= _MOST_TILES:
+            tiles.clear()
+        return tiles
 
-    def touched_in_parts(self, cta: Cta, space: str, parts: tuple[Array, ...], size: int, how: How) -> Parts:
-        """What ``Watch.touches_in_parts`` tells of; once for each tuple."""
-        known = self.parted.get(cta)
-        if known is None:
-            known = self.parted[cta] = {}
-        key = id(parts), size, how
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _MOST_TILES:
-                known.clear()
-            found = known[key] = Parts(parts, [self.touched(cta, space, starts, size, how) for starts in parts])
-        return found
-
-    def touches_in_parts(self, touched: Parts) -> None:
-        for rank, pieces in enumerate(touched.pieces):
+    def touches_in_parts(self, tile: Tile) -> None:
+        for rank, pieces in enumerate(tile.parts):
             self.part(rank)
             self.touches(pieces)
 
