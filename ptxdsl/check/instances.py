@@ -12,7 +12,7 @@ from itertools import islice
 
 from ptxdsl.check.findings import Finding
 from ptxdsl.check.values import Atom
-from ptxdsl.check.witness import facts_of, goes_by_memory, smallest_first, symbols
+from ptxdsl.check.witness import facts_of, goes_by_memory, smallest_first, symbols, told
 from ptxdsl.protocol.expressions import Expr, const
 from ptxdsl.protocol.model import Kernel
 from ptxdsl.protocol.rewriting import mapped
@@ -35,7 +35,7 @@ def instances(kernel: Kernel, finding: Finding) -> Iterator[tuple[Kernel, str]]:
     for values in islice(smallest_first(choices), _MOST_LAUNCHES) if found else ():
         known = dict(zip(found, values, strict=True))
         if all(known.get(f"ctaid_{axis}", 0) < known.get(f"nctaid_{axis}", 1 << 31) for axis in "xyz"):
-            yield _with(kernel, known), ", ".join(f"{n.partition('#')[0]} = {v}" for n, v in known.items() if "#" in n)
+            yield _with(kernel, known), told(known)
 
 
 def _with(kernel: Kernel, known: Mapping[str, int]) -> Kernel:

@@ -6,7 +6,7 @@ tried fulfils all facts, the decisions may contradict one another and the fault 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise, product
 
 from ptxdsl.check.counters import TURNS
@@ -19,6 +19,7 @@ from ptxdsl.protocol.expressions import compute
 _FREE = frozenset({"symbol", "load", "answer", "drawn"})  # values that may be any
 _FINITE = 1 << 61
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 0, 16, 32, 64, 128, 192, 256, 320, 512, 1024, 4096, -1)
+_LAUNCH = {"ctaid": "block_idx", "nctaid": "grid_dim"}
 _MOST = 20_000  # combinations
 _MOST_COMPUTED = 200_000  # atoms, in all of them
 
@@ -92,13 +93,22 @@ def is_of_launch(path: Any, known: dict[Atom, int]) -> bool:
 
 
 def text(known: dict[Atom, int]) -> str:
-    """``n = 2, k = 1``, of kernel parameters alone."""
-    parts = [
-        f"{str(atom.name).partition('#')[0]} = {value}"
-        for atom, value in known.items()
-        if atom.op == "symbol" and "#" in str(atom.name)
-    ]
-    return ", ".join(parts)
+    """``n = 2, block_idx.x = 1``, of kernel parameters, the block and the grid."""
+    return told({str(atom.name): value for atom, value in known.items() if atom.op == "symbol"})
+
+
+def told(known: Mapping[str, int]) -> str:
+    """Such a text of values by the names that the model has for them: others are left out."""
+    named = {_told(name): value for name, value in known.items()}
+    return ", ".join([f"{name} = {value}" for name, value in named.items() if name])
+
+
+def _told(name: str) -> str:
+    parameter, is_one, _ = name.partition("#")
+    if is_one:
+        return parameter
+    what, _, axis = name.partition("_")
+    return f"{_LAUNCH[what]}.{axis}" if what in _LAUNCH else ""
 
 
 class _Launch:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ptxdsl.sim.watch import Watch
 
 SECONDS = 10.0  # for one finding
+_BLOCKS = 32  # of a grid
 _ELEMENTS = 1 << 16  # of an array that is made up
 _NUMBERS = (4, 2, 1, 8, 16, 3, 64, 6)  # for scalars of which the proof says nothing
 _SLOW_UNITS = ("tma", "wgmma", "tcgen05", "cp.async", "st.async")
@@ -58,7 +59,7 @@ class Fault:
 
 
 def values_of(text: str) -> dict[str, int]:
-    """Of a finding's ``n = 2, k = 1``."""
+    """Of a finding's ``n = 2, block_idx.x = 1``."""
     return {name: int(value) for name, value in re.findall(r"([\w.]+) = (-?\d+)", text)}
 
 
@@ -81,8 +82,16 @@ def find(
     smem = signature.dynamic_bytes
     if smem is None:
         smem = _most_dynamic(subject) if signature.dynamic_shared else 0
-    shape = Shape(cluster or (1, 1, 1), signature.threads or block, cluster, smem)
+    shape = Shape(_grid(cluster, fault.values), signature.threads or block, cluster, smem)
     return _Search(subject, fault, shape, dict(given or {}), dict(constants or {}), monotonic() + seconds).found()
+
+
+def _grid(cluster: Dim3 | None, values: Mapping[str, int]) -> Dim3:
+    """The grid that a finding names, or has the block that it names; else one cluster."""
+    least = cluster or (1, 1, 1)
+    wanted = [max(values.get(f"grid_dim.{axis}", 1), values.get(f"block_idx.{axis}", 0) + 1) for axis in "xyz"]
+    x, y, z = (-(-number // size) * size for number, size in zip(wanted, least, strict=True))
+    return (x, y, z) if x * y * z <= _BLOCKS else least
 
 
 def _most_dynamic(subject: Subject) -> int:

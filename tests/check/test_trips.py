@@ -43,3 +43,48 @@ def test_the_simulator_comes_to_the_fault_in_the_trip_that_is_said(path: Path) -
 
 def test_most_trips_are_confirmed() -> None:
     assert 5 * len(NOT_SHOWN) < len(FAULTY)
+
+
+SLICES = """\
+@kernel(threads=64)
+def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrigin], n: Int32):
+    var bars = unsafe_stack_allocation[4, SharedMemBarrier, address_space=.SHARED]()
+    var tile = unsafe_stack_allocation[64, Float32, address_space=.SHARED]()
+    if thread_idx.x == 0:
+        comptime for i in range(4):
+            bars[unsafe_offset=i].init(32)
+    barrier()
+    var lane = Int32(thread_idx.x) % 32
+    var rows = ceildiv(n, Int32(grid_dim.x))
+    var first = Int32(block_idx.x) * rows
+    var last = min(first + rows, n)
+    if thread_idx.x < 32:
+        var p = RolePipeline[2, True](bars, bars.unsafe_offset(2))
+        for i in range(first, last):
+            p.acquire()
+            tile[unsafe_offset=Int32(p.state.index()) * 32 + lane] = src[unsafe_offset=i * 32 + lane]
+            p.commit()
+    else:
+        var c = RolePipeline[2, False](bars, bars.unsafe_offset(2))
+        for i in range(first, last + 1):
+            c.wait()
+            res[unsafe_offset=i * 32 + lane] = tile[unsafe_offset=Int32(c.state.index()) * 32 + lane]
+            c.release()
+"""
+
+
+def test_the_trip_is_that_of_the_block_and_the_grid_that_are_told(tmp_path: Path) -> None:
+    """One row for two blocks: none is left for the second one, whose consumer goes round once all the same."""
+    path = tmp_path / "slices.pdsl"
+    head = "# launch: grid 2, block 64\n# args: src: float32[64] in; res: float32[96] out; n: int32 in [1]\n"
+    path.write_text(head + SLICES)
+    entry = read(path)
+    assert entry.proof({}).shows_with == ("n = 1, grid_dim.x = 2, block_idx.x = 1",)
+    ((diagnostic, shown),) = replays(entry)
+    (trip,) = diagnostic.trips
+    assert (trip.who, trip.loops[0][1]) == ("warp 1", 1)
+    assert shown is not None and shown.stuck
+    line = trip.span.line
+    assert {(one.block, dict(one.trips)[line - 1]) for one in shown.done if one.line == line} == {
+        (0, 1), (0, 2), (1, 1),
+    }  # fmt: skip
