@@ -30,7 +30,7 @@ from ptxdsl.explore.steps import (
 from ptxdsl.ptx.module import Immediate
 from ptxdsl.races.accesses import LOAD, Key, Spaces, tensor_words
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
-from ptxdsl.sim.layout import RANK_SHIFT
+from ptxdsl.sim.layout import COUNT_LIMIT, RANK_SHIFT
 from ptxdsl.sim.matrix.warpgroup import WARPS
 from ptxdsl.sim.matrix.wgmma import Product
 from ptxdsl.sim.watch import How, Watch
@@ -62,7 +62,7 @@ class Footprints(Watch):
         self.machine = machine
         self.spaces: Spaces[Key] = Spaces(machine.memory, lambda key, size, own: key)
         self.parts: list[Part] = []
-        self.touched: Object | None = None  # the mbarrier that the turn under way works on
+        self.touched: Object | None = None  # the barrier that the turn under way works on
         self.group: Group | None = None
         self.entity: AgentEntity | None = None
         self.cta: Cta | None = None
@@ -88,8 +88,8 @@ class Footprints(Watch):
             self.parts.append(Part())
         return self.parts[-1]
 
-    def _do(self, object: Object, name: str, phase: int = 0, blocks: bool = True) -> None:
-        self._part().operations.append(Operation(object, name, phase, blocks))
+    def _do(self, object: Object, name: str, phase: int = 0, blocks: bool = True, count: int = 0) -> None:
+        self._part().operations.append(Operation(object, name, phase, blocks, count))
 
     # Memory
 
@@ -130,6 +130,9 @@ class Footprints(Watch):
             self._do(("product", group.cta.linear, group.warp.index // WARPS, number), COME)
         elif opcode.startswith(_EXCLUSIVE):
             self._do((".".join(group.instruction.parts[:1]), group.cta.cluster.index), USE)
+        elif opcode.startswith(("bar.", "barrier.")) and not opcode.startswith("barrier.cluster"):
+            at = group.instruction.operands[1 if "red" in group.instruction.parts else 0]
+            self.touched = "bar", group.cta.linear, group.values(at, "u32")[0]
 
     def _issued_part(self, group: Group) -> int:
         warpgroup = group.cta.states.get(("wgmma", group.warp.index // WARPS))
@@ -245,14 +248,15 @@ class Footprints(Watch):
         elif parts[1] == "try_wait":  # unless it passes: ``saw``
             self._do(self._key(barrier), BLOCK, barrier.phase)
 
-    def arrives(self, barrier: Barrier) -> None:
-        self._do(self._key(barrier), ARRIVE, barrier.phase)
+    def arrives(self, barrier: Barrier, count: int) -> None:
+        drops = self.group is not None and "arrive_drop" in self.group.instruction.parts
+        self._do(self._key(barrier), ARRIVE, barrier.phase, count=COUNT_LIMIT if drops else count)
 
     def saw(self, group: Group, barrier: Barrier) -> None:
         key = self._key(barrier)
         part = self._part()
         part.operations = [o for o in part.operations if o.object != key or o.name != BLOCK]
-        self._do(key, WAIT, barrier.phase - 1, group.instruction.parts[1] == "try_wait")
+        self._do(key, WAIT, barrier.phase - 1, group.instruction.parts[1] == "try_wait", barrier.expected)
 
     # Barriers of CTAs and clusters
 

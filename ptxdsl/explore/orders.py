@@ -19,6 +19,8 @@ from ptxdsl.record import dataclass
 Array = npt.NDArray[Any]
 Clock = list[int]  # by entity the number of its parts that happen before
 
+Late = tuple[int, Operation, list[Operation]]  # a wait, and the operations of a part up to a later phase's arrival
+
 _PHASES_KEPT = 4
 _PASSING = (ARRIVE, WAIT, COME, LEAVE)  # what older phases do not matter for
 
@@ -68,9 +70,10 @@ class Orders:
     def add(self, entity: int, turn: int, part: Part) -> tuple[list[Event], Clock]:
         """The earlier events that could have come after this one, and what happens before it whichever comes first."""
         clock = list(self._last.get(entity) or self._born.get(entity) or [])
-        before, rivals = self._operations(part)
+        before, rivals, late = self._operations(part)
         for index in before:
             _join(clock, self.events[index].clock)
+        rivals.update(index for index, wait, done in late if self._overtakes(clock, index, wait, done))
         rivals |= self._accesses(entity, part)
         number = 1 + (clock[entity] if entity < len(clock) else 0)
         event = Event(entity, number, turn, clock)
@@ -89,16 +92,45 @@ class Orders:
         self._remember(len(self.events) - 1, entity, part)
         return reversible, alone
 
-    def _operations(self, part: Part) -> tuple[set[int], set[int]]:
+    def _operations(self, part: Part) -> tuple[set[int], set[int], list[Late]]:
+        """What must have come before, what does not commute, and waits of which that hangs on other arrivals."""
         before: set[int] = set()
         rivals: set[int] = set()
-        for operation in part.operations:
+        late: list[Late] = []
+        for at, operation in enumerate(part.operations):
             for index, earlier in self._objects.get(operation.object, ()):
                 if follows(earlier, operation):
                     before.add(index)
+                elif operation.name == ARRIVE and earlier.name == WAIT and operation.phase > earlier.phase:
+                    late.append((index, earlier, part.operations[: at + 1]))
                 elif conflict(earlier, operation):
                     rivals.add(index)
-        return before, rivals
+        return before, rivals, late
+
+    def _overtakes(self, clock: Clock, index: int, wait: Operation, done: list[Operation]) -> bool:
+        """Whether an earlier wait would miss its phase, or would not have been waited for by anybody, if what may come
+        before it did. done: the operations of the part up to this arrival; clock: what comes before them.
+
+        To complete the next phase takes as many arrivals as the wait says: those that come after the wait in any case
+        do not count.
+        """
+        known = self._objects[wait.object]
+        waited = self.events[index]
+        if happened(clock, waited):
+            return False
+        first = done[-1].phase == wait.phase + 1
+        if first and not any(o.name == WAIT and o.phase == wait.phase and self._comes(clock, i) for i, o in known):
+            return True
+        own = sum(o.count for o in done if o.object == wait.object and o.name == ARRIVE)
+        others = sum(
+            o.count
+            for i, o in known
+            if o.name == ARRIVE and o.phase > wait.phase and not happened(self.events[i].clock, waited)
+        )
+        return own + others >= wait.count
+
+    def _comes(self, clock: Clock, index: int) -> bool:
+        return happened(clock, self.events[index])
 
     def _accesses(self, entity: int, part: Part) -> set[int]:
         found: set[int] = set()

@@ -7,7 +7,8 @@ and operations on objects (mbarriers, barriers of the CTA and cluster, groups of
 Operations on an mbarrier, in phase p: ``arrive`` (an arrival, with its bytes, or bytes that came), ``expect`` (bytes
 announced without an arrival), ``wait`` (one that has found phase p complete), ``look`` (one that did not find it, and
 goes on), ``block`` (one that did not, and stays), ``begin`` and ``end`` of its life. Arrivals commute: counts and bytes
-are sums. A wait comes after the arrivals of its phase by itself, and does not commute with those of the next one.
+are sums. A wait comes after the arrivals of its phase by itself; whether it commutes with those of the next one hangs
+on the others: it does unless they complete that phase without it (``orders``).
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ USE = "use"  # of what only one can use at a time
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """phase: of an mbarrier; of a barrier its generation. blocks: a wait that waits by itself."""
+    """phase: of an mbarrier; of a barrier its generation. blocks: a wait that waits by itself. count: of an arrival how
+    many they are (as many as there can be if later phases need fewer); of a wait how many complete the next phase."""
 
     object: Object
     name: str
     phase: int = 0
     blocks: bool = True
+    count: int = 0
 
 
 @dataclass(slots=True, eq=False)

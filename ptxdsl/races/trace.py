@@ -242,7 +242,7 @@ class TraceCheck(Watch):
     def used(self, barrier: Barrier) -> None:
         self.repeats.tell(("used", barrier), self.order.used, barrier)
 
-    def arrives(self, barrier: Barrier) -> None:
+    def arrives(self, barrier: Barrier, count: int) -> None:
         self.repeats.tell(("arrives", barrier), self.order.arrives, barrier, barrier.phase)
 
     def completed(self, barrier: Barrier) -> None:

@@ -90,8 +90,8 @@ class Watch:
     def used(self, barrier: Barrier) -> None:
         """Somebody works on an mbarrier without arriving: expect-tx, a test."""
 
-    def arrives(self, barrier: Barrier) -> None:
-        """An arrival or a complete-tx is about to count."""
+    def arrives(self, barrier: Barrier, count: int) -> None:
+        """So many arrivals are about to count; 0: a complete-tx."""
 
     def completed(self, barrier: Barrier) -> None:
         """A phase is complete; ``barrier.phase`` is the one after it."""

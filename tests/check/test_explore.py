@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from corpus import FIXED, read
 from interleavings import outcomes
 from traced import EXAMPLES, FAULTS, ROOT, file_kernel
 
@@ -12,7 +13,7 @@ from ptxdsl.explore.explore import Bounds, explore
 
 # Of random kernels those with one outcome only are many, and some have thousands of interleavings: most of these have
 # two outcomes or three, and all of them few enough interleavings.
-@pytest.mark.parametrize("seed", [1, 6, 8, 16, 21, 29, 48, 52, 71, 86])
+@pytest.mark.parametrize("seed", [1, 6, 8, 16, 21, 29, 48, 52, 71, 86, 1044])
 def test_a_random_kernel_comes_to_all_that_it_comes_to(seed):
     """The same outcomes as without reduction, in no more runs."""
     every, brute = outcomes(seed, True, Bounds(runs=200, seconds=60))
@@ -40,6 +41,14 @@ def explored(stem, bounds=None, **names):
 )
 def test_what_its_barriers_order_takes_one_run(stem, names):
     found = explored(stem, **names)
+    assert found.runs == 1 and found.complete and found.agrees
+
+
+def test_a_wait_is_not_overtaken_where_the_next_phase_needs_its_own_warp():
+    """Whoever is first arrives for the next phase before the others look; to complete it takes all of them."""
+    entry = read(next(path for path in FIXED if path.stem == "22_one_buffer_and_an_mbarrier_fixed"))
+    names = {"n": 5}
+    found = explore(entry.compiled(names), entry.bound(names).host(), grid=entry.grid, block=entry.block)
     assert found.runs == 1 and found.complete and found.agrees
 
 

@@ -150,7 +150,7 @@ class Barrier(Record):
         if expect:
             self._add(lanes * expect)
         if self.table.watch is not None:
-            self.table.watch.arrives(self)
+            self.table.watch.arrives(self, total)
         self.pending -= total
         self._note(arrivals=total, expected=lanes * expect)
         if time > self.latest:
@@ -178,7 +178,7 @@ class Barrier(Record):
 
     def complete_tx(self, size: int, time: int = 0) -> None:
         if self.table.watch is not None:
-            self.table.watch.arrives(self)
+            self.table.watch.arrives(self, 0)
         self._add(-size)
         self._note(came=size)
         self._settle(time)
