@@ -13,7 +13,7 @@ from ptxdsl.check.threads import Mask
 from ptxdsl.effects import ACCESSES, Kind
 from ptxdsl.protocol.algebra import plain
 from ptxdsl.protocol.expressions import Expr, apply
-from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Place, Seq, walk
+from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Seq, walk
 
 _Alike = tuple[Mask, bool, bool, Guard | None]  # of accesses that make one step: whether atomic, and certain
 
@@ -45,8 +45,7 @@ class Accesses:
         if op.writes:
             parts = self.writes.setdefault((mask, atomic, True, when), [])
             parts_of(op.writes, op.span, mask, self.expressions, spread=self.spread, happens=happens, to=parts)
-        places = (*op.reads, *op.writes) if not atomic else op.writes
-        return frozenset(v for p in places for e in expressions_of_place(p) for v in e.variables)
+        return frozenset[int]().union(*(expr.variables for expr in expressions_of(op)))
 
     def _guard(self, told: list[Expr]) -> Guard | None:
         """For whom the conditions hold that threads have come through."""
@@ -83,14 +82,16 @@ def arms(expressions: Expressions, node: Branch, mask: Mask) -> Iterator[tuple[N
             yield arm, condition, threads
 
 
-def expressions_of(op: Op) -> Iterator[Expr]:
+def expressions_of(op: Op) -> list[Expr]:
     """Those of all places of an operation."""
-    for place in (*op.writes, *op.reads, *([op.barrier] if op.barrier is not None else [])):
-        yield from expressions_of_place(place)
-
-
-def expressions_of_place(place: Place) -> list[Expr]:
-    return [e for e in (place.address, place.width) if isinstance(e, Expr)]
+    found = []
+    for place in (*op.writes, *op.reads, op.barrier):
+        if place is not None:
+            if place.address is not None:
+                found.append(place.address)
+            if isinstance(place.width, Expr):
+                found.append(place.width)
+    return found
 
 
 def only_accesses(node: Node) -> bool:

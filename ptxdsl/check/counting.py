@@ -26,7 +26,7 @@ def ranges_of(kernel: Kernel) -> Kernel:
     loops = [node for node in kernel.nodes if isinstance(node, Loop)]
     fresh = max((loop.label for loop in loops), default=0)
     program = kernel.program
-    for label in [loop.label for loop in loops if loop.range is None and not loop.once]:
+    for label in [loop.label for loop in loops if loop.range is None and not loop.once and _head(loop) is not None]:
         same = [node for node in walk(program) if isinstance(node, Loop) and node.label == label]
         found = _range(program, same[0], fresh + 1) if len(same) == 1 else None
         if found is not None:

@@ -11,9 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from operator import attrgetter
 
+from ptxdsl.effects import Effect
 from ptxdsl.hints import TYPE_CHECKING, Any
+from ptxdsl.protocol.expressions import Expr
 from ptxdsl.protocol.model import Kernel
-from ptxdsl.record import field_names
+from ptxdsl.record import Slotted, field_names
 
 if TYPE_CHECKING:
     from ptxdsl.check.proof import Proof
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     Prover = Callable[..., Proof]
 
 _KEPT = 256
+# What stands for itself; most of a protocol.
+_PLAIN = frozenset({Expr, Effect, int, str, bool, type(None), type, Slotted})
 
 _known: OrderedDict[Hashable, Proof] = OrderedDict()
 _fields: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
@@ -39,13 +43,15 @@ def proved(prove: Prover, kernel: Kernel, block: tuple[int, int, int], max_steps
     return proof
 
 
-def form(part: Any) -> Hashable:
+def form(part: Any) -> Any:
     """A part of a protocol without its places. Expressions stand for themselves: equal ones are one object."""
     cls = part.__class__
-    if cls is tuple:
-        return tuple(map(form, part))
-    get = _fields[cls] if cls in _fields else _fields.setdefault(cls, _getter(cls))
-    return part if get is None else tuple(map(form, get(part)))
+    if cls is not tuple:
+        get = _fields[cls] if cls in _fields else _fields.setdefault(cls, _getter(cls))
+        if get is None:
+            return part
+        part = get(part)
+    return tuple([inner if inner.__class__ in _PLAIN else form(inner) for inner in part])
 
 
 def _getter(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import gcd, lcm
 
 from ptxdsl.protocol.expressions import CONVERSIONS, SUMS_FROM, Expr, nodes
@@ -53,11 +54,12 @@ def moved(expr: Expr) -> tuple[int, int] | None:
     return (expr.value, by) if expr.op == "var" else None
 
 
-def leaves(expr: Expr) -> list[Expr]:
+@lru_cache(8192)
+def leaves(expr: Expr) -> tuple[Expr, ...]:
     """Each once; what is read counts as one, too."""
     if not expr.args:
-        return [expr]
-    return [node for node in nodes(expr) if not node.args or node.op in ("load", "held")]
+        return (expr,)
+    return tuple([node for node in nodes(expr) if not node.args or node.op in ("load", "held")])
 
 
 def unknown_leaf(leaf: Expr) -> bool:

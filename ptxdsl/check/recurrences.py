@@ -69,10 +69,13 @@ class Recurrent:
 
 def recurrences(kernel: Kernel) -> dict[int, tuple[Recurrent, ...]]:
     """By the labels of loops."""
-    found = {}
-    for loop, facts in loops(kernel.program, NOTHING):
-        equations = _equations(loop) if _counts_turns(loop) else {}
-        own = _not_followed(loop, equations)
+    found: dict[int, tuple[Recurrent, ...]] = {}
+    counted = [node for node in kernel.nodes if isinstance(node, Loop) and not node.once and _counts_turns(node)]
+    hidden = {id(loop): cores for loop in counted if (cores := _cores(loop))}
+    for loop, facts in loops(kernel.program, NOTHING) if hidden else ():
+        own_cores = hidden.get(id(loop), {})
+        equations = _equations(loop) if own_cores else {}
+        own = _not_followed(equations, own_cores)
         if own:
             lows = _lows(loop, equations, facts)
             found[loop.label] = tuple(_recurrent(v, equations, lows) for v in sorted(own))
@@ -121,8 +124,8 @@ def _computed(expr: Expr, values: list[int], known: dict[Expr, int | None]) -> i
 # --------------------------------------------------------------------------------------------------- which there are
 
 
-def _not_followed(loop: Loop, equations: Equations) -> set[int]:
-    """Variables that hang on themselves in such ways, and those made of them.
+def _cores(loop: Loop) -> dict[int, set[int]]:
+    """Variables that hang on themselves in such ways, each with those that hang on it.
 
     What branches decide is no part of that: it is decided, and each way followed.
     """
@@ -131,15 +134,24 @@ def _not_followed(loop: Loop, equations: Equations) -> set[int]:
         if isinstance(node, Assign):
             for target, value in zip(node.targets, node.values, strict=True):
                 made.setdefault(target, []).append(value)
+    if not any(_is_input(leaf) for values in made.values() for value in values for leaf in leaves(value)):
+        return {}
     reached = _closed({v: {w for e in values for w in e.variables} for v, values in made.items()})
-    cores = set()
-    for v in equations.keys() & reached.keys():
+    cores = {}
+    for v in reached:
         together = [w for w in reached[v] if v in reached.get(w, ())]
         values = [(w, value) for w in together for value in made[w]]
         hidden = any(len(made[w]) > 1 or not _is_steady(w, value) for w, value in values)
         if hidden and any(_is_input(leaf) for _, value in values for leaf in leaves(value)):
-            cores.add(v)
-    return {v for v, e in equations.items() if v in cores or (e.op != "var" and cores & reached.get(v, set()))}
+            cores[v] = {w for w in reached if v in reached[w]}
+    return cores
+
+
+def _not_followed(equations: Equations, cores: dict[int, set[int]]) -> set[int]:
+    """The variables of equations that do so, and those made of them."""
+    own = cores.keys() & equations.keys()
+    made_of = {w for v in own for w in cores[v]}
+    return {v for v, e in equations.items() if v in own or (e.op != "var" and v in made_of)}
 
 
 def _is_input(leaf: Expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.protocol.expressions import Expr
-from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Seq, walk
+from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Op, Seq, walk
 
 
 def once_a_turn(loop: Loop) -> dict[int, Expr]:
@@ -21,7 +21,7 @@ def once_a_turn(loop: Loop) -> dict[int, Expr]:
     for node in loop.body.nodes:
         if isinstance(node, Assign):
             always.update(node.targets)
-        elif any(isinstance(inner, Jump) and inner == again for inner in walk(node)):
+        elif not isinstance(node, Op) and any(isinstance(inner, Jump) and inner == again for inner in walk(node)):
             break  # some turns end here
     ends = list(_ends(loop.body, again, True))
     found = {}

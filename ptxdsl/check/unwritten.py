@@ -214,6 +214,7 @@ def never_filled(kernel: Kernel) -> Finding | None:
     return None
 
 
+@lru_cache(4096)
 def _array_of(address: Expr | None) -> int:
     """The number of the array that an address is in; 0 where the text does not tell."""
     if address is None:

@@ -15,6 +15,7 @@ Fences of memory between threads' own accesses are left out: what they order nob
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from ptxdsl.check.threads import Block, Mask
 from ptxdsl.effects import ACCESSES, Kind
@@ -366,6 +367,7 @@ def _terms(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
+@lru_cache(4096)
 def _of_thread(expr: Expr) -> bool:
     return any(e.op in ("tid", "elected") for e in nodes(expr))
 
