@@ -8,11 +8,12 @@ such, as ``if lane == 0: arrive``, stay inside one agent; their operations are t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ptxdsl.check import own_groups
+from ptxdsl.check.contents import WAITS, contents
 from ptxdsl.check.threads import WARP, Block, Mask, warps, whole_warps
-from ptxdsl.effects import ACCESSES, Kind
+from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import substitute
 from ptxdsl.protocol.expressions import Expr, const
 from ptxdsl.protocol.model import (
@@ -25,7 +26,6 @@ from ptxdsl.protocol.model import (
     Op,
     Return,
     Seq,
-    Unmodelled,
     expressions_of,
     walk,
 )
@@ -33,8 +33,6 @@ from ptxdsl.source import Span
 
 # More agents than this are no roles: a kernel where every thread waits for something of its own.
 MAX_AGENTS = 40
-
-_WAITS = frozenset({Kind.BAR_WAIT, Kind.BAR_TEST, Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.CLUSTER_WAIT})
 
 # A condition of thread ids and unknown values that sends threads more ways than this may differ within each warp.
 _FEW = 16
@@ -70,9 +68,7 @@ class Shape:
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.kernel = kernel
         self.block = block
-        self._waits: dict[int, bool] = {}
-        self._acts: dict[int, bool] = {}
-        self._collects: dict[int, bool] = {}
+        self._contents = contents(kernel.program)
         self._read: dict[int, dict[int, int]] = {}
         self._parts: dict[Expr, tuple[Expr, ...]] = {}
         self._groups: dict[tuple[Expr, ...], list[Mask]] = {}
@@ -84,31 +80,24 @@ class Shape:
             elif isinstance(node, Loop) and node.range is not None:
                 self._assigned.setdefault(node.range.index, []).append(node.range.start)
 
-    def waits(self, node: Node) -> bool:
+    def waits(self, node: Seq) -> bool:
         """Whether a thread may wait in a node, or leave it other than at its end."""
-        found = self._waits.get(id(node))
-        if found is None:
-            found = self._waits[id(node)] = self._does(node, _waits, True)
-        return found
+        there = self._contents[id(node)]
+        return there.waits or there.leaves
 
-    def acts(self, node: Node) -> bool:
+    def acts(self, node: Seq) -> bool:
         """Whether there is more in a node than accesses to memory."""
-        found = self._acts.get(id(node))
-        if found is None:
-            found = self._acts[id(node)] = self._does(node, _acts, True)
-        return found
+        there = self._contents[id(node)]
+        return there.acts or there.leaves
 
-    def collects(self, node: Node) -> bool:
+    def collects(self, node: Seq) -> bool:
         """Whether the lanes of a warp meet in a node."""
-        found = self._collects.get(id(node))
-        if found is None:
-            found = self._collects[id(node)] = self._does(node, _collects, False)
-        return found
+        return self._contents[id(node)].collects
 
     def leaves_behind(self, branch: Branch) -> bool:
         """Whether variables that an arm assigns are looked at outside of it: its threads have other values than the
         rest."""
-        assigned = [self._targets(arm) for arm in (branch.then, branch.orelse)]
+        assigned = [self._contents[id(arm)].assigned for arm in (branch.then, branch.orelse)]
         if not any(assigned):
             return False
         if assigned[0] & assigned[1]:
@@ -120,9 +109,6 @@ class Shape:
                 return True
         return False
 
-    def _targets(self, node: Node) -> set[int]:
-        return {v for inner in walk(node) if isinstance(inner, Assign) for v in inner.targets}
-
     def _reads(self, node: Node) -> dict[int, int]:
         """How often expressions of a node look at each variable."""
         found = self._read.get(id(node))
@@ -133,20 +119,6 @@ class Shape:
                     for v in expr.variables:
                         found[v] = found.get(v, 0) + 1
         return found
-
-    @staticmethod
-    def _does(node: Node, does: Callable[[Op], bool], jumps: bool) -> bool:
-        nodes = walk(node)
-        inner = {n.label for n in nodes if isinstance(n, Loop)}
-        for n in nodes:
-            if isinstance(n, Op):
-                if does(n):
-                    return True
-            elif not jumps:
-                continue
-            elif isinstance(n, (Return, Unmodelled)) or (isinstance(n, Jump) and n.label not in inner):
-                return True
-        return False
 
     def collective(self, branch: Branch) -> Op | None:
         """A collective in a branch, or behind one that some threads leave early. Raises TooManyAgents where threads
@@ -262,18 +234,6 @@ def _name(op: Op) -> str:
     return op.called
 
 
-def _waits(op: Op) -> bool:
-    return op.kind in _WAITS or (op.kind is Kind.WAIT_GROUP and op.what.completes_on not in own_groups.MECHANISMS)
-
-
-def _acts(op: Op) -> bool:
-    return op.kind not in ACCESSES
-
-
-def _collects(op: Op) -> bool:
-    return op.kind is Kind.WARP_SYNC
-
-
 def agents(shape: Shape) -> list[Mask]:
     """The agents of a kernel as sets of threads. Raises TooManyAgents."""
     kernel, block = shape.kernel, shape.block
@@ -344,7 +304,7 @@ def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
 
 def _operation(op: Op, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
     """Threads that wait for different barriers, or have the tensor cores read different memory, are different roles."""
-    exprs = [e for e in (op.parity, op.id) if e is not None] if op.kind in _WAITS else []
+    exprs = [e for e in (op.parity, op.id) if e is not None] if op.kind in WAITS else []
     if op.kind is Kind.BAR_WAIT and op.barrier is not None and op.barrier.address is not None:
         exprs.append(op.barrier.address)
     if op.kind is Kind.ASYNC_MMA:

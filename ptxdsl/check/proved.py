@@ -26,13 +26,30 @@ _KEPT = 256
 # What stands for itself; most of a protocol.
 _PLAIN = frozenset({Expr, Effect, int, str, bool, type(None), type, Slotted})
 
-_known: OrderedDict[Hashable, Proof] = OrderedDict()
+
+class _Key:
+    """What is asked for, hashed once: it is large."""
+
+    __slots__ = ("hashed", "parts")
+
+    def __init__(self, *parts: Hashable) -> None:
+        self.parts = parts
+        self.hashed = hash(parts)
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.parts == other.parts
+
+
+_known: OrderedDict[_Key, Proof] = OrderedDict()
 _fields: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
 
 
 def proved(prove: Prover, kernel: Kernel, block: tuple[int, int, int], max_steps: int) -> Proof:
     """What ``prove`` says of a kernel's protocol in blocks of a shape, after so many steps at most."""
-    key = (prove, block, form(kernel))
+    key = _Key(prove, block, form(kernel))
     proof = _known.get(key)
     if proof is None:
         proof = prove(kernel, block, max_steps=max_steps)

@@ -197,7 +197,7 @@ def never_filled(kernel: Kernel) -> Finding | None:
     for node in kernel.nodes:
         if isinstance(node, Unmodelled):
             return None
-        if not isinstance(node, Op) or node.what.space == "tensor":
+        if not isinstance(node, Op) or not (node.writes or node.reads) or node.what.space == "tensor":
             continue
         if node.kind is Kind.ATOMIC and node.reads and "exch" not in node.name:
             reads += [(_array_of(place.address), node) for place in node.writes]

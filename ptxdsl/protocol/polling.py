@@ -9,14 +9,15 @@ from __future__ import annotations
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.algebra import plain
 from ptxdsl.protocol.expressions import Expr, test
-from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Seq
+from ptxdsl.protocol.model import Branch, Jump, Loop, Node, Op, Seq, walk
 from ptxdsl.protocol.rewriting import mapped
 from ptxdsl.record import replace
 
 
 def with_waits(program: Seq) -> Seq:
     """The program with waits in the place of such loops."""
-    return mapped(program, _wait)
+    asks = any(isinstance(node, Op) and node.kind is Kind.BAR_TEST for node in walk(program))
+    return mapped(program, _wait) if asks else program
 
 
 def _wait(node: Node) -> Node | None:
