@@ -91,6 +91,7 @@ class Expressions:
         self._terms: dict[
             tuple[Any, ...], tuple[int, list[tuple[Function, int]], Lanes | None, frozenset[int]]
         ] = {}  # ``_split_terms``
+        self._slots: dict[tuple[tuple[Expr, int], ...], Function | None] = {}
 
     # ----------------------------------------------------------------------------------------------------- threads
 
@@ -292,6 +293,14 @@ class Expressions:
         turning: variables that have many values at once.
         """
         _, terms = self._sum(expr)
+        if not turning:
+            key = tuple(terms.items())
+            if key not in self._slots:
+                self._slots[key] = self._slot(terms, turning)
+            return self._slots[key]
+        return self._slot(terms, turning)
+
+    def _slot(self, terms: Mapping[Expr, int], turning: frozenset[int]) -> Function | None:
         varying = [
             (abs(factor), leaf)
             for leaf, factor in terms.items()

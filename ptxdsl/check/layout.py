@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ptxdsl.check.boxes import affine
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, array_number
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_SHIFT, Expr, array_number
 from ptxdsl.protocol.model import Array, Kernel, Op, Pipeline
 
 SHARED_BYTES = 1 << 18  # more than the shared memory of a block: no array is larger
@@ -74,7 +75,12 @@ def mixed(nodes: Sequence[Any]) -> frozenset[int]:
         if not isinstance(node, Op):
             continue
         if node.kind is Kind.BAR_INIT and node.barrier is not None and node.barrier.address is not None:
-            barriers.add(array_number(affine(node.barrier.address, 1, {})))
+            barriers.add(_array_of(node.barrier.address))
         for place in (*node.writes, *node.reads) if node.kind is not Kind.ASYNC_MMA else ():
-            data.add(array_number(affine(place.address, 1, {})) if place.address is not None else 0)
+            data.add(_array_of(place.address) if place.address is not None else 0)
     return frozenset(barriers if 0 in data else barriers & data)
+
+
+@lru_cache(4096)
+def _array_of(address: Expr) -> int:
+    return array_number(affine(address, 1, {}))

@@ -31,6 +31,7 @@ def _maps(expr: Expr) -> bool:
     return expr.op == "mapa" or any(_maps(arg) for arg in expr.args)
 
 
+@lru_cache(4096)
 def names_rank(expr: Expr) -> bool:
     """Whether an address is one in the block of a rank, as ``mapa`` gives it: of rank -1 it looks like one's own."""
     if expr.op in ("add", "sub", "ext.u", "ext.s", "trunc"):

@@ -82,7 +82,10 @@ _KNOWN_LIMIT = 200_000  # of a process that checks many kernels
 
 
 def _made(op: str, value: Any, args: tuple[Expr, ...], bits: int) -> Expr:
-    key = (op, value, bits, *map(id, args))
+    if len(args) == 2:
+        key: tuple[Any, ...] = (op, value, bits, id(args[0]), id(args[1]))
+    else:
+        key = (op, value, bits, *map(id, args))
     found = _known.get(key)
     if found is None:
         if len(_known) >= _KNOWN_LIMIT:
@@ -92,7 +95,7 @@ def _made(op: str, value: Any, args: tuple[Expr, ...], bits: int) -> Expr:
 
 
 def const(value: int, bits: int = 32) -> Expr:
-    return _made("const", value, (), bits)
+    return _known.get(("const", value, bits)) or _made("const", value, (), bits)
 
 
 def uniform(name: str, bits: int = 32) -> Expr:

@@ -70,9 +70,7 @@ class _Program(Slice):
 
     def hint(self, word: str) -> tuple[int, int, int] | None:
         """What a line of the comment at the file's head says of the launch: the number after this word."""
-        for line in self.kernel.span.source.text.split("\n")[:-1]:
-            if line.strip(" \t") and not line.lstrip(" \t").startswith("#"):
-                break
+        for line in _head(self.kernel.span.source.text):
             before, found, after = line.rpartition(f"{word} ")
             digits = after[: len(after) - len(after.lstrip("0123456789"))]
             alone = not (before[-1:] + after[len(digits) :][:1]).replace("_", "a").isalnum()
@@ -146,6 +144,17 @@ class _Program(Slice):
         else:
             yield from self.assign(target.blocks[0].params if op.name == "repeat" else target.results, op.operands)
         yield Jump(self.labels[target], op.name == "repeat")
+
+
+def _head(text: str) -> Iterator[str]:
+    """The comment at the head of a text, by lines."""
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        line = text[at:end]
+        if line.strip(" \t") and not line.lstrip(" \t").startswith("#"):
+            return
+        yield line
+        at = end + 1
 
 
 def nested(condition: Expr, then: Seq, orelse: Seq, span: Span) -> Branch:
