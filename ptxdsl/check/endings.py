@@ -6,7 +6,6 @@ from ptxdsl.check import classes
 from ptxdsl.check.barriers import Commit
 from ptxdsl.check.blame import fault, makers, wrong_bytes
 from ptxdsl.check.blame_groups import completion, remedy
-from ptxdsl.check.blame_slots import surplus
 from ptxdsl.check.context import Context
 from ptxdsl.check.parts import Touch
 from ptxdsl.check.states import State
@@ -73,6 +72,8 @@ def _not_waited_for(context: Context, state: State, touch: Touch) -> Exception:
 
 
 def _under_way(context: Context, state: State, touch: Touch, remote: bool) -> Exception:
+    from ptxdsl.check.blame_slots import surplus  # where there is a fault
+
     more = surplus(context, state, touch)
     if more is not None:
         maker = context.agents[touch.agent]

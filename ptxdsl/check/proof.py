@@ -39,12 +39,10 @@ from ptxdsl.check.counters import LARGE_TRIP
 from ptxdsl.check.counting import ranges_of
 from ptxdsl.check.decisive import with_reads
 from ptxdsl.check.findings import Again, Fault, Finding, Reason, Unproved
-from ptxdsl.check.instances import MOST_STATES, MOST_STEPS, instances
 from ptxdsl.check.learned import BeginAgain
 from ptxdsl.check.search import MAX_STATES, MAX_STEPS, Search
 from ptxdsl.check.threads import block_of
 from ptxdsl.check.unwritten import never_filled
-from ptxdsl.check.witness import goes_by_memory
 from ptxdsl.check.written_out import written_out
 from ptxdsl.protocol.model import Branch, Kernel, Loop
 from ptxdsl.record import dataclass, replace
@@ -190,6 +188,8 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
     except Fault as fault:
         return Proof(FAULT, (fault.finding,), (), search.states, search.steps)
     if search.doubtful is not None:
+        from ptxdsl.check.witness import goes_by_memory  # seldom
+
         finding = search.doubtful
         shown = _shown(search, finding) if in_general else None
         if shown is not None:
@@ -210,6 +210,8 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
 
 def _shown(search: Search, finding: Finding) -> Finding | None:
     """A fault of a small launch."""
+    from ptxdsl.check.instances import MOST_STATES, MOST_STEPS, instances  # seldom
+
     for kernel, launch in instances(search.kernel, finding):
         found = searched(Search(kernel, search.threads, MOST_STATES, MOST_STEPS), in_general=False)
         if found.verdict == FAULT:

@@ -17,16 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.check.addresses import BEYOND, WITHIN, Part
-from ptxdsl.check.blame_slots import (
-    beyond,
-    inexact,
-    over_barrier,
-    race,
-    unfenced,
-    unordered_tensor,
-    unordered_writes,
-    written_at_once,
-)
 from ptxdsl.check.brackets import describe
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import Context
@@ -46,6 +36,12 @@ from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR
 from ptxdsl.protocol.model import Array, Written
 
 _AT = (1 << CTA_SHIFT) - 1
+
+
+def _blame() -> Any:
+    from ptxdsl.check import blame_slots  # where there is a fault
+
+    return blame_slots
 
 
 def touches_of(
@@ -159,9 +155,9 @@ def _pieces(
             if not _inside(context, array, at, part, width):
                 if array is not None and array.bytes is not None:
                     if part.fixed:
-                        raise Fault(beyond(array, at, part, width))
+                        raise Fault(_blame().beyond(array, at, part, width))
                     if path is not None and _is_of_a_ring(context, part):
-                        raise Fault(beyond(array, at, part, width, path))
+                        raise Fault(_blame().beyond(array, at, part, width, path))
                 if bounded:
                     raise Unproved(part.span, BEYOND, WITHIN)
             pieces = found.setdefault((array, cta), _Pieces())
@@ -238,13 +234,13 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
     """
     for barrier in context.under(touch):
         if state.phases[barrier.number].expected:
-            raise over_barrier(context, state, agent, touch, barrier)
+            raise _blame().over_barrier(context, state, agent, touch, barrier)
     if touch.writes and state.held:
         overwritten(state, touch)
     if not context.races:
         return
     if touch.clash is not None:
-        raise written_at_once(state, touch)
+        raise _blame().written_at_once(state, touch)
     number = agent.number
     known = state.known[number] & ~context.hidden(state, agent, mask)
     missing = touch.conflicts & state.live & ~known
@@ -252,7 +248,7 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
     if own:
         missing |= touch.across & own | touch.within & own & ~state.met[number]
     if missing:
-        raise race(context, state, agent, touch, missing)
+        raise _blame().race(context, state, agent, touch, missing)
     if touch.writes:
         state.fill.write(context, touch)
     else:
@@ -263,12 +259,12 @@ def check(context: Context, state: State, agent: Agent, touch: Touch, mask: Mask
             bit = unseen & -unseen
             unseen ^= bit
             if bit not in context.touches or context.touches[bit].agent != number:  # another one's, or another block's
-                raise unordered_tensor(context, state, agent, touch, bit)
+                raise _blame().unordered_tensor(context, state, agent, touch, bit)
         return
     if touch.asynchronous and not touch.bit & context.plain:
         unseen = touch.conflicts & state.live & context.plain & ~state.proxied[number]
         if unseen:
-            raise unfenced(context, state, agent, touch, unseen)
+            raise _blame().unfenced(context, state, agent, touch, unseen)
 
 
 class Access(Step):
@@ -316,10 +312,10 @@ class Access(Step):
         for form in (touch, *touch.elsewhere):
             twice = written_twice(form.form) if form.exact else None
             if not form.exact and len(form.spans) > 1 and not by_one_thread(form.form):
-                raise inexact(form)
+                raise _blame().inexact(form)
             if twice is not None:
                 first, second, across = twice
-                raise unordered_writes(state, agent, touch, form.spans[first], form.spans[second], across)
+                raise _blame().unordered_writes(state, agent, touch, form.spans[first], form.spans[second], across)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         found = self.touches(context, state, agent)
