@@ -43,9 +43,11 @@ def operate(op: str, args: tuple[Any, ...], bits: int, operand_bits: int, symbol
     if op == "ext.s":
         return args[0]
     if op == "ext.u" and operand_bits > 1:  # a truth value stays whole: sums with it are compared as they are
-        if may_be_negative(args[0]):
+        if not_negative(args[0]):
+            return args[0]
+        if may_be_negative(args[0]) or operand_bits < SUMS_FROM:
             return _as_unsigned(args[0], operand_bits, symbols, lambda a: a)
-        return args[0] if not_negative(args[0]) else symbols.operation(op, args, bits)
+        return symbols.operation(op, args, bits)
     if op == "trunc":
         return _truncated(args[0], bits, symbols)
     if op in ("add", "sub"):

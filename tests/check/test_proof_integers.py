@@ -10,6 +10,8 @@ from proofs import verdict
 COUNTS = {
     "the low byte": ("Int32(Int8(n))", "n", "n = 128"),
     "the low byte without a sign": ("Int32(UInt8(n))", "n", "n = 256"),
+    "the low byte with and without a sign": ("Int32(Int8(n))", "Int32(UInt8(n))", "n = 128"),
+    "a sum of bytes of both": ("Int32(UInt8(n) + UInt8(3))", "Int32(UInt8(n) + UInt8(3))", None),
     "a byte of both": ("Int32(Int8(n))", "Int32(Int8(n))", None),
     "half of it": ("n >> 1", "n // 2", None),
     "half of it without a sign": ("n >> 1", "Int32(UInt32(n) >> 1)", "n = -1"),
