@@ -9,6 +9,7 @@ from ptxdsl.check.parts import Agent, Meeting
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import range_text
+from ptxdsl.protocol.model import Op
 
 
 def _named(meeting: Meeting) -> str:
@@ -77,4 +78,15 @@ def diverges(context: Context, state: State, agent: Agent, step: Step, name: str
     return fault(
         state, classes.DIVERGENT, f"`{name}` wants all lanes of a warp, but is executed by {range_text(step.mask)}",
         step.span, help="call it where the whole warp goes, or name the lanes that take part",
+    )  # fmt: skip
+
+
+def collectives_differ(state: State, agent: Agent, op: Op, other: Agent, there: Op) -> Exception:
+    """Of lanes of one warp at instructions that do not wait for one another."""
+    which = "another one" if there.called == op.called else f"`{there.called}`"
+    return fault(
+        state, classes.DIVERGENT,
+        f"{agent.does('comes')} to `{op.called}`, for which all lanes must come, and {other.name} to {which}", op.span,
+        (there.span, f"{other.does('waits')} here"),
+        help="let all lanes come to one instruction, and choose by lanes what each of them gives",
     )  # fmt: skip

@@ -264,6 +264,10 @@ class WarpSync(Step):
         for needed, own in self.outside:
             meeting = context.meeting((agent.cta, "warp", needed), state)
             come, waiting = state.meetings.get(meeting.number, (0, ()))
+            for other, place in waiting:
+                there = context.agents[other].steps[place]
+                if isinstance(there, WarpSync) and not _meets(self, there):
+                    raise blame.collectives_differ(state, agent, self.op, context.agents[other], there.op)
             # What the agent's threads all know; of their own doings each warp knows its part alone.
             alone = whole_warps(agent.mask, context.every) == whole_warps(needed, context.every)
             apart = 0 if alone else state.fresh[me]
@@ -297,6 +301,12 @@ class WarpSync(Step):
                     if isinstance(step, WarpSync):
                         lanes &= ~step.acting
         return not lanes
+
+
+def _meets(one: WarpSync, other: WarpSync) -> bool:
+    """Whether lanes meet that stand at these two: at any two ``syncwarp``, else at one and the same instruction, since
+    values are exchanged there (PTX ISA, ``bar.warp.sync``, ``shfl.sync``, ``redux.sync``)."""
+    return one.op.name == other.op.name and (one.orders or one.op.span == other.op.span)
 
 
 def _parted(context: Context, state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:

@@ -13,6 +13,7 @@ from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import END
 from ptxdsl.check.states import LEFT, State
+from ptxdsl.check.threads import range_text, whole_warps
 from ptxdsl.check.warpgroups import left_alone
 from ptxdsl.source import Span
 
@@ -273,6 +274,11 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
     what = "the barrier of the cluster" if isinstance(step, ClusterWait) else "a barrier"
     if isinstance(step, (Meet, WarpSync)):
         what = f"`{step.op.called}`"
+    if passed_by := _passed_by(context, state, agents, gone):
+        return fault(
+            state, classes.DIVERGENT, f"{what} {passed_by}", step.span, *notes,
+            help="let all threads come to it, and leave in the branch what only some of them do",
+        )  # fmt: skip
     missing = f"; {gone[0].does('has')} ended without coming to it" if gone else ": not all of its threads come to it"
     if isinstance(step, Meet):
         arrived, needed = step.come(context, state, agent)
@@ -281,3 +287,25 @@ def _meeting(context: Context, state: State, waiting: dict[int, Agent]) -> Excep
         state, classes.DIVERGENT, f"deadlock: {agent.does('waits')} at {what}{missing}", step.span, *notes,
         help="every thread that a barrier counts must come to it: keep it out of branches that some do not take",
     )  # fmt: skip
+
+
+def _passed_by(context: Context, state: State, agents: list[Agent], gone: list[Agent]) -> str | None:
+    """What is wrong with a barrier for all threads to which only such do not come that have ended. It is no deadlock,
+    since it does not wait for threads that have exited (PTX ISA, ``exit``)."""
+    steps = [agent.steps[state.places[agent.number]] for agent in agents]
+    for agent, step in zip(agents, steps, strict=True):
+        if isinstance(step, Meet):
+            here = sum(other.mask.bit_count() for other in agents if other.cta == agent.cta)
+            if step.count is not None or step.come(context, state, agent) != (here, context.size):
+                return None
+        elif not isinstance(step, ClusterWait):
+            return None
+    for other in gone:
+        come = sum(agent.mask for agent in agents if agent.cta == other.cta)
+        alone = come & whole_warps(other.mask, context.every)
+        if alone:
+            comes = "comes" if alone.bit_count() == 1 else "come"
+            return f"wants whole warps, but {range_text(alone)} {comes} to it without the rest of theirs"
+    if not gone:
+        return None
+    return f"wants all threads, but {gone[0].does('ends')} without coming to it: nothing orders what is done there"

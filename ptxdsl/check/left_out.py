@@ -8,29 +8,32 @@ from collections.abc import Iterator
 from ptxdsl.check import classes
 from ptxdsl.check.findings import Finding
 from ptxdsl.effects import Kind
-from ptxdsl.protocol.model import Kernel, Loop, Node, Op, walk
+from ptxdsl.protocol.expressions import Expr
+from ptxdsl.protocol.model import Kernel, Loop, Node, Op, Pipeline, walk
 from ptxdsl.protocol.rewriting import assigned
 from ptxdsl.record import replace
-from ptxdsl.source import Span
 
 # What comes of it.
 _KINDS = frozenset({
     classes.MISSING_ARRIVE, classes.CYCLIC_WAIT, classes.WRONG_PARITY, classes.READ_BEFORE_FULL, classes.OVERWRITTEN,
-    classes.WRONG_COUNT,
+    classes.WRONG_COUNT, classes.EXIT_IN_FLIGHT,
 })  # fmt: skip
+_ARRIVES = frozenset({Kind.BAR_ARRIVE, Kind.BAR_EXPECT, Kind.COMMIT})
+_BARRIER_BYTES = 8
 
 
 def with_left_out(kernel: Kernel, finding: Finding) -> Finding:
     """A finding with the line of such a step."""
     if finding.kind not in _KINDS:
         return finding
-    for span, what, help in (*_unmoved(kernel.nodes), *_unwaited(kernel)):
-        return replace(finding, notes=((span, what), *finding.notes), help=help)
+    for op, what, help in (*_unmoved(kernel), *_unwaited(kernel), *_kept(kernel, finding)):
+        if op.pipeline or finding.kind != classes.EXIT_IN_FLIGHT:
+            return replace(finding, notes=((op.span, what), *finding.notes), help=help)
     return finding
 
 
-def _unmoved(nodes: tuple[Node, ...]) -> Iterator[tuple[Span, str, str]]:
-    for loop in nodes:
+def _unmoved(kernel: Kernel) -> Iterator[tuple[Op, str, str]]:
+    for loop in kernel.nodes:
         if not isinstance(loop, Loop) or loop.once:
             continue
         inner = walk(loop.body)
@@ -42,15 +45,70 @@ def _unmoved(nodes: tuple[Node, ...]) -> Iterator[tuple[Span, str, str]]:
             parts = [part for part in (op.barrier.address, op.parity) if part is not None]
             variables = frozenset[int]().union(*(part.variables for part in parts))
             if variables.isdisjoint(changed):
-                what = "waits for the same phase in every turn: nothing in the loop steps to the next one"
-                yield op.span, what, f"step once a turn: `{op.pipeline}.step()`" if op.pipeline else "step once a turn"
+                yield op, *_advance(kernel, op, inner)
 
 
-def _unwaited(kernel: Kernel) -> Iterator[tuple[Span, str, str]]:
+def _advance(kernel: Kernel, wait: Op, turn: list[Node]) -> tuple[str, str]:
+    """Why who waits stays at one phase, and what takes it on to the next. turn: all that its loop does."""
+    what = "waits for the same phase in every turn: nothing in the loop steps to the next one"
+    if not wait.pipeline:
+        return what, "step once a turn"
+    for end in kernel.pipelines:
+        if end.name == wait.pipeline and end.producer is (wait.method == "acquire"):
+            others = [node for node in kernel.nodes if isinstance(node, Op) and node.pipeline != end.name]
+            own = [node for node in turn if isinstance(node, Op) and node.pipeline == end.name]
+            if not any(_hands_over(op, end) for op in (*others, *own)):
+                does, call = _handing_over(end)
+                return f"does not {does}, and so waits for the same phase in every turn", f"{does} once a turn: {call}"
+    return what, f"step once a turn: `{wait.pipeline}.step()`"
+
+
+def _handing_over(end: Pipeline) -> tuple[str, str]:
+    """What an end does with a stage when it is done with it, and how that is written."""
+    does, method = ("hand the stage over", "commit") if end.producer else ("give the stage back", "release")
+    return does, f"`{end.name}.{method}()`, which arrives and steps"
+
+
+def _kept(kernel: Kernel, finding: Finding) -> Iterator[tuple[Op, str, str]]:
+    """Of an end that steps, and at whose barriers nobody arrives."""
+    ops = [node for node in kernel.nodes if isinstance(node, Op)]
+    for end in kernel.pipelines:
+        side = "producer_mbar" if end.producer else "consumer_mbar"
+        waits = [op for op in ops if op.pipeline == end.name and op.kind is Kind.BAR_WAIT]
+        asked_for = finding.kind == classes.MISSING_ARRIVE and side in finding.message
+        if waits and asked_for and not any(_hands_over(op, end) for op in ops):
+            does, call = _handing_over(end)
+            yield (
+                waits[0],
+                f"nobody is there to {does} that is waited for here",
+                f"{does}: {call}, in place of `step()`",
+            )
+
+
+def _hands_over(op: Op, end: Pipeline) -> bool:
+    """Whether an operation arrives, or may, at a barrier by which an end hands its stages over."""
+    if op.kind not in _ARRIVES or op.barrier is None:
+        return False
+    table, subs = (end.full, end.full_subs) if end.producer else (end.empty, end.empty_subs)
+    at = None if op.barrier.address is None else _first(op.barrier.address)
+    if at is None or table.op != "const":
+        return True
+    return 0 <= at - int(table.value) < end.stages * subs * _BARRIER_BYTES
+
+
+def _first(address: Expr) -> int | None:
+    """The constant part of an address: that of the table which it is in. None where there is none."""
+    if address.op == "const":
+        return int(address.value)
+    found = [at for at in map(_first, address.args) if at] if address.op in ("add", "mapa") else []
+    return sum(found) if found else None
+
+
+def _unwaited(kernel: Kernel) -> Iterator[tuple[Op, str, str]]:
     ops = [node for node in kernel.nodes if isinstance(node, Op) and node.pipeline]
     for end in kernel.pipelines:
         own = [op for op in ops if op.pipeline == end.name]
         given_back = [op for op in own if op.kind is Kind.BAR_ARRIVE]
         if given_back and not end.producer and not any(op.kind is Kind.BAR_WAIT for op in own):
             what = "a stage is given back here, and nothing waits for it before"
-            yield given_back[0].span, what, f"wait for the stage before it is read: `{end.name}.wait()`"
+            yield given_back[0], what, f"wait for the stage before it is read: `{end.name}.wait()`"

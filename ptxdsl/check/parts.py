@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _OF_MANY = {
-    "arrives": "arrive", "comes": "come", "goes": "go", "has": "have", "makes": "make", "waits": "wait"
+    "arrives": "arrive", "comes": "come", "ends": "end", "goes": "go", "has": "have", "makes": "make", "waits": "wait"
 }  # fmt: skip
 
 

@@ -6,8 +6,11 @@ PTX ISA, ``exit``: a barrier for all threads of a block or cluster does not wait
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from proofs import lines, verdict
+
+import ptxdsl
 
 HEAD = """\
 @kernel(threads=128{options})
@@ -38,6 +41,43 @@ def test_barriers_do_not_wait_for_threads_that_have_returned(first: str, meet: s
 def test_a_barrier_in_a_branch_is_not_one_that_the_others_have_returned_before() -> None:
     text = HEAD.format(options="") + "    if i < 96:\n        barrier()\n"
     assert verdict(text).kinds == ("divergent collective",)
+
+
+@pytest.mark.parametrize(
+    ("threads", "said"),
+    [
+        (96, "`barrier` wants all threads, but warp 3 ends without coming to it"),
+        (40, "`barrier` wants whole warps, but threads 32 to 39 come to it without the rest of theirs"),
+        (33, "`barrier` wants whole warps, but thread 32 comes to it without the rest of theirs"),
+    ],
+)
+def test_who_passes_a_barrier_by_does_not_keep_the_others_there(threads: int, said: str) -> None:
+    """PTX ISA, ``exit``: the barrier is released; and the simulator goes on."""
+    text = HEAD.format(options="") + f"    if i < {threads}:\n        barrier()\n    res[i] = 1\n"
+    (fault,) = verdict(text).diagnostics
+    assert said in fault.message and "deadlock" not in fault.message
+    report = ptxdsl.loads(text, check="off").kernel.simulate(np.zeros(128, np.float32), np.zeros(128, np.float32), 1)
+    assert report.finished
+
+
+@pytest.mark.parametrize(("less", "rest"), [("sum", "max"), ("sum", "sum")])
+def test_lanes_exchange_values_at_one_instruction(less: str, rest: str) -> None:
+    body = f"    if i < 7:\n        res[i] = warp_{less}(i)\n    else:\n        res[i] = warp_{rest}(i)\n"
+    text = HEAD.format(options="").replace("Float32", "Int32") + body
+    assert verdict(text).kinds == ("divergent collective",)
+    report = ptxdsl.loads(text, check="off").kernel.simulate(np.zeros(128, np.int32), np.zeros(128, np.int32), 1)
+    assert report.diagnostics[0].code == "E1180"  # the simulator's words for it
+
+
+def test_lanes_meet_at_any_two_syncwarp() -> None:
+    body = "    if i < 7:\n        syncwarp()\n    else:\n        syncwarp()\n"
+    text = HEAD.format(options="") + body
+    assert verdict(text).verdict == "proved"
+    assert (
+        ptxdsl.loads(text, check="off")
+        .kernel.simulate(np.zeros(128, np.float32), np.zeros(128, np.float32), 1)
+        .finished
+    )
 
 
 def test_what_returned_threads_have_written_is_ordered_by_nothing() -> None:
