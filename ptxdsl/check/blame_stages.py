@@ -6,7 +6,6 @@ is told by the array, of which each stage has an equal part, or by what one of t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import partial
 
@@ -110,6 +109,8 @@ def index_in(span: Span | None, touch: Touch) -> Span | None:
     """Where the index of an access is written, where the text shows it."""
     if span is None or touch.array is None:
         return span
+    import re  # where there is a fault
+
     found = re.search(rf"(?<![\w.]){re.escape(touch.array.name)}(?:\[|\.unsafe_offset\()", span.text)
     if found is None:
         return span
