@@ -8,7 +8,7 @@ loop gives way to the next one (a lane that spins on a lock that another lane of
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import (
     ALL_STOPPED,
@@ -30,11 +30,9 @@ NOBODY = 0x7FFFFFFF  # `others` where there are none
 DISPATCH = -1  # what a part of a kernel returns when the next group is to be chosen
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        # Called when the machine calls: what is left from last time is forgotten.
-        "enter": f"""
+def _enter() -> str:
+    """Called when the machine calls: what is left from last time is forgotten."""
+    return f"""
 define void @rt.enter(ptr %warp) {{
   {store("warp_fault_kind", "0")}
   {store("waiting", "0")}
@@ -49,9 +47,12 @@ define void @rt.enter(ptr %warp) {{
   %new = select i1 %none, i32 {TURN}, i32 %turn
   {store("turn", "%new")}
   ret void
-}}""",
-        # Counts what the group has executed; called before the group changes.
-        "retire": f"""
+}}"""
+
+
+def _retire() -> str:
+    """Counts what the group has executed; called before the group changes."""
+    return f"""
 define void @rt.retire(ptr %warp) {{
   {load("warp_issued", "i64")}
   {load("marked", "i64")}
@@ -64,9 +65,12 @@ define void @rt.retire(ptr %warp) {{
   {store("warp_retired", "%sum", "i64")}
   {store("marked", "%warp_issued", "i64")}
   ret void
-}}""",
-        # Takes what was used of the slice from the fuel and from the turn.
-        "settle": f"""
+}}"""
+
+
+def _settle() -> str:
+    """Takes what was used of the slice from the fuel and from the turn."""
+    return f"""
 define void @rt.settle(ptr %warp) {{
   call void @rt.retire(ptr %warp)
   {load("given")}
@@ -84,9 +88,12 @@ define void @rt.settle(ptr %warp) {{
   %new = select i1 %rest, i32 {TURN}, i32 %after
   {store("turn", "%new")}
   ret void
-}}""",
-        # The block of the next group, or -1 - exit code.
-        "dispatch": f"""
+}}"""
+
+
+def _dispatch() -> str:
+    """The block of the next group, or -1 - exit code."""
+    return f"""
 define i32 @rt.dispatch(ptr %warp) {{
   call void @rt.settle(ptr %warp)
   {load("warp_status", "<32 x i32>")}
@@ -168,9 +175,12 @@ choose:
   {store("slice", "%slice.ok")}
   {store("given", "%slice.ok")}
   ret i32 %pc
-}}""",
-        # The slice is used up before block %k.
-        "renew": f"""
+}}"""
+
+
+def _renew() -> str:
+    """The slice is used up before block %k."""
+    return f"""
 define i32 @rt.renew(ptr %warp, i32 %k) {{
   call void @rt.settle(ptr %warp)
   {load("group")}
@@ -197,9 +207,12 @@ back:
   ret i32 {FUEL}
 on:
   ret i32 {DISPATCH}
-}}""",
-        # Lanes %t of the group go to block %there, its other lanes to block %here.
-        "split": f"""
+}}"""
+
+
+def _split() -> str:
+    """Lanes %t of the group go to block %there, its other lanes to block %here."""
+    return f"""
 define void @rt.split(ptr %warp, i32 %t, i32 %there, i32 %here) {{
   {load("group")}
   %not.t = xor i32 %t, -1
@@ -207,9 +220,12 @@ define void @rt.split(ptr %warp, i32 %t, i32 %there, i32 %here) {{
   {set_lanes("warp_pc", "%t", "%there", "a")}
   {set_lanes("warp_pc", "%rest", "%here", "b")}
   ret void
-}}""",
-        # Lanes %t of the group are done. Gives the rest of the group.
-        "leave": f"""
+}}"""
+
+
+def _leave() -> str:
+    """Lanes %t of the group are done. Gives the rest of the group."""
+    return f"""
 define i32 @rt.leave(ptr %warp, i32 %t) {{
   call void @rt.retire(ptr %warp)
   {set_lanes("warp_status", "%t", str(EXITED), "s")}
@@ -223,31 +239,43 @@ define i32 @rt.leave(ptr %warp, i32 %t) {{
   %count = call i32 @llvm.ctpop.i32(i32 %rest)
   {store("count", "%count")}
   ret i32 %rest
-}}""",
-        # Lanes %t stand before host instruction %site, alone in block %k; the guard is false in the group's others.
-        "host": f"""
+}}"""
+
+
+def _host() -> str:
+    """Lanes %t stand before host instruction %site, alone in block %k; the guard is false in the group's others."""
+    return f"""
 define i32 @rt.host(ptr %warp, i32 %t, i32 %k, i32 %next, i32 %site) {{
   call void @rt.split(ptr %warp, i32 %t, i32 %k, i32 %next)
   call void @rt.settle(ptr %warp)
   {store("warp_mask", "%t")}
   {store("warp_site", "%site")}
   ret i32 {HOST}
-}}""",
-        "trapped": f"""
+}}"""
+
+
+def _trapped() -> str:
+    return f"""
 define i32 @rt.trapped(ptr %warp, i32 %t, i32 %k, i32 %next, i32 %site) {{
   %code = call i32 @rt.host(ptr %warp, i32 %t, i32 %k, i32 %next, i32 %site)
   ret i32 {TRAPPED}
-}}""",
-        "faulted": f"""
+}}"""
+
+
+def _faulted() -> str:
+    return f"""
 define i32 @rt.faulted(ptr %warp, i32 %k) {{
   call void @rt.settle(ptr %warp)
   {load("group")}
   {set_lanes("warp_pc", "%group", "%k", "pc")}
   {store("warp_mask", "%group")}
   ret i32 {FAULT}
-}}""",
-        # The first fault of a run is the one that is told.
-        "fault": f"""
+}}"""
+
+
+def _fault() -> str:
+    """The first fault of a run is the one that is told."""
+    return f"""
 define void @rt.fault(ptr %warp, i32 %kind, i32 %lane, i64 %address, i32 %site) {{
   {load("warp_fault_kind")}
   %first = icmp eq i32 %warp_fault_kind, 0
@@ -260,9 +288,12 @@ tell:
   br label %done
 done:
   ret void
-}}""",
-        # The lanes of a group in which a predicate of the register file is true, or %negated false.
-        "true_lanes": """
+}}"""
+
+
+def _true_lanes() -> str:
+    """The lanes of a group in which a predicate of the register file is true, or %negated false."""
+    return """
 define i32 @rt.true_lanes(ptr %p, i32 %group, i1 %negated) {
   %all = load <32 x i32>, ptr %p, align 4
   %true.v = icmp slt <32 x i32> %all, zeroinitializer
@@ -271,9 +302,12 @@ define i32 @rt.true_lanes(ptr %p, i32 %group, i1 %negated) {
   %asked = xor i32 %true, %flip
   %lanes = and i32 %asked, %group
   ret i32 %lanes
-}""",
-        # brx.idx: the active lanes of a chunk go to the blocks that a table has for their indices.
-        "branch_table": f"""
+}"""
+
+
+def _branch_table() -> str:
+    """brx.idx: the active lanes of a chunk go to the blocks that a table has for their indices."""
+    return f"""
 define void @rt.branch_table(ptr %warp, i64 %first, i{WIDTH} %mask, <{WIDTH} x i32> %index, ptr %table, i32 %n,
     i32 %site) {{
 entry:
@@ -306,10 +340,27 @@ next:
   {next_lane()}
 done:
   ret void
-}}""",
-    }
+}}"""
+
+
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "enter": _enter,
+    "retire": _retire,
+    "settle": _settle,
+    "dispatch": _dispatch,
+    "renew": _renew,
+    "split": _split,
+    "leave": _leave,
+    "host": _host,
+    "trapped": _trapped,
+    "faulted": _faulted,
+    "fault": _fault,
+    "true_lanes": _true_lanes,
+    "branch_table": _branch_table,
+}
 
 
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()

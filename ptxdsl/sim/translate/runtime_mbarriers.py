@@ -3,7 +3,7 @@ nothing is wrong."""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import (
     ARRIVE,
@@ -33,11 +33,9 @@ _SETS = f"<{LANE_SETS} x i32>"
 QUIET, MAKES_READY, WAITS, CAME_AND_WAITS, LEFT = range(5)
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        # The value that the lanes of %mask have in a register, extended; -1 where they differ.
-        "alike": f"""
+def _alike() -> str:
+    """The value that the lanes of %mask have in a register, extended; -1 where they differ."""
+    return f"""
 define i64 @rt.alike(ptr %warp, i32 %mask, i32 %byte, i1 %wide) {{
   {load("warp_registers", "ptr")}
   %row = getelementptr i8, ptr %warp_registers, i32 %byte
@@ -69,9 +67,12 @@ compare:
   %good = icmp eq i32 %bad, 0
   %result = select i1 %good, i64 %value, i64 -1
   ret i64 %result
-}}""",
-        # The live mbarrier at a shared address, whose bytes are as its last operation left them; or null.
-        "barrier": f"""
+}}"""
+
+
+def _barrier() -> str:
+    """The live mbarrier at a shared address, whose bytes are as its last operation left them; or null."""
+    return f"""
 define ptr @rt.barrier(ptr %warp, i64 %address, i1 %local) {{
   {load("warp_cta", "ptr", "cta")}
   {load("cta_rank")}
@@ -114,18 +115,24 @@ define ptr @rt.barrier(ptr %warp, i64 %address, i1 %local) {{
   ret ptr %bar
 none:
   ret ptr null
-}}""",
-        # What an mbarrier knows of a warp.
-        "known": f"""
+}}"""
+
+
+def _known() -> str:
+    """What an mbarrier knows of a warp."""
+    return f"""
 define ptr @rt.known(ptr %bar, ptr %warp) {{
   {load("bar_known", "ptr")}
   {load("warp_number")}
   %at = mul i32 %warp_number, {KNOWN.itemsize}
   %known = getelementptr i8, ptr %bar_known, i32 %at
   ret ptr %known
-}}""",
-        # A wait has found the phase before this one complete. False, and nothing done, where the machine must tell it.
-        "saw": f"""
+}}"""
+
+
+def _saw() -> str:
+    """A wait has found the phase before this one complete. False, and nothing done, where the machine must tell it."""
+    return f"""
 define i1 @rt.saw(ptr %bar, ptr %warp, i32 %mask, ptr %site) {{
   {load("bar_phase", "i64")}
   %phase = sub i64 %bar_phase, 1
@@ -172,9 +179,12 @@ tell:
   br label %done
 done:
   ret i1 true
-}}""",
-        # Lanes wait for a phase of an mbarrier, or a generation of a named barrier.
-        "wait": f"""
+}}"""
+
+
+def _wait() -> str:
+    """Lanes wait for a phase of an mbarrier, or a generation of a named barrier."""
+    return f"""
 define void @rt.wait(ptr %warp, ptr %site, i32 %mask, ptr %for, i32 %what) {{
   {store("warp_wait", "%for", "ptr")}
   {store("warp_wait_mask", "%mask")}
@@ -185,9 +195,7 @@ define void @rt.wait(ptr %warp, ptr %site, i32 %mask, ptr %for, i32 %what) {{
   {store("warp_blocked", "%all")}
   {set_lanes("warp_status", "%mask", str(BLOCKED), "s")}
   ret void
-}}""",
-        "host_instruction": _HOST_INSTRUCTION,
-    }
+}}"""
 
 
 # What `Turns.host` does with an instruction that host code can execute.
@@ -290,6 +298,17 @@ left:
 }}"""
 
 
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "alike": _alike,
+    "barrier": _barrier,
+    "known": _known,
+    "saw": _saw,
+    "wait": _wait,
+    "host_instruction": lambda: _HOST_INSTRUCTION,
+}
+
+
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import BAD_MEMBERS, EXITED
 from ptxdsl.sim.translate.runtime_fields import load, set_lanes, splat, store
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        # The guard of a collective is true in lanes %t of the group alone: its others go on to block %next.
-        "narrow": f"""
+def _narrow() -> str:
+    """The guard of a collective is true in lanes %t of the group alone: its others go on to block %next."""
+    return f"""
 define void @rt.narrow(ptr %warp, i32 %t, i32 %next) {{
   call void @rt.retire(ptr %warp)
   {load("group")}
@@ -26,10 +24,13 @@ define void @rt.narrow(ptr %warp, i32 %t, i32 %next) {{
   %less = call i32 @llvm.smin.i32(i32 %others, i32 %next)
   {store("others", "%less")}
   ret void
-}}""",
-        # The lanes of the group that can execute the collective of block %k now, 0 if members are missing.
-        # %members: of 32 lanes. %barrier: bar.warp.sync, whose members may stand at different ones.
-        "gather": f"""
+}}"""
+
+
+def _gather() -> str:
+    """The lanes of the group that can execute the collective of block %k now, 0 if members are missing. %members: of
+    32 lanes. %barrier: bar.warp.sync, whose members may stand at different ones."""
+    return f"""
 define i32 @rt.gather(ptr %warp, i32 %k, i32 %site, ptr %members, i1 %barrier) {{
 entry:
   {load("group")}
@@ -106,10 +107,16 @@ wait:
   %b.new = or i32 %b, %b.add
   {store("at_barrier", "%b.new")}
   ret i32 0
-}}""",
-    }
+}}"""
+
+
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "narrow": _narrow,
+    "gather": _gather,
+}
 
 
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import CAME, CTA_WARPS, LANES, MET, MOST_PARTIES, NAMED, SYNC, WENT, offset
 from ptxdsl.sim.translate.runtime_fields import load, splat, store, unless
@@ -12,10 +12,8 @@ _BARRIERS = 16
 _PARTIES = f"<{MOST_PARTIES} x i32>"
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        "satisfied": f"""
+def _satisfied() -> str:
+    return f"""
 define i1 @rt.satisfied(ptr %named, ptr %cta) {{
   {load("named_first")}
   {load("named_count")}
@@ -28,8 +26,11 @@ define i1 @rt.satisfied(ptr %named, ptr %cta) {{
   %come = select i1 %all, i1 %enough, i1 %exact
   %satisfied = and i1 %begun, %come
   ret i1 %satisfied
-}}""",
-        "next_generation": f"""
+}}"""
+
+
+def _next_generation() -> str:
+    return f"""
 define void @rt.next_generation(ptr %named) {{
   {load("named_generation", "i64")}
   {load("named_latest", "i64")}
@@ -42,9 +43,12 @@ define void @rt.next_generation(ptr %named) {{
   {store("named_who", "0")}
   {store("named_lanes", "zeroinitializer", f"<{CTA_WARPS} x i32>")}
   ret void
-}}""",
-        # Whether the generation that a warp waits for has ended, or can.
-        "has_met": f"""
+}}"""
+
+
+def _has_met() -> str:
+    """Whether the generation that a warp waits for has ended, or can."""
+    return f"""
 define i1 @rt.has_met(ptr %warp, ptr %named) {{
   {load("warp_cta", "ptr", "cta")}
   {load("warp_wait_for")}
@@ -54,9 +58,12 @@ define i1 @rt.has_met(ptr %warp, ptr %named) {{
   %satisfied = call i1 @rt.satisfied(ptr %named, ptr %cta)
   %met = or i1 %ended, %satisfied
   ret i1 %met
-}}""",
-        # It has; lanes that have waited for it go on.
-        "go_on": f"""
+}}"""
+
+
+def _go_on() -> str:
+    """It has; lanes that have waited for it go on."""
+    return f"""
 define void @rt.go_on(ptr %turns, ptr %warp, ptr %named, ptr %site) {{
   {load("warp_wait_for")}
   {load("named_generation", "i64", "before")}
@@ -81,9 +88,7 @@ go:
   call void @rt.event(ptr %turns, ptr %warp, i32 {WENT}, i32 %site_number, i32 %warp_wait_mask, ptr %named,
     i64 %generation, i64 0)
   ret void
-}}""",
-        "come": _COME,
-    }
+}}"""
 
 
 # What the handler of `bar` does.
@@ -231,6 +236,16 @@ left:
 }}"""
 
 
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "satisfied": _satisfied,
+    "next_generation": _next_generation,
+    "has_met": _has_met,
+    "go_on": _go_on,
+    "come": lambda: _COME,
+}
+
+
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()

@@ -8,7 +8,7 @@ machine, before anything of it has been done. So the order of turns, and all tha
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import (
     ACCESS,
@@ -27,12 +27,9 @@ from ptxdsl.sim.translate.runtime_fields import add, load, set_lanes, store, unl
 from ptxdsl.sim.translate.runtime_mbarriers import CAME_AND_WAITS, LEFT, MAKES_READY, WAITS
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        "turns": _TURNS,
-        # Tells whoever watches what has happened. See ``layout.EVENT``.
-        "event": f"""
+def _event() -> str:
+    """Tells whoever watches what has happened. See ``layout.EVENT``."""
+    return f"""
 define void @rt.event(ptr %turns, ptr %warp, i32 %kind, i32 %site, i32 %mask, ptr %bar, i64 %phase, i64 %count) {{
   {load("turns_events", "ptr")}
   %nobody = icmp eq ptr %turns_events, null
@@ -55,9 +52,12 @@ define void @rt.event(ptr %turns, ptr %warp, i32 %kind, i32 %site, i32 %mask, pt
   br label %done
 done:
   ret void
-}}""",
-        # Compiled code has come back: what it has logged stays, and the log of the next turn begins behind it.
-        "logged": f"""
+}}"""
+
+
+def _logged() -> str:
+    """Compiled code has come back: what it has logged stays, and the log of the next turn begins behind it."""
+    return f"""
 define void @rt.logged(ptr %turns, ptr %warp, ptr %log) {{
   {load("log_count", "i64")}
   {load("log_capacity", "i64")}
@@ -78,8 +78,11 @@ define void @rt.logged(ptr %turns, ptr %warp, ptr %log) {{
   br label %done
 done:
   ret void
-}}""",
-        "push": f"""
+}}"""
+
+
+def _push() -> str:
+    return f"""
 define void @rt.push(ptr %turns, ptr %warp) {{
   {store("warp_queued", "1")}
   {load("warp_slot")}
@@ -94,8 +97,7 @@ define void @rt.push(ptr %turns, ptr %warp) {{
   %more = add i32 %turns_count, 1
   {store("turns_count", "%more")}
   ret void
-}}""",
-    }
+}}"""
 
 
 # `Turns.turn`, of one warp after another.
@@ -267,6 +269,15 @@ return:
 }}"""
 
 
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "turns": lambda: _TURNS,
+    "event": _event,
+    "logged": _logged,
+    "push": _push,
+}
+
+
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()

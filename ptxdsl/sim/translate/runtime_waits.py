@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import BARRIER, GROUP_WAIT, INERT, RESUMED, RUNNABLE, SYNC, WARPGROUP, offset
 from ptxdsl.sim.translate.runtime_fields import load, set_lanes, store
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        # Whether what a warp waits for is there.
-        "ready": f"""
+def _ready() -> str:
+    """Whether what a warp waits for is there."""
+    return f"""
 define i1 @rt.ready(ptr %warp) {{
   {load("warp_wait", "ptr")}
   %none = icmp eq ptr %warp_wait, null
@@ -40,9 +38,12 @@ look:
   ret i1 %ready
 no:
   ret i1 false
-}}""",
-        # Those of a cluster who are ready may move. False, and nothing done, where the machine must be asked of one.
-        "wake": f"""
+}}"""
+
+
+def _wake() -> str:
+    """Those of a cluster who are ready may move. False, and nothing done, where the machine must be asked of one."""
+    return f"""
 define i1 @rt.wake(ptr %turns, ptr %cluster, i64 %time) {{
 entry:
   {load("cluster_count")}
@@ -96,9 +97,12 @@ cut:
   br label %done
 done:
   ret i1 true
-}}""",
-        # Lanes that waited go on, if what they wait for is there: 1 if so, 0 if not, -1 where it is the machine's.
-        "resume": f"""
+}}"""
+
+
+def _resume() -> str:
+    """Lanes that waited go on, if what they wait for is there: 1 if so, 0 if not, -1 where it is the machine's."""
+    return f"""
 define i32 @rt.resume(ptr %turns, ptr %warp) {{
   %ready = call i1 @rt.ready(ptr %warp)
   br i1 %ready, label %kind, label %no
@@ -145,9 +149,12 @@ go:
   ret i32 1
 no:
   ret i32 0
-}}""",
-        # Lanes that have waited at a site run again, behind it.
-        "release": f"""
+}}"""
+
+
+def _release() -> str:
+    """Lanes that have waited at a site run again, behind it."""
+    return f"""
 define void @rt.release(ptr %warp, ptr %site) {{
   {store("warp_wait", "null", "ptr")}
   {load("warp_wait_mask")}
@@ -159,9 +166,12 @@ define void @rt.release(ptr %warp, ptr %site) {{
   {set_lanes("warp_status", "%warp_wait_mask", str(RUNNABLE), "s")}
   {set_lanes("warp_pc", "%warp_wait_mask", "%site_next", "p")}
   ret void
-}}""",
-        # A warp waits, last of its cluster.
-        "block": f"""
+}}"""
+
+
+def _block() -> str:
+    """A warp waits, last of its cluster."""
+    return f"""
 define void @rt.block(ptr %cluster, i32 %slot) {{
   {load("cluster_count")}
   {load("cluster_blocked", "ptr")}
@@ -170,10 +180,19 @@ define void @rt.block(ptr %cluster, i32 %slot) {{
   %more = add i32 %cluster_count, 1
   {store("cluster_count", "%more")}
   ret void
-}}""",
-    }
+}}"""
+
+
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "ready": _ready,
+    "wake": _wake,
+    "resume": _resume,
+    "release": _release,
+    "block": _block,
+}
 
 
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()

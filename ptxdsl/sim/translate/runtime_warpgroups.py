@@ -5,7 +5,7 @@ The first warp that comes to a product makes it, by the machine; the others exec
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 from ptxdsl.sim.layout import (
     COMMITTED,
@@ -35,11 +35,9 @@ def _of_rank(name: str, type: str = "i32") -> str:
     )
 
 
-@cache
-def _functions() -> dict[str, str]:
-    return {
-        # The record of a warp's warpgroup; null if there is none yet, or not all lanes are there.
-        "warpgroup": f"""
+def _warpgroup() -> str:
+    """The record of a warp's warpgroup; null if there is none yet, or not all lanes are there."""
+    return f"""
 define ptr @rt.warpgroup(ptr %warp, i32 %mask) {{
   {load("warp_cta", "ptr", "cta")}
   {load("warp_live")}
@@ -52,9 +50,12 @@ define ptr @rt.warpgroup(ptr %warp, i32 %mask) {{
   %whole = icmp eq i32 %lanes, -1
   %found = select i1 %whole, ptr %there, ptr null
   ret ptr %found
-}}""",
-        # Takes the groups out that are done, until no more than so many may be pending. Whether that is so.
-        "settle_groups": f"""
+}}"""
+
+
+def _settle_groups() -> str:
+    """Takes the groups out that are done, until no more than so many may be pending. Whether that is so."""
+    return f"""
 define i1 @rt.settle_groups(ptr %warp, ptr %warpgroup, i32 %rank, i32 %allowed) {{
 entry:
   {load("warpgroup_carried_out")}
@@ -92,9 +93,12 @@ out:
   store i32 %left, ptr %count.at
   {store("warp_clock", "%clock", "i64")}
   ret i1 %few
-}}""",
-        # Lanes that have waited for a product go on.
-        "wait_over": f"""
+}}"""
+
+
+def _wait_over() -> str:
+    """Lanes that have waited for a product go on."""
+    return f"""
 define void @rt.wait_over(ptr %turns, ptr %warp, ptr %warpgroup, ptr %site) {{
   {load("warp_index")}
   {load("site_constant")}
@@ -103,10 +107,7 @@ define void @rt.wait_over(ptr %turns, ptr %warp, ptr %warpgroup, ptr %site) {{
   %few = call i1 @rt.settle_groups(ptr %warp, ptr %warpgroup, i32 %rank, i32 %site_constant)
   call void @rt.event(ptr %turns, ptr %warp, i32 {EXECUTED}, i32 %site_number, i32 -1, ptr null, i64 0, i64 0)
   ret void
-}}""",
-        "warpgroup_instruction": _INSTRUCTION,
-        "issue_part": _ISSUE_PART,
-    }
+}}"""
 
 
 # `wgmma.fence`, `.commit_group` and `.wait_group`; with another kind a part of a product.
@@ -263,6 +264,16 @@ left:
 }}"""
 
 
+_FUNCTIONS: dict[str, Callable[[], str]] = {
+    "warpgroup": _warpgroup,
+    "settle_groups": _settle_groups,
+    "wait_over": _wait_over,
+    "warpgroup_instruction": lambda: _INSTRUCTION,
+    "issue_part": lambda: _ISSUE_PART,
+}
+
+
 def text(name: str) -> str | None:
     """The IR of a function of this file."""
-    return _functions().get(name)
+    make = _FUNCTIONS.get(name)
+    return None if make is None else make()
