@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import product
 
+from ptxdsl.check import classes
 from ptxdsl.check.expressions import Environment, Expressions, Function
-from ptxdsl.check.findings import Unproved
+from ptxdsl.check.findings import Fault, Finding, Unproved
 from ptxdsl.check.intervals import Intervals, Places, intervals_of, merged, moved
 from ptxdsl.check.ranks import names_rank
 from ptxdsl.check.threads import Lanes, Mask
@@ -122,8 +123,9 @@ class Part:
         addresses = self.addresses(env)
         return addresses is None or any((address + self.most) >> CTA_SHIFT for address in addresses)
 
-    def cta(self, address: int, own: int, count: int) -> int:
-        """In whose memory an address is, of as many blocks. Raises Unproved where it is in none or in several."""
+    def cta(self, address: int, own: int, count: int, *, said: bool) -> int:
+        """In whose memory an address is, of as many blocks (said: as the kernel says). Raises Fault where it is in none
+        of them, and Unproved where that depends on the launch or it is in several."""
         rank = (address + self.least) >> CTA_SHIFT
         if rank != (address + self.most) >> CTA_SHIFT:
             raise Unproved(
@@ -136,11 +138,10 @@ class Part:
             return cta
         if not self.ranked:
             raise Unproved(self.span, BEYOND, WITHIN)
-        raise Unproved(
-            self.span,
-            f"the cluster has no block of rank {cta}",
-            "ranks are counted from 0: keep them below the cluster's size",
-        )
+        what, remedy = f"the cluster has no block of rank {cta}", "ranks are counted from 0: keep them below its size"
+        if self.fixed and said:
+            raise Fault(Finding(classes.STALE_STAGE, what, self.span, (), remedy))
+        raise Unproved(self.span, what, remedy)
 
     def base(self, width: int) -> Intervals:
         found = self._base.get(width)

@@ -43,14 +43,18 @@ ORDERING = frozenset({"warp_sync", "bar.warp.sync"})
 
 _COLLECTIVE = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE, Kind.CLUSTER_ARRIVE, Kind.CLUSTER_WAIT})
 
+_GUARD = "let all threads stay until the last barrier, and guard the accesses in place of the return: `if i < n:`"
+_TURNS = "let all threads make the same number of turns, and guard the accesses of those with less to do: `if i < n:`"
+
 
 class TooManyAgents(Exception):
-    """span, why: of what makes them so many, where that can be told."""
+    """span, why, remedy: of what makes them so many, where that can be told."""
 
-    def __init__(self, span: Span | None = None, why: str = "") -> None:
+    def __init__(self, span: Span | None = None, why: str = "", remedy: str = "") -> None:
         super().__init__()
         self.span = span
         self.why = why or f"threads go more than {MAX_AGENTS} different ways"
+        self.remedy = remedy or "let threads that wait for different things be few roles, by branches on warps"
 
 
 class Diverges(Exception):
@@ -134,7 +138,7 @@ class Shape:
         found = next((op for op in missed if op.kind in _COLLECTIVE), None)
         if found is not None and not any(op.kind in _COLLECTIVE for op in behind):
             why = f"threads return here as their numbers and other values say, and others meet at `{_name(found)}`"
-            raise TooManyAgents(branch.span, f"{why} without them: let them stay until the last barrier")
+            raise TooManyAgents(branch.span, f"{why} without them", _GUARD)
         return found
 
     def _passed_over(self, branch: Branch, inside: Sequence[Node]) -> tuple[list[Op], list[Op]]:
@@ -161,7 +165,7 @@ class Shape:
         if all_come and loop in _at_top(self.kernel.program) and self._shown_to_differ(loop):
             raise Diverges(loop, found)
         why = "how often threads go round this loop is a matter of their numbers and of other values"
-        raise TooManyAgents(loop.span, f"{why}, and all of them must come to `{_name(found)}` in it")
+        raise TooManyAgents(loop.span, f"{why}, and all of them must come to `{_name(found)}` in it", _TURNS)
 
     def _shown_to_differ(self, loop: Loop) -> bool:
         """Whether some value of the kernel's parameters, the same for all of them, lets threads make unequal turns."""

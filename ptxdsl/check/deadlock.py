@@ -193,8 +193,25 @@ def _cyclic(context: Context, state: State, agents: list[Agent]) -> Exception:
     text = f"{listed} wait for {each}" if len(names) > 1 else f"{listed} waits for itself"
     return fault(
         state, classes.CYCLIC_WAIT, f"deadlock: {text}", spans[0][0], *notes,
-        help="let one of them arrive before it waits, or wait for the barriers in the same order",
+        help=_first_wait(context, state, agents)
+        or "let one of them arrive before it waits, or wait for the barriers in the same order",
     )  # fmt: skip
+
+
+def _first_wait(context: Context, state: State, agents: list[Agent]) -> str | None:
+    """What to do where all wait for a first phase, with barriers by hand: who fills finds his slot free then."""
+    for agent in agents:
+        step = agent.steps[state.places[agent.number]]
+        if not isinstance(step, Wait) or step.op.pipeline or state.phases[_barrier(context, state, agent).number].begun:
+            return None
+    fillers = [agent for agent in agents if any(getattr(step, "writes", False) for step in agent.steps)]
+    if len(fillers) != 1:
+        return None
+    name = context.barrier_text(_barrier(context, state, fillers[0]))
+    return (
+        f"let the parity with which {fillers[0].does('waits')} for {name} begin with 1: a slot is free at first, and a "
+        "fresh barrier lets a wait for parity 1 through"
+    )
 
 
 def _missing(context: Context, state: State, agent: Agent, barrier: Barrier) -> Exception:

@@ -1,5 +1,5 @@
 """What may be left out where a fault is: in a loop in which a role waits nothing takes it on to the next phase; a stage
-is given back, and nothing waits for it."""
+is given back, and nothing waits for it. And what may be done twice: an arrival."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def with_left_out(kernel: Kernel, finding: Finding) -> Finding:
     """A finding with the line of such a step."""
     if finding.kind not in _KINDS:
         return finding
-    for op, what, help in (*_unmoved(kernel), *_unwaited(kernel), *_kept(kernel, finding)):
+    for op, what, help in (*_twice(kernel, finding), *_unmoved(kernel), *_unwaited(kernel), *_kept(kernel, finding)):
         if op.pipeline or finding.kind != classes.EXIT_IN_FLIGHT:
-            return replace(finding, notes=((op.span, what), *finding.notes), help=help)
+            rest = tuple(note for note in finding.notes if note[0] != op.span)
+            return replace(finding, notes=((op.span, what), *rest), help=help)
     return finding
 
 
@@ -85,9 +86,29 @@ def _kept(kernel: Kernel, finding: Finding) -> Iterator[tuple[Op, str, str]]:
             )
 
 
+def _twice(kernel: Kernel, finding: Finding) -> Iterator[tuple[Op, str, str]]:
+    """Of an arrival behind an announcement of bytes that has arrived already, where a finding shows both, at a barrier
+    for one arrival."""
+    shown = {finding.span, *(span for span, _ in finding.notes)}
+    ops = [node for node in kernel.nodes if isinstance(node, Op) and node.span in shown]
+    for end in kernel.pipelines:
+        told = [op for op in ops if op.kind is Kind.BAR_EXPECT and op.what.count and _is_at(op, end)]
+        again = [op for op in ops if op.kind is Kind.BAR_ARRIVE and op.pipeline == end.name and op.method == "commit"]
+        counts = [op.count for op in ops if op.kind is Kind.BAR_INIT and _is_at(op, end)]
+        one = counts and all(count is not None and count.op == "const" and count.value == 1 for count in counts)
+        if end.producer and told and again and one:
+            what = "this announces the bytes and has arrived with that"
+            yield told[0], what, f"arrive once a turn: `{end.name}.step()` in place of `{end.name}.commit()`"
+
+
 def _hands_over(op: Op, end: Pipeline) -> bool:
     """Whether an operation arrives, or may, at a barrier by which an end hands its stages over."""
-    if op.kind not in _ARRIVES or op.barrier is None:
+    return op.kind in _ARRIVES and _is_at(op, end)
+
+
+def _is_at(op: Op, end: Pipeline) -> bool:
+    """Whether an operation is, or may be, on a barrier by which an end hands its stages over."""
+    if op.barrier is None:
         return False
     table, subs = (end.full, end.full_subs) if end.producer else (end.empty, end.empty_subs)
     at = None if op.barrier.address is None else _first(op.barrier.address)

@@ -180,8 +180,7 @@ def searched(search: Search, *, in_general: bool = True) -> Proof:
     except Unproved as unproved:
         return Proof(UNPROVED, (), (unproved.reason,), search.states, search.steps)
     except TooManyAgents as found:
-        remedy = "let threads that wait for different things be few roles, by branches on warps"
-        reason = Reason(found.span or search.kernel.span, found.why, remedy)
+        reason = Reason(found.span or search.kernel.span, found.why, found.remedy)
         return Proof(UNPROVED, (), (reason,), search.states, search.steps)
     except Diverges as found:
         return Proof(FAULT, (_divergent(found),), (), search.states, search.steps)

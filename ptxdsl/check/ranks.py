@@ -8,7 +8,8 @@ from math import prod
 from ptxdsl.check.values import Sum, Symbols, Value, add, scale
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.expressions import Expr
-from ptxdsl.protocol.model import Kernel, Op
+from ptxdsl.protocol.model import Kernel, Loop, Op
+from ptxdsl.source import Span
 
 
 def is_clusters(op: Op) -> bool:
@@ -37,6 +38,18 @@ def names_rank(expr: Expr) -> bool:
     if expr.op in ("add", "sub", "ext.u", "ext.s", "trunc"):
         return any(map(names_rank, expr.args))
     return expr.op == "mapa"
+
+
+def by_rank(kernel: Kernel) -> Span | None:
+    """A loop whose number of turns names the block's place in its cluster."""
+    for node in kernel.nodes:
+        if isinstance(node, Loop) and node.range is not None and any(map(_places, (node.range.start, node.range.stop))):
+            return node.span
+    return None
+
+
+def _places(expr: Expr) -> bool:
+    return (expr.op == "cta" and str(expr.value).startswith("cluster_cta")) or any(map(_places, expr.args))
 
 
 def any_rank(shape: tuple[int, int, int], kernel: Kernel, symbols: Symbols) -> dict[str, Value]:

@@ -20,11 +20,18 @@ _KINDS = frozenset(
     }
 )
 
+_BARRIER_BYTES = 8
+
 
 def explained(kernel: Kernel, finding: Finding) -> Finding:
     """A finding, which may be the consequence of ends that do not fit, with their lines and that repair."""
     if finding.kind not in _KINDS:
         return finding
+    for end in kernel.pipelines:
+        if _overlap(end):
+            what = "the barriers for full stages and those for empty ones are the same here, or some of them"
+            help = f"give each their own: `RolePipeline[{end.stages}, …](bars, bars + {end.stages * end.full_subs})`"
+            return replace(finding, notes=((end.span, what), *finding.notes), help=help)
     for producer in kernel.pipelines:
         for consumer in kernel.pipelines:
             said = _unlike(producer, consumer) if producer.producer and not consumer.producer else None
@@ -52,6 +59,16 @@ def _unlike(producer: Pipeline, consumer: Pipeline) -> tuple[str, str] | None:
         which = "second" if own[0] == other[0] else "first"
         return f"the producer's {which} base is not the consumer's", bases
     return None
+
+
+def _overlap(end: Pipeline) -> bool:
+    """Whether the two tables of an end have a barrier in common."""
+    bases = _bases(end)
+    if bases is None:
+        return False
+    full, empty = bases
+    subs = end.full_subs if full <= empty else end.empty_subs
+    return abs(empty - full) < _BARRIER_BYTES * end.stages * subs
 
 
 def _bases(end: Pipeline) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.phases import conclude
 from ptxdsl.check.program import ASK, END, ROUND, WAIT
-from ptxdsl.check.ranks import any_rank, is_clusters, is_pairs, ranks
+from ptxdsl.check.ranks import any_rank, by_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.symmetry import Symmetry
@@ -50,6 +50,7 @@ _AHEAD = (
 )
 # Where loops do not repeat.
 _SAME = "let all roles compute their trip counts and conditions from the same values in the same way"
+_RANKS = "let all blocks of the cluster make the same number of turns, and guard the accesses of those with less to do"
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
 
@@ -261,6 +262,10 @@ class Search:
         if len(state.facts.absolute) > MAX_FACTS:
             raise Unproved(self.kernel.span, "its loops compare other values in every turn", _SAME)
         if self.exhausted:
+            span = by_rank(self.kernel) if len({agent.mask for agent in self.context.agents}) == 1 else None
+            if span is not None:
+                why = "how often blocks go round this loop depends on their ranks in the cluster, in too many ways"
+                raise Unproved(span, why, _RANKS)
             why = f"the roles' loops do not repeat: after {self.states - 1} different states there were more"
             raise Unproved(self.kernel.span, why, _SAME)
         return found

@@ -147,7 +147,7 @@ def _pieces(
                 pieces.unknown.append(part)
             continue
         for number, address in enumerate(addresses):
-            cta = part.cta(address, own, context.ctas)
+            cta = part.cta(address, own, context.ctas, said=context.kernel.cluster is not None)
             at = (address + part.least & _AT) - part.least
             if context.untagged(at + part.least):
                 at = context.tagged(at + part.least) - part.least

@@ -324,13 +324,12 @@ def _note(
         site = barrier.waiters.get(agent.number)
         if site is not None:
             notes += [(site.span, "waits here"), *arrival_notes(barrier)]
-    found = fault(
-        state,
-        classes.READ_BEFORE_FULL,
-        f"`{touch.array.name}` {what}",
-        span,
-        *notes[:6],
-        help=_FILL_TENSOR if touch.tensor else _FILL_STAGE if notes and touch.slot is not None else _FILL,
-        trips=trips,
-    )
+    kind, message = classes.READ_BEFORE_FULL, f"`{touch.array.name}` {what}"
+    help = _FILL_TENSOR if touch.tensor else _FILL_STAGE if notes and touch.slot is not None else _FILL
+    if touch.stale is not None and touch.given:
+        from ptxdsl.check.blame_stages import HELD  # where there is a fault
+
+        kind, help = classes.STALE_STAGE, HELD
+        message = f"stage {touch.slot} of {message}: the role has waited for stage {touch.stale} and given that back"
+    found = fault(state, kind, message, span, *notes[:6], help=help, trips=trips)
     context.tell_last(touch.site, found)
