@@ -317,6 +317,9 @@ def _passed_by(context: Context, state: State, agents: list[Agent], gone: list[A
                 return None
         elif not isinstance(step, ClusterWait):
             return None
+    if isinstance(steps[0], ClusterWait):
+        _, _, who = state.meetings[context.meeting("cluster", state).number]
+        gone = [a for a in gone if not who >> a.number & 1]
     for other in gone:
         come = sum(agent.mask for agent in agents if agent.cta == other.cta)
         alone = come & whole_warps(other.mask, context.every)

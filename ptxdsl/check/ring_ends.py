@@ -27,11 +27,6 @@ def explained(kernel: Kernel, finding: Finding) -> Finding:
     """A finding, which may be the consequence of ends that do not fit, with their lines and that repair."""
     if finding.kind not in _KINDS:
         return finding
-    for end in kernel.pipelines:
-        if _overlap(end):
-            what = "the barriers for full stages and those for empty ones are the same here, or some of them"
-            help = f"give each their own: `RolePipeline[{end.stages}, …](bars, bars + {end.stages * end.full_subs})`"
-            return replace(finding, notes=((end.span, what), *finding.notes), help=help)
     for producer in kernel.pipelines:
         for consumer in kernel.pipelines:
             said = _unlike(producer, consumer) if producer.producer and not consumer.producer else None
@@ -39,6 +34,11 @@ def explained(kernel: Kernel, finding: Finding) -> Finding:
                 what, help = said
                 notes = (producer.span, what), (consumer.span, "the consumer is made here")
                 return replace(finding, notes=(*notes, *finding.notes), help=help)
+    for end in kernel.pipelines:
+        if _overlap(end):
+            what = "the barriers for full stages and those for empty ones are the same here, or some of them"
+            help = f"give each their own: `RolePipeline[{end.stages}, …](bars, bars + {end.stages * end.full_subs})`"
+            return replace(finding, notes=((end.span, what), *finding.notes), help=help)
     return finding
 
 

@@ -60,6 +60,13 @@ def test_who_passes_a_barrier_by_does_not_keep_the_others_there(threads: int, sa
     assert report.finished
 
 
+def test_who_passes_a_barrier_of_the_cluster_by_is_named() -> None:
+    """Warp 0 arrives without waiting, which is all that the others need of it; warp 3 does not come."""
+    body = "    if i < 32:\n        cluster_arrive()\n    elif i < 96:\n        cluster_sync()\n    res[i] = 1\n"
+    (fault, *_) = verdict(HEAD.format(options=", cluster=2") + body).diagnostics
+    assert "the barrier of the cluster wants all threads, but warp 3" in fault.message
+
+
 @pytest.mark.parametrize(("less", "rest"), [("sum", "max"), ("sum", "sum")])
 def test_lanes_exchange_values_at_one_instruction(less: str, rest: str) -> None:
     body = f"    if i < 7:\n        res[i] = warp_{less}(i)\n    else:\n        res[i] = warp_{rest}(i)\n"

@@ -83,6 +83,12 @@ def test_who_follows_the_help_has_a_proof(text: str, help: str, mended: str) -> 
     assert verdict(mended).verdict == "proved"
 
 
+def test_ends_of_unequal_length_are_told_before_tables_that_overlap() -> None:
+    """The consumer's three stages go into the producer's second table."""
+    text = ring().replace("RolePipeline[2, False]", "RolePipeline[3, False]")
+    assert "same number of stages" in (verdict(text).diagnostics[0].help or "")
+
+
 def test_an_announcement_is_told_to_have_arrived() -> None:
     notes = dict.fromkeys(text for _, text in verdict(MENDED["bytes are announced"][0]).diagnostics[0].notes)
     assert "this announces the bytes and has arrived with that" in notes
