@@ -45,16 +45,24 @@ def operate(op: str, args: tuple[Any, ...], bits: int, operand_bits: int, symbol
     if op == "ext.u" and operand_bits > 1:  # a truth value stays whole: sums with it are compared as they are
         if not_negative(args[0]):
             return args[0]
-        if may_be_negative(args[0]) or operand_bits < SUMS_FROM:
+        if may_be_large(args[0], operand_bits):
             return _as_unsigned(args[0], operand_bits, symbols, lambda a: a)
         return symbols.operation(op, args, bits)
     if op == "trunc":
         return _truncated(args[0], bits, symbols)
     if op in ("add", "sub"):
         return _narrow(add(args[0], args[1], 1 if op == "add" else -1), bits, symbols)
-    if op in ("min.u", "max.u") and any(map(may_be_negative, args)):
+    if op in ("min.u", "max.u") and any(may_be_large(a, bits) for a in args):
         return _select((compared("lt.u", args, bits, symbols), *(args if op == "min.u" else args[::-1])), bits, symbols)
     return _scaled(op, args, bits, symbols)
+
+
+def may_be_large(a: Value, bits: int) -> bool:
+    """Whether the number is another one as unsigned, as far as is known: a negative one is large then.
+
+    Computed values of 32 bits and more are taken not to be negative (docs/checker.md); bytes and 16 bits wrap.
+    """
+    return not not_negative(a) and (bits < SUMS_FROM or may_be_negative(a))
 
 
 def _as_unsigned(
@@ -109,9 +117,9 @@ def compared(op: str, args: tuple[Any, ...], bits: int, symbols: Symbols) -> Val
     if name in _SWAPPED:
         a, b, name = b, a, _SWAPPED[name]
     less = _less(a, b, name)
-    if sign == "s" or not (may_be_negative(a) or may_be_negative(b)):
+    if sign == "s" or not (may_be_large(a, bits) or may_be_large(b, bits)):
         return less
-    if not may_be_negative(a):  # a counter's way: what is asked first is what its loop mostly goes by
+    if not may_be_large(a, bits):  # a counter's way: what is asked first is what its loop mostly goes by
         return _logic("or", (less, _logic("and", (_test("lt", b), _less(a, add(b, 1 << bits), name)))))
     return _as_unsigned(a, bits, symbols, lambda x: _as_unsigned(b, bits, symbols, lambda y: _less(x, y, name), 1), 1)
 
@@ -170,7 +178,7 @@ def _by_constant(op: str, a: Value, b: int, bits: int, symbols: Symbols) -> Valu
     function = _floordiv if "div" in op else _mod
     if op in ("floordiv.s", "mod.s") or not_negative(a):
         return function(a, b, symbols)
-    if not may_be_negative(a):
+    if not may_be_large(a, bits):
         return symbols.operation(op, (a, b), bits)
     if op.endswith(".u"):
         return _as_unsigned(a, bits, symbols, lambda x: function(x, b, symbols))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ptxdsl.check.values import INFINITE
 from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import SIGNED_CONVERSIONS, SIZES, Expr, const, nodes
+from ptxdsl.protocol.expressions import SIGNED_CONVERSIONS, SIZES, SUMS_FROM, Expr, const, nodes
 
 NONE = -INFINITE  # nothing is known
 _MOST_ASKED = 2000
@@ -63,7 +63,7 @@ class _Least:
             return self.lows.get(term.value, NONE)
         if op == "cta" or term.bits == 1 or (op == "uniform" and term.value in SIZES):
             return 0
-        if op in SIGNED_CONVERSIONS:
+        if op in SIGNED_CONVERSIONS and term.bits >= SUMS_FROM:
             return self.of(args[0], known)
         if op == "select":
             condition, a, b = args

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ptxdsl.check.arithmetic import compared, operate
+from ptxdsl.check.arithmetic import compared, may_be_large, operate
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import TURNS, Counters
 from ptxdsl.check.expressions import Expressions, Function
@@ -19,7 +19,7 @@ from ptxdsl.check.parts import Agent
 from ptxdsl.check.recurrences import Recurrent
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.threads import Mask
-from ptxdsl.check.values import UNKNOWN, Sum, Value, add, is_simple, may_be_negative, scale
+from ptxdsl.check.values import UNKNOWN, Sum, Value, add, is_simple, scale
 from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import Expr, uniform
 from ptxdsl.protocol.model import Range
@@ -272,7 +272,7 @@ class Head(Step):
             and type(stop) is Sum
             and self.step > 0
             and stop.simple
-            and (self.signed or (at >= 0 and not may_be_negative(stop)))
+            and (self.signed or (at >= 0 and not may_be_large(stop, self.bits)))
         ):
             # the usual case, by the shortest way: at - constant + 1 <= sum, or -sum <= constant - at - 1
             around = tuple([(group, env[variable], ordinal) for group, variable, ordinal in self.nesting[:-1]])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ptxdsl.effects import Kind
 from ptxdsl.intrinsics import ROWS
-from ptxdsl.protocol.expressions import ARITHMETIC, CONVERSIONS, SIZES
+from ptxdsl.protocol.expressions import ARITHMETIC, CONVERSIONS, SIZES, SUMS_FROM
 from ptxdsl.protocol.tir_effects import writes_global
 from ptxdsl.record import dataclass
 from ptxdsl.tir import Const, Op, Value, walk
@@ -62,6 +62,8 @@ class _Ends:
 
     def _counter(self, op: Op) -> tuple[int, _Step] | None:
         """Which carried value the result is, and how much more."""
+        if op.name in (*CONVERSIONS, "add", "sub") and op.result.ty.bits < SUMS_FROM:
+            return None  # it wraps
         if op.name in CONVERSIONS:
             return self.counters.get(op.operands[0])
         if op.name not in ("add", "sub"):

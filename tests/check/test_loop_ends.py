@@ -18,6 +18,7 @@ def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrig
     var t = Int32(thread_idx.x)
     var i = t
     var u = k
+    var byte = UInt8(0)
     var sum: Float32 = 0
     if thread_idx.x < 32:
 {loop}
@@ -26,7 +27,7 @@ def kernel(src: Pointer[Float32, MutAnyOrigin], res: Pointer[Float32, MutAnyOrig
     else:
         bars[].wait(0)
 """
-FIRST_LINE = 14
+FIRST_LINE = 15
 END = {
     "for": "for j in range(n):\n    sum += src[unsafe_offset=j]",
     "for with a step of the block's size": "for j in range(t, n, Int32(block_dim.x)):\n    sum += src[unsafe_offset=j]",
@@ -48,6 +49,8 @@ END = {
 ENDLESS = {
     "a step that may be 0": "while i < n:\n    i += step",
     "a step of 0": "while i != 0:\n    i = i - 0",
+    "a byte that wraps": "while Int32(byte) < n:\n    byte += 1",
+    "the low byte of a counter": "while Int32(Int8(i)) < n:\n    i += 1",
     "the wrong way": "while i < n:\n    i -= 1",
     "past it": "while i != n:\n    i += 2",
     "below an unsigned 0": "while u >= 0:\n    u -= 1",
