@@ -3,7 +3,7 @@ is given back, and nothing waits for it. And what may be done twice: an arrival.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ptxdsl.check import classes
 from ptxdsl.check.findings import Finding
@@ -54,20 +54,23 @@ def _advance(kernel: Kernel, wait: Op, turn: list[Node]) -> tuple[str, str]:
     what = "waits for the same phase in every turn: nothing in the loop steps to the next one"
     if not wait.pipeline:
         return what, "step once a turn"
+    ops = [node for node in kernel.nodes if isinstance(node, Op)]
     for end in kernel.pipelines:
-        if end.name == wait.pipeline and end.producer is (wait.method == "acquire"):
-            others = [node for node in kernel.nodes if isinstance(node, Op) and node.pipeline != end.name]
-            own = [node for node in turn if isinstance(node, Op) and node.pipeline == end.name]
-            if not any(_hands_over(op, end) for op in (*others, *own)):
-                does, call = _handing_over(end)
-                return f"does not {does}, and so waits for the same phase in every turn", f"{does} once a turn: {call}"
+        waits = end.name == wait.pipeline and end.producer is (wait.method == "acquire")
+        if waits and not any(_hands_over(op, end) for op in ops):
+            does, call = _handing_over(end, turn)
+            return f"does not {does}, and so waits for the same phase in every turn", f"{does} once a turn: {call}"
     return what, f"step once a turn: `{wait.pipeline}.step()`"
 
 
-def _handing_over(end: Pipeline) -> tuple[str, str]:
-    """What an end does with a stage when it is done with it, and how that is written."""
-    does, method = ("hand the stage over", "commit") if end.producer else ("give the stage back", "release")
-    return does, f"`{end.name}.{method}()`, which arrives and steps"
+def _handing_over(end: Pipeline, nodes: Sequence[Node]) -> tuple[str, str]:
+    """What an end does with a stage when it is done with it, and how that is written; nodes: what it does before."""
+    name, does = end.name, "hand the stage over" if end.producer else "give the stage back"
+    products = [op for op in nodes if isinstance(op, Op) and op.kind is Kind.ASYNC_MMA and op.what.space == "tensor"]
+    if products:
+        arrive = f"{name}.commit_mma()" if end.producer else f"mma_arrive({name}.consumer_mbar())"
+        return does, f"`{arrive}`, which arrives when the products are done, and `{name}.step()`"
+    return does, f"`{name}.{'commit' if end.producer else 'release'}()`, which arrives and steps"
 
 
 def _kept(kernel: Kernel, finding: Finding) -> Iterator[tuple[Op, str, str]]:
@@ -75,15 +78,18 @@ def _kept(kernel: Kernel, finding: Finding) -> Iterator[tuple[Op, str, str]]:
     ops = [node for node in kernel.nodes if isinstance(node, Op)]
     for end in kernel.pipelines:
         side = "producer_mbar" if end.producer else "consumer_mbar"
-        waits = [op for op in ops if op.pipeline == end.name and op.kind is Kind.BAR_WAIT]
+        wait = next((op for op in ops if op.pipeline == end.name and op.kind is Kind.BAR_WAIT), None)
         asked_for = finding.kind == classes.MISSING_ARRIVE and side in finding.message
-        if waits and asked_for and not any(_hands_over(op, end) for op in ops):
-            does, call = _handing_over(end)
-            yield (
-                waits[0],
-                f"nobody is there to {does} that is waited for here",
-                f"{does}: {call}, in place of `step()`",
-            )
+        if wait is not None and asked_for and not any(_hands_over(op, end) for op in ops):
+            does, call = _handing_over(end, _turn(kernel, wait))
+            instead = "" if f"{end.name}.step()" in call else ", in place of `step()`"
+            yield wait, f"nobody is there to {does} that is waited for here", f"{does}: {call}{instead}"
+
+
+def _turn(kernel: Kernel, op: Op) -> list[Node]:
+    """What the innermost loop around an operation does."""
+    loops = [walk(node.body) for node in kernel.nodes if isinstance(node, Loop) and not node.once]
+    return min((turn for turn in loops if any(node is op for node in turn)), key=len, default=[])
 
 
 def _twice(kernel: Kernel, finding: Finding) -> Iterator[tuple[Op, str, str]]:

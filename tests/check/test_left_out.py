@@ -41,6 +41,7 @@ def test_a_step_that_is_left_out_is_named(text: str, said: str) -> None:
 def test_the_step_that_is_offered_mends_the_kernel(text: str, mended: str) -> None:
     help = verdict(text).diagnostics[0].help
     assert help is not None and f"`{mended}`" in help
+    assert ("in place of `step()`" in help) == ("arrives" in help and f"{mended[0]}.step()" in text)
     end = mended[0]
     lines = [line for line in text.splitlines() if line.strip() not in (f"{end}.step()", "pass")]
     last = max(n for n, line in enumerate(lines) if line.strip() in LAST[end])

@@ -288,3 +288,12 @@ def test_what_is_wrong(text, before, after, kind):
     found = verdict(text.replace(before, after, 1), arch=ARCHS.get(text, "sm_100a"))
     assert found.verdict == "fault"
     assert [said.code for said in found.diagnostics] == [kind]
+
+
+@pytest.mark.parametrize("left_out", ["mma_arrive(c.consumer_mbar(), e)", "mma_arrive(c.consumer_mbar(), e)|c.step()"])
+def test_a_stage_is_given_back_when_the_products_that_read_it_are_done(left_out: str) -> None:
+    text = K96
+    for line in left_out.split("|"):
+        text = text.replace(f"                {line}\n", "")
+    help = verdict(text, arch="sm_103a").diagnostics[0].help
+    assert help is not None and "`mma_arrive(c.consumer_mbar())`" in help and "`c.step()`" in help
