@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
+from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.errors import DeviceError
-from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dimensions, dynamic_size
+from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dynamic_size
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.shown import shown
 from ptxdsl.sim.run_options import RunOptions
@@ -46,15 +47,16 @@ def simulate_kernel(
     if pdl and target(compiled.options.arch).capability < 10 * FIRST_WITH_CLUSTERS[0]:
         message = f"pdl=True needs compute capability 9.0 or later; the kernel is compiled for {compiled.options.arch}"
         raise launch_error("E0918", message, help='simulate it with arch="sm_90" or later, or leave pdl out')
-    shape = cluster if cluster is not None else signature.cluster
+    blocks = cluster if cluster is not None else signature.cluster
+    shape = shape_of(grid, block_of(block, signature.threads, signature.name), smem, blocks, cooperative, pdl)
     return simulate(
         compiled.ptx,
         signature.name,
-        grid=dimensions(grid, "grid"),
-        block=dimensions(block_of(block, signature.threads, signature.name), "block"),
-        cluster=None if shape is None else dimensions(shape, "cluster"),
-        shared_bytes=dynamic_size(signature, smem),
-        cooperative=cooperative,
+        grid=shape.grid,
+        block=shape.block,
+        cluster=shape.cluster,
+        shared_bytes=dynamic_size(signature, shape.smem),
+        cooperative=shape.cooperative,
         arguments=HostPacker(signature, spans).bind(arguments),
         names=signature.leaves,
         line_map=compiled.line_map if ptx_file is None else None,

@@ -1,5 +1,7 @@
 """Kernels of the Python API in the simulator."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -221,6 +223,27 @@ def reverse(x: Pointer[Int32, MutAnyOrigin]):
         reverse.simulate(x)
     assert caught.value.diagnostics[0].code == "E0909"
     assert reverse.simulate(x, smem=256).finished and x.tolist() == list(range(63, -1, -1))
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ({"smem": "x"}, "E0909", "smem must be a number of bytes, got str 'x'"),
+        ({"smem": True}, "E0909", "smem must be a number of bytes, got bool True"),
+        ({"smem": -4}, "E0909", "smem is -4; it must not be negative"),
+        ({"cooperative": 1}, "E0918", "cooperative is True or False, got int 1"),
+        ({"pdl": "no"}, "E0918", "pdl is True or False, got str 'no'"),
+    ],
+)
+@pytest.mark.parametrize("line", ["    _ = dynamic_shared[1024]()\n", "    pass\n"])
+def test_a_simulation_refuses_what_a_launch_refuses(given, code, message, line):
+    """With the very words, whether or not the kernel says how much shared memory it uses."""
+    uses = ptxdsl.loads(f"from layout import dynamic_shared\n\n@kernel(threads=1)\ndef uses():\n{line}").uses
+    for call in uses.simulate, partial(uses[1, 1], target="sim"):
+        with pytest.raises(ptxdsl.LaunchError) as caught:
+            call(**given)
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.message) == (code, message)
 
 
 def test_a_kernel_says_how_much_dynamic_shared_memory_it_uses():
