@@ -94,8 +94,7 @@ def _is_long(loop: Loop) -> bool:
 def _of_any_sign(kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, found: Proof) -> Proof:
     """The same without taking parameters not to be negative, if that is proved too."""
     for coarse in (True, False):
-        general = Search(kernel, threads, max_states, max_steps, coarse=coarse)
-        general.natural = False
+        general = Search(kernel, threads, max_states, max_steps, coarse=coarse, natural=False)
         if searched(general, in_general=False).verdict == PROVED:
             return replace(found, not_negative=())
     names = " and ".join(found.not_negative)
@@ -112,9 +111,8 @@ def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, ma
     coarse = Search(kernel, threads, max_states, max_steps, coarse=True)
     found = searched(coarse)
     if found.verdict != PROVED and any(isinstance(node, Loop) and _is_long(node) for node in kernel.nodes):
-        exact = Search(kernel, threads, max_states, max_steps)  # how many turns they are may be what it depends on
-        exact.exact = True
-        counted = searched(exact, in_general=False)
+        # how many turns they are may be what it depends on
+        counted = searched(Search(kernel, threads, max_states, max_steps, exact=True), in_general=False)
         if counted.verdict != UNPROVED:
             return counted
     if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):
@@ -125,15 +123,11 @@ def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, ma
     kind = found.findings[0].kind
     if kind == classes.DATA_RACE:
         # What keeps the threads apart may be missing because some of them never come to it: that is said first.
-        without = Search(kernel, threads, max_states, max_steps)
-        without.races = False
-        other = searched(without)
+        other = searched(Search(kernel, threads, max_states, max_steps, races=False))
         first = other.findings[0].kind if other.verdict == FAULT else None
         return other if first in (classes.DIVERGENT, classes.EARLY_USE) else found
     if kind in (classes.READ_BEFORE_FULL, classes.OVERWRITTEN, classes.UNDRAINED):
-        again = Search(kernel, threads, max_states, max_steps)
-        again.counts = True  # who is ahead
-        return searched(again)
+        return searched(Search(kernel, threads, max_states, max_steps, counts=True))  # who is ahead
     return found
 
 

@@ -56,20 +56,20 @@ MAX_FAULTS = 8
 
 
 class Search:
-    """Of one kernel, in blocks of a shape. coarse: tells fewer states apart; what it proves is so. blocks: those of a
-    cluster that one stands for."""
+    """Of one kernel, in blocks of a shape.
+
+    coarse: tells fewer states apart; what it proves is so. exact: counts the turns of long loops to a constant.
+    natural: takes parameters of trip counts not to be negative. races: looks at accesses. counts: keeps how often each
+    event has happened. blocks: those of a cluster that one stands for.
+    """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        threads: tuple[int, int, int],
-        max_states: int,
-        max_steps: int,
-        *,
-        coarse: bool = False,
+        self, kernel: Kernel, threads: tuple[int, int, int], max_states: int, max_steps: int, *, coarse: bool = False,
+        exact: bool = False, natural: bool = True, races: bool = True, counts: bool = False,
         blocks: Blocks | None = None,
-    ) -> None:
-        self.coarse = coarse
+    ) -> None:  # fmt: skip
+        self.coarse, self.exact, self.natural = coarse, exact, natural
+        self.races, self.counts = races, counts
         self.blocks = blocks or Blocks()
         self.kernel = kernel
         self.threads = threads
@@ -77,10 +77,6 @@ class Search:
         self.max_steps = max_steps
         self.states = 0
         self.steps = 0
-        self.races = True
-        self.natural = True
-        self.exact = False
-        self.counts = False
         self.faults = 0
         self.shared: set[tuple[int, int]] = set()
         self.detailed: set[tuple[int, int]] = set()
