@@ -154,11 +154,11 @@ class Findings:
         if not self._new(("live", site, id(used))):
             return
         who = self._who(strand.domain.number << SHIFT | component)
-        user = f"warp {who.warp}" if who.warp is not None else f"{who.unit} work"
+        ends = _warp(self._who(strand.number))
+        user = _warp(who) if who.warp is not None else f"{who.unit} work"
         self._say(
             classes.LIVE_REINIT,
-            f"warp {strand.warp.index} invalidates the mbarrier {barrier.place}, and nothing orders the use of it by "
-            f"{user} before that",
+            f"{ends} invalidates the mbarrier {barrier.place}, and nothing orders the use of it by {user} before that",
             self.sites.instructions[site],
             used,
             "the use",
@@ -174,7 +174,7 @@ class Findings:
         if not self._new(("alias", span, at)):
             return
         who = self._who(domain.number << SHIFT | component)
-        name = f"warp {who.warp}" + (f" of CTA {who.cta}" if self.machine.cta_count > 1 else "")
+        name = _warp(who) + (f" of CTA {who.cta}" if self.machine.cta_count > 1 else "")
         self._say(
             classes.WRONG_PARITY,
             f"{name} waits for phase {phase} of the mbarrier {barrier.place}, and nothing keeps phase {phase + 1} from "

@@ -104,6 +104,36 @@ def test_what_one_store_writes_for_several_lanes_is_not_looked_at():
     assert not found(HEAD + "    buf[unsafe_offset=0] = 1.0\n    syncwarp()\n" + READ)
 
 
+USED_AND_ENDED = """\
+    if lane == 3:
+        _ = bars[].arrive()
+    if lane == 5:
+        bars[].inval()
+"""
+PHASES_AHEAD = """\
+    if lane == 0:
+        bars[].init(1)
+    syncwarp()
+    if lane == 0:
+        _ = bars[].arrive()
+    if lane == 3:
+        bars[].wait(0)
+    res[unsafe_offset=lane] = Float32(shuffle_xor(lane, 1))
+    if lane == 0:
+        _ = bars[].arrive()
+"""
+
+
+def test_lanes_are_named_where_an_mbarrier_ends_or_goes_on_without_them():
+    (race,) = found(HEAD + INIT + USED_AND_ENDED)
+    assert race.kind == "re-init or inval while live"
+    assert "lane 5 of warp 0 invalidates the mbarrier" in race.diagnostic.message
+    assert "the use of it by lane 3 of warp 0 before that" in race.diagnostic.message
+    (race,) = found(HEAD + PHASES_AHEAD)
+    assert race.kind == "wrong parity"
+    assert "lane 3 of warp 0 waits for phase 0" in race.diagnostic.message
+
+
 def test_the_lanes_and_the_remedy_are_named():
     (race,) = found(HEAD + WRITE + READ)
     assert race.kind == "data race"
