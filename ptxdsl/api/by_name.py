@@ -7,6 +7,12 @@ from typing import Any
 
 from ptxdsl.diagnostics import launch_error, nearest
 
+# The parameters of launches, prepared ones and simulations: no argument of this name can be given by it.
+KEYWORDS = frozenset({
+    "arch", "block", "cluster", "cooperative", "grid", "limits", "pdl", "record", "schedule", "smem", "stream",
+    "target", "timeout", "trace",
+})  # fmt: skip
+
 
 def in_order(
     kernel: str, names: Sequence[str], constants: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
@@ -28,5 +34,8 @@ def in_order(
     missing = [name for name in names[len(arguments) :] if name not in named]
     if missing:
         given = ", ".join(f"'{name}'" for name in missing)
-        raise launch_error("E0903", f"kernel '{kernel}' is given no argument {given}")
+        taken = [f"'{name}'" for name in missing if name in KEYWORDS]
+        which, them = ("is also a keyword", "it") if len(taken) == 1 else ("are also keywords", "them")
+        remedy = f"{' and '.join(taken)} {which} of launches: give {them} by position" if taken else None
+        raise launch_error("E0903", f"kernel '{kernel}' is given no argument {given}", help=remedy)
     return (*arguments, *(named[name] for name in names[len(arguments) :]))

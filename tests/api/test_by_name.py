@@ -1,9 +1,13 @@
 """Arguments that are given by the names of their parameters: to launches, prepared ones and simulations."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import ptxdsl
+from ptxdsl.api import by_name, launcher
+from ptxdsl.api.kernel import Kernel
 from ptxdsl.api.module import Module
 from ptxdsl.source import Source
 
@@ -57,6 +61,22 @@ def test_a_name_that_launches_have_themselves_is_given_by_position():
     res = np.zeros(1, np.int32)
     ptxdsl.loads(TEXT).stores[1, 1](7, res=res, target="sim", stream=0)
     assert res == 7
+
+
+def test_where_a_name_of_launches_was_meant_for_the_argument_that_is_said():
+    stores = ptxdsl.loads(TEXT).stores
+    with pytest.raises(ptxdsl.LaunchError) as caught:
+        stores[1, 1](stream=0, res=np.zeros(1, np.int32), target="sim")
+    (found,) = caught.value.diagnostics
+    assert found.message == "kernel 'stores' is given no argument 'stream'"
+    assert found.help == "'stream' is also a keyword of launches: give it by position"
+
+
+def test_the_names_that_launches_have_themselves():
+    calls = launcher.Launcher.__call__, Kernel.prepare, Kernel.simulate
+    signatures = [inspect.signature(call).parameters.values() for call in calls]
+    plain = {p.name for each in signatures for p in each if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    assert plain - {"self"} | launcher._RARE == by_name.KEYWORDS
 
 
 @pytest.mark.parametrize(
