@@ -67,7 +67,9 @@ def test_clusters_need_hopper() -> None:
 def test_shared_memory_of_a_target(target: str, limit: int) -> None:
     text = kernel("mov.u32 %r1, s; ret;", declarations=".shared .b8 s[1024];", target=target)
     assert run(text, shared_bytes=(limit - 1) << 10).finished
-    with pytest.raises(LaunchError, match=f"needs that and 1024 bytes of its own; a CTA of {target} has {limit << 10}"):
+    with pytest.raises(
+        LaunchError, match=f"too many, with 1024 bytes of kernel 'k' itself: a CTA of {target} has {limit << 10}"
+    ):
         run(text, shared_bytes=((limit - 1) << 10) + 1)
 
 

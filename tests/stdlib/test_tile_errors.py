@@ -50,6 +50,14 @@ CASES = {
     "_ = b.row_block[4](0)": "a part of a swizzled tile has a multiple of 8 rows, not 4",
     "_ = b.col_block[32](0)": "a part of a tile has whole boxes of 64 columns, not 32",
     "_ = b.load[16](0, 0)": "16 bytes at most lie together, not 32",
+    "a[bar, 1.5] = 3": "an index is an integer, not DType.float64",
+    "_ = a[bar > 0, 0]": "an index is an integer, not DType.bool",
+    "_ = a.at(sums[0], bar)": "an index is an integer, not DType.float32",
+    "_ = a.load[2](bar, sums[0])": "an index is an integer, not DType.float32",
+    "a.store(bar < 3, 0, SIMD[BF16, 2](0))": "an index is an integer, not DType.bool",
+    "_ = a.row_block[8](0.7)": "an index is an integer, not DType.float64",
+    "_ = a.col_block[64](True)": "an index is an integer, not DType.bool",
+    "_ = TileRing[SharedTile[BF16, 8, 64], 2](memory)[sums[0]]": "an index is an integer, not DType.float32",
     "_ = TileRing[SharedTile[BF16, 4, 64], 300](memory)":  # of 512 bytes each, aligned to 1024
         "300 tiles of 1024 bytes are 307200, a block has 232448 bytes of shared memory",
     "_ = SharedTile[BF16, 0, 64](memory)": "a tile has rows and columns, not 0 by 64",
@@ -142,9 +150,9 @@ CASES = {
         "4 steps of K have as many words of metadata, not 3",
     # tensor maps in shared memory
     "SharedTensorMap(memory).set_rank[6]()": "a tensor has 1 to 5 dimensions, not 6",
-    "SharedTensorMap(memory).set_size[5](1)": "there are numbers 0 to 4, not 5",
-    "SharedTensorMap(memory).set_box[-1](1)": "there are numbers 0 to 4, not -1",
-    "SharedTensorMap(memory).set_stride[4](16)": "there are numbers 0 to 3, not 4",
+    "SharedTensorMap(memory).set_size[5](1)": "dimensions are numbered 0 to 4, not 5",
+    "SharedTensorMap(memory).set_box[-1](1)": "dimensions are numbered 0 to 4, not -1",
+    "SharedTensorMap(memory).set_stride[4](16)": "strides are numbered 0 to 3, not 4",
     "SharedTensorMap(memory).set_swizzle[TensorMapSwizzle.SWIZZLE_128B_ATOM_32B]()":
         "the swizzle's chunks of 32 bytes are those of a map that has them",
     # matrices of 8 by 8
