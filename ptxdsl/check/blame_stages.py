@@ -58,9 +58,7 @@ def _told(touch: Touch, array: Array, held: int, stages: set[int], size: int) ->
         message = f"`{array.name}` is {does} beyond stage {held}, which the role holds, into {which}"
         return Misplaced(touch, message, f"a stage of `{array.name}` has {room}: keep the index within it")
     message = f"{which} of `{array.name}` {'are' if len(into) > 1 else 'is'} {does}, but the role holds stage {held}"
-    return Misplaced(
-        touch, message, HELD if touch.slot is not None else "use the index of the stage that the role holds"
-    )
+    return Misplaced(touch, message, HELD if touch.slot is not None else _CONSTANT)
 
 
 def _layouts(context: Context, touch: Touch, other: Touch, stages: int) -> list[tuple[int, int]]:

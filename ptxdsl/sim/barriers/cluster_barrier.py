@@ -16,7 +16,7 @@ _KEY = "barriers"
 class ClusterBarrier:
     """A cluster's hardware barrier. arrived: lanes of each warp in the generation under way.
 
-    waiting_for: of each warp the lanes that have arrived and not yet waited, with the generation that they arrived in.
+    pending: of each warp the lanes that have arrived and not yet waited.
     """
 
     __slots__ = ("arrived", "cluster", "done_at", "generation", "known", "latest", "pending", "stamp")
