@@ -13,9 +13,10 @@ from itertools import product
 from math import prod
 
 from ptxdsl.check.answers import Answered, Asked
-from ptxdsl.check.barriers import Arrive, Commit, Copy, Initialise, Invalidate, OnBarrier, Wait
+from ptxdsl.check.barriers import Arrive, Commit, Initialise, Invalidate, OnBarrier, Wait
 from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
+from ptxdsl.check.copies import Copy
 from ptxdsl.check.expressions import Environment
 from ptxdsl.check.findings import Fault, Unproved
 from ptxdsl.check.groups import CommitGroup, Fence, Start, WaitGroup
@@ -41,11 +42,11 @@ from ptxdsl.check.slots import Access
 from ptxdsl.check.states import State
 from ptxdsl.check.tensor import Allocation, Relinquishment, TensorFence
 from ptxdsl.check.touched import of_widths
+from ptxdsl.check.trial_answers import Answer, Answers, Untouched
 from ptxdsl.check.turns import Different, Names, Ring, orbits
 from ptxdsl.check.values import Sum, Value
 from ptxdsl.check.warpgroups import WarpgroupSync
 from ptxdsl.hints import Any
-from ptxdsl.record import dataclass
 
 # Combinations of values of its rings' variables that a step is tried with.
 _MOST_TRIED = 160
@@ -55,50 +56,6 @@ _FREE = (
     Head, Leave, Loaded, Meet, Next, Relinquishment, TensorFence, Turned, WaitGroup, WarpSync,
     WarpgroupSync, Written,
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Of a step for some values: the barriers that it comes to, a wait's parity, its events, and what must be the same
-    for all stages."""
-
-    barriers: tuple[Barrier, ...]
-    parity: int
-    events: tuple[int, ...]
-    same: Any
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Of a step, by the values of variables in their order. barriers, events: of all of them."""
-
-    variables: tuple[int, ...]
-    by_values: dict[tuple[int, ...], Answer]
-    barriers: frozenset[Barrier]
-    events: int
-
-
-class Untouched:
-    """What steps come to that have no part in a ring: barriers, those of them that are waited for, and events."""
-
-    def __init__(self) -> None:
-        self.barriers: set[Barrier] = set()
-        self.waited: set[Barrier] = set()
-        self.events = 0
-
-    def add(self, answers: Answers, *, waits: bool) -> None:
-        self.barriers |= answers.barriers
-        self.events |= answers.events
-        if waits:
-            self.waited |= answers.barriers
-
-    def moved_by(self, ring: Ring) -> bool:
-        """Whether turning a ring renames any of it, or changes a parity that is waited for."""
-        return (
-            any(ring.barriers.get(barrier, barrier) is not barrier for barrier in self.barriers)
-            or any(ring.flips.get(barrier, 0) for barrier in self.waited)
-            or any(bit & self.events and bit != other for bit, other in ring.bits.items())
-        )
 
 
 class Trial:

@@ -7,9 +7,10 @@ from ptxdsl.check.addresses import Turns
 from ptxdsl.check.advances import follow, followed, inductive_in
 from ptxdsl.check.agents import Shape
 from ptxdsl.check.answers import answered, asked
-from ptxdsl.check.barriers import Copy, barrier_step
+from ptxdsl.check.barrier_steps import barrier_step
 from ptxdsl.check.collectives import WarpSync, collective_step
 from ptxdsl.check.context import Context
+from ptxdsl.check.copies import Copy
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import WGMMA, Start, group_step
 from ptxdsl.check.held import read, written

@@ -26,8 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ptxdsl.check.addresses import Part
-from ptxdsl.check.barriers import Arrive, Copy, OnBarrier
+from ptxdsl.check.barriers import Arrive, OnBarrier
 from ptxdsl.check.cluster import Apart, Blocks
+from ptxdsl.check.copies import Copy
 from ptxdsl.check.program import Advance, Assignment, Enter, Follow, Step, Turned
 from ptxdsl.check.touched import parts
 from ptxdsl.hints import Any

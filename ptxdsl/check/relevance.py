@@ -27,9 +27,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxdsl.check.barriers import Arrive, Commit, Copy, Wait
+from ptxdsl.check.barriers import Arrive, Commit, Wait
 from ptxdsl.check.collectives import ClusterArrive, ClusterWait, Meet, WarpSync
 from ptxdsl.check.context import Context
+from ptxdsl.check.copies import Copy
 from ptxdsl.check.parts import Barrier
 from ptxdsl.check.program import Step
 from ptxdsl.check.routes import Agents, Routes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ptxdsl.check.addresses import Part
-from ptxdsl.check.barriers import Copy, OnBarrier
+from ptxdsl.check.barriers import OnBarrier
+from ptxdsl.check.copies import Copy
 from ptxdsl.check.groups import Start
 from ptxdsl.check.program import Step
 from ptxdsl.check.slots import Access

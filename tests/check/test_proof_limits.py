@@ -157,6 +157,18 @@ OUT_OF_REACH = {
             """),
         "which barrier it is depends on data",
     ),
+    "bytes that data says, announced": (
+        kernel("if t == 0: bars[unsafe_offset=0].expect_bytes(Int32(src[unsafe_offset=0]))"),
+        "the number of bytes depends on data",
+    ),
+    "bytes that data says, copied": (
+        kernel("""
+            if t == 0:
+                var bytes = Int32(src[unsafe_offset=0])
+                cp_async_bulk_shared_cta_global(buf, src.unsafe_origin_cast[MutAnyOrigin](), bytes, bars)
+            """),
+        "the number of bytes depends on data",
+    ),
     "a barrier of the block that data decides about": (
         block("if res[unsafe_offset=0] > 0:", "    barrier()"),
         "a condition depends on data",
