@@ -122,10 +122,10 @@ def _check_shared(name: str, target: str, capability: int, symbols: Symbols, sha
         )
     limit = most_shared(capability)
     if static + dynamic > limit:
-        own = f", with {static} bytes of kernel '{name}' itself" if static else f" for kernel '{name}'"
+        own = f"kernel '{name}' has {static} bytes of its own, and " if static else ""
         raise launch_error(
             SHARED,
-            f"{dynamic} bytes of dynamic shared memory are given, too many{own}: a CTA of {target} has {limit} bytes",
+            f"{dynamic} bytes of dynamic shared memory are given, too many: {own}a CTA of {target} has {limit} bytes",
         )
     return dynamic
 

@@ -68,7 +68,7 @@ def test_shared_memory_of_a_target(target: str, limit: int) -> None:
     text = kernel("mov.u32 %r1, s; ret;", declarations=".shared .b8 s[1024];", target=target)
     assert run(text, shared_bytes=(limit - 1) << 10).finished
     with pytest.raises(
-        LaunchError, match=f"too many, with 1024 bytes of kernel 'k' itself: a CTA of {target} has {limit << 10}"
+        LaunchError, match=f"too many: kernel 'k' has 1024 bytes of its own, and a CTA of {target} has {limit << 10}"
     ):
         run(text, shared_bytes=((limit - 1) << 10) + 1)
 
