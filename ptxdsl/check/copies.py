@@ -11,7 +11,7 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.ranks import is_pairs
-from ptxdsl.check.slots import begin, check, touches_of
+from ptxdsl.check.slots import begin, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.values import Sum
@@ -73,10 +73,7 @@ class Copy(OnBarrier):
         size = self.bytes(env)
         targets = self.targets(context, state, agent)
         found = self.touches(context, state, agent)
-        bits = begin(context, state, found)
-        for touch in found:
-            check(context, state, agent, touch, self.mask)
-            state.count(touch)
+        bits = begin(context, state, agent, found, self.mask)
         context.forget(state, bits)
         state.live |= bits
         filled = self.filled(context, agent, env)

@@ -15,7 +15,7 @@ from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Cannot, Step
-from ptxdsl.check.slots import begin, check, touches_of
+from ptxdsl.check.slots import begin, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
@@ -129,10 +129,7 @@ class Start(Step):
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         found = self.touches(context, state, agent)
-        bits = begin(context, state, found)
-        for touch in found:
-            check(context, state, agent, touch, self.mask)
-            state.count(touch)
+        bits = begin(context, state, agent, found, self.mask)
         context.forget(state, bits)
         state.live |= bits
         state.fresh[agent.number] &= ~bits

@@ -319,20 +319,21 @@ class Access(Step):
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         found = self.touches(context, state, agent)
-        bits = begin(context, state, found)
-        for touch in found:
-            check(context, state, agent, touch, self.mask)
-            state.count(touch)
+        bits = begin(context, state, agent, found, self.mask)
         happen(context, state, agent.number, bits)
         return self.number + 1
 
 
-def begin(context: Context, state: State, touches: list[Touch]) -> int:
-    """Their events. In the other blocks that do the same at once they happen before they are looked at here."""
+def begin(context: Context, state: State, agent: Agent, touches: list[Touch], mask: Mask) -> int:
+    """Checks what threads touch; gives the events. In the other blocks that do the same at once they happen before they
+    are looked at here."""
     bits = 0
     for touch in touches:
         bits |= touch.bit
     context.happens_elsewhere(state, bits)
+    for touch in touches:
+        check(context, state, agent, touch, mask)
+        state.count(touch)
     return bits
 
 
