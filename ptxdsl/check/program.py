@@ -81,13 +81,17 @@ class Step:
     def run(self, context: Context, state: State, agent: Agent) -> int:
         raise NotImplementedError
 
+    def settle(self, context: Context, state: State, agent: Agent, test: Value) -> int | list[Outcome] | None:
+        """The truth of a test, the ways in which it can turn out, None where nothing is known of it."""
+        env = state.environments[agent.number]
+        nest = [(group, env[variable], ordinal) for group, variable, ordinal in self.nesting]
+        return state.facts.settle(test, nest, context.counters)
+
     def decide(self, context: Context, state: State, agent: Agent, test: Value) -> int | None:
         """The truth of a test, None where it must be decided first."""
         if type(test) is int:
             return test
-        env = state.environments[agent.number]
-        nest = [(group, env[variable], ordinal) for group, variable, ordinal in self.nesting]
-        settled = state.facts.settle(test, nest, context.counters)
+        settled = self.settle(context, state, agent, test)
         if isinstance(settled, int):
             return settled
         if settled is None:

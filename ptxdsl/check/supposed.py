@@ -9,12 +9,14 @@ from ptxdsl.source import Span
 
 class Supposed:
     """inside: lines where indices are taken to stay within their arrays; apart: where threads are taken not to write
-    different values to the same bytes. by_values: whether it was looked at what threads write. not_negative: parameters
-    that trip counts are made of, taken for that."""
+    different values to the same bytes; anew: where the first product into tensor memory is taken not to add. by_values:
+    whether it was looked at what threads write. not_negative: parameters that trip counts are made of, taken for that.
+    """
 
     def __init__(self) -> None:
         self.inside: set[int] = set()
         self.apart: set[int] = set()
+        self.anew: set[int] = set()
         self.by_values = False
         self.not_negative: set[str] = set()
 
@@ -23,6 +25,9 @@ class Supposed:
 
     def stays_apart(self, span: Span) -> None:
         self.apart.add(span.line)
+
+    def begins_anew(self, span: Span) -> None:
+        self.anew.add(span.line)
 
     def clauses(self) -> Iterator[str]:
         if self.inside:
@@ -33,6 +38,8 @@ class Supposed:
             )
         if self.apart:
             yield f"if no two threads write different values to the same bytes at {_lines(self.apart)}"
+        if self.anew:
+            yield f"if the first product at {_lines(self.anew)} does not add to what is there"
 
 
 def _lines(numbers: set[int]) -> str:

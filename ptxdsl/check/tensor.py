@@ -15,7 +15,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.groups import Start, WaitGroup
 from ptxdsl.check.parts import Agent, Touch
-from ptxdsl.check.program import Step
+from ptxdsl.check.program import ASK, Step
 from ptxdsl.check.ranks import is_pairs
 from ptxdsl.check.slots import check, happen, touches_of
 from ptxdsl.check.states import State
@@ -89,6 +89,7 @@ class Product(Start):
         self.pair = is_pairs(op)
         self.pipe = True
         self.grouped = False
+        self.adds = expressions.function(op.adds) if op.adds is not None and _may_add(op) else None
 
     def ctas(self, agent: Agent) -> tuple[int, ...]:
         return (agent.cta & ~1, agent.cta | 1) if self.pair else (agent.cta,)
@@ -97,16 +98,36 @@ class Product(Start):
         for touch in self.touches(context, state, agent):
             if touch.tensor and touch.array is not None:
                 _has(context, state, agent, self, touch.array.base, touch.cta)
-                if self.op.adds and touch.writes and context.races:
-                    state.fill.add(context, state, touch)
+                if touch.writes and context.races and self._adds(context, state, agent, touch):
+                    return ASK
         return super().run(context, state, agent)
+
+    def _adds(self, context: Context, state: State, agent: Agent, touch: Touch) -> bool:
+        """Tells of a product that adds to what nobody has written; whether it must be decided first if it adds."""
+        if self.adds is None or state.fill.is_begun(context, touch):
+            return False
+        adds = self.adds(state.environments[agent.number])
+        settled = self.settle(context, state, agent, adds)
+        if settled is None:
+            assert self.span is not None
+            context.supposed.begins_anew(self.span)
+        elif not isinstance(settled, int):
+            context.asked = (self, agent, adds, settled)
+            return True
+        elif settled:
+            state.fill.add(context, state, touch)
+        return False
 
     def takes(self, op: Op, expressions: Expressions, context: Context) -> bool:
         """Not what adds to something else: the first of a step speaks for all."""
-        return (not op.adds or op.writes == self.op.writes) and super().takes(op, expressions, context)
+        return (not _may_add(op) or op.writes == self.op.writes) and super().takes(op, expressions, context)
 
     def is_under_way(self, state: State, agent: Agent, bits: int) -> None:
         """There are no groups: ``Agent.products``."""
+
+
+def _may_add(op: Op) -> bool:
+    return op.adds is not None and not (op.adds.op == "const" and not op.adds.value)
 
 
 class Movement(Start):

@@ -142,18 +142,20 @@ class Fill:
                     turns[table] = replace(turn, stale=touch)
         self.done[number] |= touch.bytes
 
-    def add(self, context: Context, state: State, touch: Touch) -> None:
-        """A product adds to what a touch writes over."""
-        filled = touch.filled.get(self.written)
-        if filled is None:
+    def is_begun(self, context: Context, touch: Touch) -> bool:
+        """Whether a product writes over what was written before."""
+        begun = touch.filled.get(self.written)
+        if begun is None:
             writes = [bit for bit in _bits(self.written) if _is_beside(context, touch, bit)]
-            filled = touch.filled[self.written] = _is_filled(context, touch, sum(writes))
-        if not filled:
-            what = f"is added to by {makers(context, touch)} where nobody has ever written it"
-            assert touch.array is not None
-            message = f"`{touch.array.name}` {what}"
-            kind = classes.READ_BEFORE_FULL
-            context.tell_last(touch.site, fault(state, kind, message, touch.span, help=_FIRST_PRODUCT))
+            begun = touch.filled[self.written] = _is_filled(context, touch, sum(writes))
+        return begun
+
+    def add(self, context: Context, state: State, touch: Touch) -> None:
+        """A product adds to what nobody has written."""
+        assert touch.array is not None
+        message = f"`{touch.array.name}` is added to by {makers(context, touch)} where nobody has ever written it"
+        found = fault(state, classes.READ_BEFORE_FULL, message, touch.span, help=_FIRST_PRODUCT)
+        context.tell_last(touch.site, found)
 
     def wait(self, context: Context, state: State, agent: Agent, table: int, barrier: int) -> None:
         """The agent has waited for a barrier of a table."""

@@ -87,7 +87,7 @@ class Op(metaclass=Slotted, eq=True):
     the asynchronous work that is started; by which proxy says ``what.proxy``. pipeline, method: the RolePipeline's
     variable and method as written, for messages. elected: one lane of the warp does it (``elect.sync`` is in it).
     value: the unknown that a read gives, where anything hangs on it; what is written, as far as that is followed.
-    adds: whether a product adds to what lies where it writes in tensor memory, whatever the launch.
+    adds: of a product that writes to tensor memory, whether it adds to what lies there.
     """
 
     what: Effect
@@ -105,7 +105,7 @@ class Op(metaclass=Slotted, eq=True):
     method: str = ""
     elected: bool = False
     value: Expr | None = None
-    adds: bool = False
+    adds: Expr | None = None
 
     @property
     def kind(self) -> Kind:

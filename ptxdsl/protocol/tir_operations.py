@@ -102,6 +102,8 @@ _ELECTS = {
     "tcgen05_commit_elected": 1,
     "tcgen05_commit_multicast_elected": 2,
 }
+# The operand that says whether a product adds to what is there.
+_ADDS = {name: _ELECTS[name] - 1 for name in _PRODUCTS}
 # The operands that are the mask of a multicast, and the rank of the CTA whose barrier it is.
 _MASKS = {
     "cp_async_bulk_g2s_multicast": 4,
@@ -152,7 +154,7 @@ def needs(op: Op) -> Sequence[Value]:
     wanted.update(_PRODUCTS.get(name, (None,))[:2])
     if name.startswith("tcgen05_"):
         wanted.update(range(7) if name in _PRODUCTS else (0,))
-    wanted |= {_TENSOR_COPIES.get(name), _ELECTS.get(name)}
+    wanted |= {_TENSOR_COPIES.get(name), _ELECTS.get(name), _ADDS.get(name)}
     for operand, width in (*_READS.get(name, ()), *_WRITES.get(name, ())):
         wanted.add(operand)
         if isinstance(width, str) and width.startswith("$"):
@@ -294,10 +296,9 @@ class Operations:
             shift = column_shift(masks[0].value if isinstance(masks[0], Const) else None, form) if masks else 0
             reads, writes = tensor_places.product(form, [of(v) for v in operands[:7]])
             reads += product_places(first, of(operands[b]), form, shift)
-            adds = operands[_ELECTS[name] - 1]
-            always = isinstance(adds, Const) and bool(adds.value)
+            adds = of(operands[_ADDS[name]])
             group = const(form.cta_group)
-            return model.Op(what, name, op.span, count=group, reads=reads, writes=writes, adds=always)
+            return model.Op(what, name, op.span, count=group, reads=reads, writes=writes, adds=adds)
         if name in _TENSOR_COPIES:
             group, shape = const(int(op.attrs["cta_group"])), str(op.attrs["shape"])
             reads, writes = copied_places(of(operands[1]), shape), tensor_places.copied(of(operands[0]), shape)
