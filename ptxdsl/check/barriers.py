@@ -36,7 +36,7 @@ class OnBarrier(Step):
         self.threads = members(mask)
         assert op.barrier is not None and op.barrier.address is not None
         self.function, self.lanes, used = expressions.split(op.barrier.address, mask)
-        self.root = expressions.root(op.barrier.address)
+        self.root = self.table = expressions.root(op.barrier.address)
         self.ranked = names_rank(op.barrier.address)
         self.multicast = expressions.function(op.mask) if op.mask is not None else None
         if op.mask is not None:
@@ -45,6 +45,10 @@ class OnBarrier(Step):
         self.met: set[Barrier] = set()  # the barriers that it has come to
         self._known: dict[tuple[object, ...], Targets] = {}
         self._level = expressions
+
+    @property
+    def is_fixed(self) -> bool:
+        return not self.variables and self.lanes is None
 
     def value(self, expr: Expr | None, absent: int) -> Function:
         """The value of an operand, the same in all threads that do it."""
@@ -229,7 +233,7 @@ class Wait(OnBarrier):
         after = phases.wait(context, state, agent, barrier, self, parity)
         if after >= 0:
             brackets.waited(context, state, agent, self.root, barrier, not state.phases[barrier.number].begun)
-            state.fill.wait(context, state, agent, self.root, barrier.number)
+            state.fill.wait(context, state, agent, self.table, barrier.number)
         return after
 
 

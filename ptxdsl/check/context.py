@@ -75,7 +75,7 @@ class Context(Layout):
         self.races = True  # whether to look at accesses
         self.coarse = False  # whether what is said of faults is thrown away
         self.natural = True  # whether parameters of trip counts are taken not to be negative
-        self.speculates = False  # whether loads may be there that the source has not: nobody looks at what they give
+        self.joined: set[int] = set()  # tables of barriers that the text does not address as one
         self.proxies = True  # whether there is an async proxy to look after
         self.asked_for: set[int] = set()  # arrays of answers that somebody asks for
         self.live: list[list[int]] = []  # of each agent, the variables that matter at its steps, where that was asked
@@ -337,6 +337,7 @@ class Context(Layout):
         grouped: bool = False,
         together: bool = False,
         certain: bool = True,
+        used: bool = True,
         when: Guard | None = None,
         elsewhere: tuple[tuple[Intervals, Places], ...] = (),
         spans: tuple[Span, ...] = (),
@@ -351,6 +352,7 @@ class Context(Layout):
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
         made.spans, made.pipe, made.grouped, made.certain, made.when = spans, pipe, grouped, certain, when
+        made.used = used
         made.together = together and len(warps(mask)) > 1
         made.elsewhere = tuple([replace(made, intervals=other, places=there) for other, there in elsewhere])
         forms = made, *made.elsewhere

@@ -119,7 +119,8 @@ class Touch(metaclass=Slotted, frozen=False):
     somewhere. slot: the number of the stage as the site computes it. exact:
     whether the bytes are known. tensor: of tensor memory. pipe: done in order with such of the same agent. grouped:
     work of which each thread or warp waits for its own. together: by several warps, each with all that they do.
-    certain: whether it happens to these bytes whenever the site is reached. writers: of a read, the bits of what
+    certain: whether it happens to these bytes whenever the site is reached. used: of a read, whether it is certain that
+    somebody looks at what it gives. writers: of a read, the bits of what
     writes any of its bytes. readers: of a write, the ``bytes`` of what reads any; bytes: a bit for an agent's reads
     of the same bytes. filled, handed: ``unwritten.py``. conflicts: bits of the touches that it must be ordered
     with, needers: of their agents. within, across: of such of the same agent, made by other threads of the same warp,
@@ -147,6 +148,7 @@ class Touch(metaclass=Slotted, frozen=False):
     grouped: bool = False
     together: bool = False
     certain: bool = True
+    used: bool = True
     writers: int = 0
     readers: int = 0
     bytes: int = 0

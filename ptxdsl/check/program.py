@@ -47,7 +47,8 @@ class Step:
     in another order there, so that it tells nothing of that. led_on: whether who waits here is led on by the last one
     to come. fills: whether it writes what others may read. by_warps: whether its mask has the first lane alone of warps
     that do it as one. arrives, waits, initialises: whether it does so at a barrier; hands_over: whether it arrives with
-    what its own threads have done; root: the address of the first barrier of its table.
+    what its own threads have done; root: the address of the first barrier of its table, as the text has it; table: the
+    same of an unrolled ring (``tables.py``).
     """
 
     mask: Mask = 0
@@ -59,7 +60,7 @@ class Step:
     hands_over = False
     waits = False
     initialises = False
-    root = 0
+    root = table = 0
 
     def __init__(self, span: Span | None) -> None:
         self.span = span
@@ -72,6 +73,11 @@ class Step:
     def of(self, rank: int) -> Any:
         """The same of another block that the followed one stands for."""
         return self.elsewhere[rank - 1] if rank and self.elsewhere else self
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it always comes to the same barrier."""
+        return False
 
     @property
     def successors(self) -> tuple[int, ...]:

@@ -115,6 +115,9 @@ def _searched(kernel: Kernel, threads: tuple[int, int, int], max_states: int, ma
         counted = searched(Search(kernel, threads, max_states, max_steps, exact=True), in_general=False)
         if counted.verdict != UNPROVED:
             return counted
+    if found.verdict == PROVED and coarse.context.supposed.written:
+        finer = searched(Search(kernel, threads, max_states, max_steps))
+        return finer if finer.verdict == PROVED else found
     if found.verdict == PROVED or (found.verdict == UNPROVED and coarse.exhausted):
         return found
     found = searched(Search(kernel, threads, max_states, max_steps))

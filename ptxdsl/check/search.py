@@ -26,9 +26,10 @@ from ptxdsl.check.ranks import any_rank, by_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.symmetry import Symmetry
+from ptxdsl.check.tables import join
 from ptxdsl.check.threads import block_of, warps
 from ptxdsl.check.undecided import Undecided, order
-from ptxdsl.check.unwritten import Fill
+from ptxdsl.check.unwritten import Fill, perhaps_never_filled
 from ptxdsl.check.values import Symbols
 from ptxdsl.effects import Kind
 from ptxdsl.hints import Any
@@ -106,7 +107,6 @@ class Search:
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
-        context.speculates = kernel.span.source.name.endswith(".ptx")
         context.mixed = mixed(nodes)
         context.races, context.coarse, context.natural = self.races, self.coarse, self.natural
         context.shared, context.detailed = self.shared, self.detailed
@@ -136,6 +136,10 @@ class Search:
                         flatten(context, other, own, program)
                         others.append(other.steps)
                     lockstep.match(agent.steps, others, blocks)
+        if kernel.span.source.name.endswith(".ptx"):
+            for span in perhaps_never_filled(kernel):
+                context.supposed.was_written(span)
+        join(context)
         outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
         variables = [agent.variables for agent in context.agents]
         programs = [agent.steps for agent in context.agents]

@@ -92,6 +92,7 @@ def touches_of(
             together=together,
             when=when,
             certain=not pieces.anywhere and all(part.certain for part, *_ in pieces.parts),
+            used=all(part.place.used for part in pieces.all),
             elsewhere=elsewhere.get((array, at_cta), ()),
             spans=tuple([part.span for part in pieces.all]),
         )

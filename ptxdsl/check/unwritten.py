@@ -3,7 +3,8 @@
 *Ever*: what is not written when the one canonical run comes to the read is written before it in no schedule, once all
 accesses are known to be ordered; so it is told last. A warp may read more than it uses, so that one of its lanes has to
 find something written; in tensor memory, some lane of the columns of each operand. Where memory is read or written is
-sometimes not known, or whether it is: nothing is said then.
+sometimes not known, or whether it is: nothing is said then. A compiler may load what it does not use: of such a read in
+PTX the verdict says that it takes it to find something.
 
 *In this phase*: a role has read a stage, has given it back and waits for it again, and nothing of what it reads then is
 new. That is looked at on one way to each state. It is said only of tables of several barriers, and of bytes that who
@@ -30,8 +31,8 @@ from ptxdsl.check.threads import WARP, Mask, members
 from ptxdsl.diagnostics import Trip
 from ptxdsl.effects import Kind
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.expressions import TENSOR_GROUP, Expr, array_number
-from ptxdsl.protocol.model import Kernel, Op, Unmodelled
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, TENSOR_GROUP, Expr, array_number
+from ptxdsl.protocol.model import Array, Kernel, Op, Unmodelled
 from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
@@ -125,7 +126,9 @@ class Fill:
         filled = touch.filled.get(before)
         if filled is None:
             filled = touch.filled[before] = _is_filled(context, touch, before)
-        if not filled:
+        if not filled and not touch.used:
+            context.supposed.was_written(_unfilled(context, touch, before))
+        elif not filled:
             from ptxdsl.check.trips import of_agent  # where there is a fault
 
             name = makers(context, touch)
@@ -164,7 +167,7 @@ class Fill:
         several = False
         if turn is not None:
             several = turn.several or turn.barrier != barrier
-            self._over(context, state, agent, turn)
+            self._over(context, state, agent, table, turn)
         self.turns[number][table] = _Turn(barrier, several)
         self.old[number] |= self.done[number]
         self.done[number] = 0
@@ -176,11 +179,14 @@ class Fill:
             self.returned[agent.number] |= context.full_of(barrier)
 
     def end(self, context: Context, state: State, agent: Agent) -> None:
-        for turn in self.turns[agent.number].values():
-            self._over(context, state, agent, turn)
+        for table, turn in self.turns[agent.number].items():
+            self._over(context, state, agent, table, turn)
 
-    def _over(self, context: Context, state: State, agent: Agent, turn: _Turn) -> None:
+    def _over(self, context: Context, state: State, agent: Agent, table: int, turn: _Turn) -> None:
         if turn.stale is not None and turn.several and not turn.fresh:
+            if table in context.joined or not turn.stale.used:
+                context.supposed.need_not_be_new(turn.stale.span)
+                return
             from ptxdsl.check.trips import of_access  # where there is a fault
 
             read = turn.stale
@@ -192,40 +198,58 @@ class Fill:
 
 def never_filled(kernel: Kernel) -> Finding | None:
     """The first read of an array of shared memory that nothing in the program writes."""
-    if kernel.span.source.name.endswith(".ptx"):
-        return None  # a compiler may load what it does not use
-    filled: set[int] = set()
-    reads: list[tuple[int, Op]] = []
-    for node in kernel.nodes:
-        if isinstance(node, Unmodelled):
-            return None
-        if not isinstance(node, Op) or not (node.writes or node.reads) or node.what.space == "tensor":
-            continue
-        if node.kind is Kind.ATOMIC and node.reads and "exch" not in node.name:
-            reads += [(_array_of(place.address), node) for place in node.writes]
-            continue
-        filled.update(_array_of(place.address) for place in node.writes)
-        reads += [(_array_of(place.address), node) for place in node.reads]
-    if 0 in filled:  # somewhere
-        return None
-    for array in kernel.arrays:
-        for number, op in reads:
-            if number == array_number(array.base) and number not in filled:
-                message = f"`{array.name}` is read, and nothing in the kernel writes it"
-                return Finding(classes.READ_BEFORE_FULL, message, op.span, (), "fill it, and let all who read it wait")
+    for array, op, used in _of_nothing(kernel):
+        if used:
+            message = f"`{array.name}` is read, and nothing in the kernel writes it"
+            return Finding(classes.READ_BEFORE_FULL, message, op.span, (), "fill it, and let all who read it wait")
     return None
 
 
-@lru_cache(4096)
+def perhaps_never_filled(kernel: Kernel) -> list[Span]:
+    """The same of reads that a compiler may have made for nothing: there are such in PTX."""
+    return [op.span for _, op, used in _of_nothing(kernel) if not used]
+
+
+def _of_nothing(kernel: Kernel) -> list[tuple[Array, Op, bool]]:
+    """Reads of arrays that nothing writes, by array; whether somebody looks at what they give."""
+    filled: set[int] = set()
+    reads: list[tuple[int, Op, bool]] = []
+    for node in kernel.nodes:
+        if isinstance(node, Unmodelled):
+            return []
+        if not isinstance(node, Op) or not (node.writes or node.reads) or node.what.space == "tensor":
+            continue
+        if node.kind is Kind.ATOMIC and node.reads and "exch" not in node.name:
+            reads += [(_array_of(place.address), node, True) for place in node.writes]
+            continue
+        filled.update(_array_of(place.address) for place in node.writes)
+        reads += [(_array_of(place.address), node, place.used) for place in node.reads]
+    if 0 in filled:  # somewhere
+        return []
+    return [
+        (array, op, used)
+        for array in kernel.arrays
+        for number, op, used in reads
+        if number == array_number(array.base) and number not in filled
+    ]
+
+
 def _array_of(address: Expr | None) -> int:
     """The number of the array that an address is in; 0 where the text does not tell."""
     if address is None:
         return 0
+    half = 1 << ARRAY_SHIFT - 1  # what is added to the constant part may be negative, or the constant itself
+    return array_number(max(_constant_of(address) + half, 0))
+
+
+@lru_cache(4096)
+def _constant_of(address: Expr) -> int:
+    """The constant part of an address."""
     if address.op == "const":
-        return array_number(int(address.value))
+        return int(address.value)
     if address.op == "add":
-        return sum(map(_array_of, address.args))
-    return _array_of(address.args[0]) if address.op in ("sub", "ext.u", "ext.s", "trunc", "mapa") else 0
+        return sum(map(_constant_of, address.args))
+    return _constant_of(address.args[0]) if address.op in ("sub", "ext.u", "ext.s", "trunc", "mapa") else 0
 
 
 def _is_beside(context: Context, touch: Touch, bit: int) -> bool:
@@ -252,7 +276,7 @@ def _is_handed(context: Context, touch: Touch, table: int, before: int, perhaps:
 
 def _is_known(context: Context, touch: Touch) -> bool:
     """Whether a read is certain, and of what."""
-    return touch.exact and touch.certain and not (touch.array is None or context.speculates)
+    return touch.exact and touch.certain and touch.array is not None
 
 
 def _is_filled(context: Context, touch: Touch, before: int) -> bool:

@@ -14,6 +14,7 @@ from ptxdsl.protocol.model import ONE_RUN, Array, Kernel, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
 from ptxdsl.protocol.ptx_operations import Operations, is_protocol, looks_anew, needs, written_root
 from ptxdsl.protocol.ptx_structure import Structure, TooDeep
+from ptxdsl.protocol.ptx_uses import used_loads
 from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
 from ptxdsl.protocol.ranges import turned_back
@@ -23,7 +24,8 @@ from ptxdsl.protocol.tidy import tidy
 from ptxdsl.ptx.call_parameters import promote
 from ptxdsl.ptx.inline import Flat, Inliner
 from ptxdsl.ptx.liveness import reads_and_writes
-from ptxdsl.ptx.module import Function, Module, Variable
+from ptxdsl.ptx.module import Function, Instruction, Module, Variable
+from ptxdsl.ptx.opcodes import effect
 from ptxdsl.record import replace
 from ptxdsl.source import Span
 
@@ -91,8 +93,8 @@ class _Reader:
         graph = self.graph(flat)
         symbols = self.allocate(flat)
         values = self.values(flat, graph, symbols)
-        operations = Operations(values, self.arrays, self.span_of)
-        self.forget_loads(graph, values)
+        used = set() if self.forget_loads(graph, values) else used_loads(graph)
+        operations = Operations(values, self.arrays, self.span_of, used)
         written = Structure(graph, values, operations, self.span_of).program()
         program, variables = in_plain_form(written, values.turns, values.variables, _shape(self.function.reqntid))
         return replace(self.kernel(program, variables), awaited=self.awaited(graph))
@@ -163,15 +165,21 @@ class _Reader:
         """The registers of addresses that are written: loads from there are unknown."""
         return {name for block in graph.blocks for item in block.items for name in ptx_operations.written(item)}
 
-    def forget_loads(self, graph: Graph, values: Values) -> None:
+    def forget_loads(self, graph: Graph, values: Values) -> bool:
+        """Gives whether something is written of which it is not seen that it is no shared memory."""
         written: set[str | None] = set()
+        anywhere = False
         for number, block in enumerate(graph.blocks):
             for index, item in enumerate(block.items):
                 values.look(number, index)
                 root = written_root(item, values)
                 if not isinstance(root, bool):
                     written.add(root)
+                    anywhere = anywhere or (
+                        root is None and isinstance(item, Instruction) and effect(item).space is None
+                    )
         values.forget_loads(frozenset(written))
+        return anywhere
 
 
 def in_plain_form(

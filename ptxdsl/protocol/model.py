@@ -66,11 +66,13 @@ class Place:
     """width bytes of shared memory from an address, for each executing thread.
 
     address None: unknown. width None: unknown; an Expr: as many bytes (a bulk copy's). written: None: not known.
+    used: of a read whether it is certain that somebody looks at what it gives.
     """
 
     address: Expr | None
     width: int | Expr | None
     written: Written | None = None
+    used: bool = True
 
 
 # ---------------------------------------------------------------------------------------------------- programs

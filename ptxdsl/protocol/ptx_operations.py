@@ -135,18 +135,23 @@ def is_shared(address: Expr, values: Values) -> bool:
 
 
 class Operations:
-    """arrays: of the model. span_of: of a line of the PTX text."""
+    """arrays: of the model. span_of: of a line of the PTX text. used: loads that somebody needs (``ptx_uses.py``)."""
 
-    def __init__(self, values: Values, arrays: list[Array], span_of: Callable[[int], Span]) -> None:
+    def __init__(
+        self, values: Values, arrays: list[Array], span_of: Callable[[int], Span], used: set[tuple[int, int]]
+    ) -> None:
         self.values = values
         self.arrays = arrays
         self.span_of = span_of
+        self.used = used
+        self.is_used = True  # of the item that is looked at
 
     def nodes(self, number: int, index: int, item: Item) -> list[Node]:
         """What an item of a block is in the model."""
         if not is_protocol(item):
             return []
         self.values.look(number, index)
+        self.is_used = (number, index) in self.used
         if isinstance(item, Wait):
             return [self._wait(item)]
         made = list(self._made(item))
@@ -249,6 +254,8 @@ class Operations:
         place = self._place(item.operands[position], size)
         if first == "st" and all(map(_is_constant, item.operands[position + 1 :])):
             place = replace(place, written=SAME)
+        if what.kind is Kind.READ and not self.is_used:
+            place = replace(place, used=False)
         if what.space is None:
             assert place.address is not None
             if not is_shared(place.address, self.values):

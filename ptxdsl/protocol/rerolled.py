@@ -274,7 +274,8 @@ class _Template:
             width = widths[0]
         else:
             raise _Different
-        return Place(self.some([place.address for place in places]), width)
+        used = all(place.used for place in places)
+        return Place(self.some([place.address for place in places]), width, None, used)
 
     def some(self, exprs: list[Expr | None]) -> Expr | None:
         given = [expr for expr in exprs if expr is not None]

@@ -126,7 +126,7 @@ def with_own_expressions(node: Node, new: Callable[[Expr], Expr]) -> Node:
         width = new(place.width) if isinstance(place.width, Expr) else place.width
         if isinstance(width, Expr) and width.op == "const":
             width = int(width.value)
-        return Place(some(place.address), width, place.written)
+        return Place(some(place.address), width, place.written, place.used)
 
     if isinstance(node, Branch):
         return replace(node, condition=new(node.condition))
