@@ -201,4 +201,6 @@ def _split_traits(trait: ast.Expr) -> list[ast.Expr]:
 def _is_empty(statement: ast.Stmt) -> bool:
     if isinstance(statement, ast.ExprStmt):
         return isinstance(statement.value, ast.EllipsisLiteral)
+    if isinstance(statement, ast.If) and not statement.test.span.text:  # stands for a line with a mistake
+        return True
     return isinstance(statement, ast.Pass)

@@ -83,9 +83,9 @@ TYPES_OF_C = {
 
 # Names before an argument's name.
 CONVENTIONS: dict[str, Foreign] = {
-    "owned": Foreign("'owned' is gone from Mojo", "write 'var'", True),
-    "inout": Foreign("'inout' is gone from Mojo", "write 'mut', or 'out' for the self of __init__", True),
-    "borrowed": Foreign("'borrowed' is gone from Mojo", "leave it out, or write 'read'", True),
+    "owned": Foreign("'owned' is gone from Mojo", "write 'var'", True, "VAR"),
+    "inout": Foreign("'inout' is gone from Mojo", "write 'mut', or 'out' for the self of __init__", True, "MUT"),
+    "borrowed": Foreign("'borrowed' is gone from Mojo", "leave it out, or write 'read'", True, "READ"),
 }
 
 # Names after a def's arguments.

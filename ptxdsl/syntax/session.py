@@ -12,7 +12,7 @@ from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
 from ptxdsl.syntax.build import Builder
 from ptxdsl.syntax.lalr import END, Actions, Machine
-from ptxdsl.syntax.layout import LINE_ENDS, Layout, lay_out
+from ptxdsl.syntax.layout import LINE_ENDS, NAMES, Layout, lay_out
 from ptxdsl.syntax.limits import too_deep
 from ptxdsl.syntax.scan import ERROR, scan
 from ptxdsl.syntax.tables import current_tables
@@ -75,14 +75,8 @@ class _Parse:
         tokens, machine = self.tokens, self.machine
         index = machine.run(tokens, 0)
         while index < len(tokens):
-            from ptxdsl.syntax.foreign import WORDS  # for mistakes only, as in ``_report``
-
-            token = tokens[index]
-            self._report(token, index)
-            stand_in = WORDS[token].stand_in if token.type == "RESERVED" else None
-            if stand_in is not None and machine.accepts(stand_in):
-                token.type = stand_in
-            else:
+            self._report(tokens[index], index)
+            if not self._replaced(index):
                 index = self._recover(index)
             index = machine.run(tokens, index)
         module = machine.values[-1]
@@ -107,6 +101,26 @@ class _Parse:
         self.problems.append(problem)
         if len(self.problems) > 4 * MAX_PROBLEMS:
             raise CompileError(())
+
+    def _replaced(self, index: int) -> bool:
+        """Whether a word of another language, this one or the one before, has given its place to what it stands for."""
+        from ptxdsl.syntax.foreign import CONVENTIONS, WORDS  # for mistakes only, as in ``_report``
+
+        token, before = self.tokens[index], self.tokens[index - 1]
+        if token.type == "RESERVED":
+            stand_in = WORDS[token].stand_in
+            if stand_in is not None and self.machine.accepts(stand_in):
+                token.type = stand_in
+                return True
+        elif before in CONVENTIONS and token.type in NAMES:  # `inout self`: the machine has taken `inout` for a name
+            stand_in = CONVENTIONS[before].stand_in
+            assert stand_in is not None
+            depth = len(self.machine.states)
+            if self.machine.accepts(stand_in, depth - 1):
+                self.machine.cut_back(stand_in)
+                self.machine.run([Token(stand_in, "", before.start, before.start)], 0)
+                return True
+        return False
 
     def _recover(self, index: int) -> int:
         """Makes the machine ready to go on, and says from which token.

@@ -41,6 +41,40 @@ class A:
     ]
 
 
+def test_a_struct_of_older_mojo(problems):
+    """Each old word is told, and what follows in the same header and struct is read as if it were the new one."""
+    text = """\
+struct Pair:
+    var x: Int32
+    fn __init__(inout self, owned x: Int32, borrowed y: Int32 = 3):
+        self.x = x +
+    def f(self x: Int32):
+        pass
+    def __del__(owned self):
+        pass
+"""
+    assert places(problems(text)) == [
+        ("E0114", 3, 5),
+        ("E0114", 3, 17),
+        ("E0114", 3, 29),
+        ("E0114", 3, 45),
+        ("E0110", 4, 21),
+        ("E0110", 5, 16),
+        ("E0114", 7, 17),
+    ]
+
+
+def test_a_method_whose_header_is_wrong_is_no_statement_of_its_struct(problems):
+    for kind in ("struct", "trait"):
+        found = problems(f"{kind} S:\n    def f(self x: T):\n        pass\n    def g(a b): pass\n    x = 3\n")
+        assert places(found) == [("E0110", 2, 16), ("E0110", 4, 13), ("E0122", 5, 5)]
+
+
+def test_the_names_of_old_conventions_are_names(problems):
+    assert problems("def f(owned: Int, inout: Int, borrowed): pass\n") == []
+    assert places(problems("def f(owned owned: Int): pass\n")) == [("E0114", 1, 7)]
+
+
 def test_a_statement_keyword_at_the_start_of_a_line_closes_brackets(problems):
     for line in ("var x = 3", "def g(): pass", "struct S: pass", "return", "if a:\n        b", "for i in a:\n        b",
                  "while a: b", "comptime N = 3", "from a import b", "pass", "@kernel\n    def g(): pass"):  # fmt: skip
