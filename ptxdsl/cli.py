@@ -120,7 +120,7 @@ def _compile(arguments: Arguments) -> int:
         raise command_error("E1006", "a cubin is binary and not for a terminal", help="name a file with -o")
     name, data = read_input(arguments.file)
     key = ptx_cache.key(arguments, name, data)
-    known = None if key is None else ptx_cache.look_up(key)
+    known = None if key is None else ptx_cache.look_up(key, arguments, name)
     text, found = _made(arguments, name, data, key) if known is None else (known, ())
     if output is None:
         return tell(partial(write, text), found, arguments.json)

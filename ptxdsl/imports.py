@@ -1,4 +1,4 @@
-"""Modules by name: the standard library, a file beside the importing one, and Mojo's module paths.
+"""Modules by name: files of the program, the standard library, and Mojo's module paths.
 
 Parsing is the costly part, so a text is parsed once in a process, and the standard library once for a version of the
 syntax: its trees come from the wheel or the user's cache. What knows how to parse is imported where there is something
@@ -14,7 +14,15 @@ from collections import OrderedDict
 from ptxdsl.diagnostics import DiagnosticSink, error, nearest
 from ptxdsl.files import cache, resources
 from ptxdsl.files.digest import digest
-from ptxdsl.files.text_files import SIZE_LIMIT, LeavesFolderError, find_module, read_bytes
+from ptxdsl.files.text_files import (
+    SIZE_LIMIT,
+    LeavesFolderError,
+    find_module,
+    is_folder,
+    modules_near,
+    read_bytes,
+    search_folders,
+)
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.record import dataclass, field_names
 from ptxdsl.source import Source, Span
@@ -204,12 +212,18 @@ def pickled_library_module(name: str) -> tuple[ast.Module, bytes]:
 class Loader:
     """Resolves the imports of one compilation. ``sources`` are the user's texts it has read, in that order.
 
-    resolutions: for each import in a user's file what was found beside it.
+    folders: where modules lie besides the importing file's own folder. resolutions: for each import in a user's file
+    what was found in these.
     """
 
     def __init__(self) -> None:
+        self.folders: tuple[str, ...] = ()
         self.sources: list[Source] = []
         self.resolutions: Resolutions = {}
+
+    def begin(self, program: Source, include: tuple[str, ...]) -> None:
+        """Says which program it is whose imports come, and where else its modules lie."""
+        self.folders = search_folders(program.name, include)
 
     def prelude(self) -> ast.Module:
         """What is in scope without an import."""
@@ -224,32 +238,14 @@ class Loader:
     def resolve(self, importing: Source, module: str, level: int, span: Span) -> ast.Module | HostOnly:
         """The module that ``from <level dots><module> import …`` in a text means.
 
-        A file beside the importing one comes first, then the standard library, then Mojo's paths.
-        Raises E0250 (unknown), E0251 (outside the importing file's folder), E1003 (unreadable), E01xx (its text).
+        A file beside the importing one comes first, then one of ``folders``, then the standard library, then Mojo's
+        paths. Raises E0250 (unknown), E0251 (outside the program's folders), E1003 (unreadable), E01xx (its text).
         """
         if importing.library:
             return self.stdlib(module, span)
-        if level > 1:
-            raise error(
-                "E0251",
-                "an import cannot leave the folder of the importing file",
-                span,
-                help="move the module beside this file, or into a folder below it",
-            )
-        try:
-            path = find_module(importing.name, module)
-        except LeavesFolderError:
-            raise error(
-                "E0251",
-                f"module '{module}' is a link that leaves the folder of the importing file",
-                span,
-                help="put the file itself beside this one",
-            ) from None
-        if path is not None:
-            data = read_bytes(path)
-            self.resolutions[importing.name, module] = path, digest(data)
-            return self._module(source_of(data, path))
-        self.resolutions[importing.name, module] = "", ""
+        found = self.file_module(importing, "." * level + module, span)
+        if found is not None:
+            return found
         if level == 0:
             if module in resources.stdlib_names():
                 return library_module(module)
@@ -258,7 +254,37 @@ class Loader:
             ours = self.mojo_module(module)
             if ours is not None:
                 return ours
-        raise _unknown("." * level + module, span)
+        raise self._no_file(importing, "." * level + module, span)
+
+    def file_module(self, importing: Source, module: str, span: Span) -> ast.Module | None:
+        """The module of a user's file, None where there is no such file. module: with its leading dots."""
+        try:
+            path = find_module(importing.name, module, self.folders)
+        except LeavesFolderError:
+            raise error(
+                "E0251",
+                f"module '{module}' is outside of the folder of the program",
+                span,
+                help="move it there, or name its folder with `-I` (in Python `include=`) and import it without dots",
+            ) from None
+        if path is None:
+            self.resolutions[importing.name, module] = "", ""
+            return None
+        data = read_bytes(path)
+        self.resolutions[importing.name, module] = path, digest(data)
+        return self._module(source_of(data, path))
+
+    def _no_file(self, importing: Source, module: str, span: Span) -> Exception:
+        near = _nearest(module, [*modules_near(importing.name, module, self.folders), *_known_modules()])
+        missing = next((folder for folder in self.folders if folder and not is_folder(folder)), None)
+        help = None
+        if near is not None:
+            help = f"did you mean '{near}'?"
+        elif missing is not None:
+            help = f"there is no folder '{missing}', in which modules are to be"
+        elif importing.name.startswith("<"):
+            help = "this text has no folder to import from: save it as a file, or name one: `-I`, in Python `include=`"
+        return _unknown(module, span, help)
 
     def mojo_module(self, name: str) -> ast.Module | None:
         """The module of the standard library that stands for a module of Mojo's, if there is one."""
@@ -271,18 +297,15 @@ class Loader:
         return parse_once(source)
 
 
-def _unknown(module: str, span: Span | None) -> Exception:
-    known = [*resources.stdlib_names(), *MOJO_MODULES, *HOST_ONLY_MODULES]
-    return error(
-        "E0250",
-        f"there is no module '{module}'",
-        span,
-        help=f"did you mean '{near}'?"
-        if (near := _nearest(module, known))
-        else "kernels have no modules of Python: what they need from there is passed to them as arguments"
-        if module.partition(".")[0] in _OF_PYTHON
-        else "a module is a file beside this one or of the standard library",
-    )
+def _known_modules() -> list[str]:
+    return [*resources.stdlib_names(), *MOJO_MODULES, *HOST_ONLY_MODULES]
+
+
+def _unknown(module: str, span: Span | None, help: str | None = None) -> Exception:
+    if help is None and module.partition(".")[0] in _OF_PYTHON:
+        help = "kernels have no modules of Python: what they need from there is passed to them as arguments"
+    here = "a module is a file beside this one, in the program's folder or one of `-I`, or of the standard library"
+    return error("E0250", f"there is no module '{module}'", span, help=help or here)
 
 
 def _nearest(module: str, known: list[str]) -> str | None:

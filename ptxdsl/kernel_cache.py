@@ -12,6 +12,7 @@ import pickle
 
 from ptxdsl.compiled import Compiled, Constants, from_artifact
 from ptxdsl.files import cache, compilations
+from ptxdsl.files.text_files import search_folders
 from ptxdsl.options import Options
 from ptxdsl.record import field_names
 from ptxdsl.source import Source
@@ -22,7 +23,7 @@ _NAME = "kernel"
 def compile_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled:
     """The artifact, of the cache or made now. constants: expression texts. Raises CompileError."""
     key = _key(source, kernel, constants, options)
-    found = None if key is None else _read(compilations.look_up(_NAME, key))
+    found = None if key is None else _kept(key, source, options)
     if found is not None:
         return found
     from ptxdsl import driver
@@ -37,7 +38,7 @@ def compile_kernel(source: Source, kernel: str | None, constants: Constants, opt
 def known_kernel(source: Source, kernel: str | None, constants: Constants, options: Options) -> Compiled | None:
     """The artifact of the cache, None where it has none."""
     key = _key(source, kernel, constants, options)
-    return None if key is None else _read(compilations.look_up(_NAME, key))
+    return None if key is None else _kept(key, source, options)
 
 
 def _key(source: Source, kernel: str | None, constants: Constants, options: Options) -> bytes | None:
@@ -51,6 +52,10 @@ def _key(source: Source, kernel: str | None, constants: Constants, options: Opti
 @functools.cache
 def _compiler() -> str:
     return compilations.compiler()
+
+
+def _kept(key: bytes, source: Source, options: Options) -> Compiled | None:
+    return _read(compilations.look_up(_NAME, key, search_folders(source.name, options.include)))
 
 
 def _store(key: bytes, made: Compiled, resolutions: compilations.Resolutions) -> None:

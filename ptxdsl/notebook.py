@@ -87,6 +87,7 @@ def _cell(shell: Any, line: str, cell: str | None) -> None:
         contract=not given.no_contract,
         lineinfo=given.lineinfo,
         ring_unroll=not given.no_ring_unroll,
+        include=tuple(given.include or ()),
     )
     warnings = _checked(source, options)
     if warnings:

@@ -16,7 +16,8 @@ class Options:
 
     wait: ``try`` is a ``try_wait`` loop, ``probe`` one ``test_wait`` before it. contract: fuse ``a * b + c`` to fma.
     lineinfo: keep ``.loc`` lines. ring_unroll: unroll ring loops by their stage count (``rings/``). check: whether
-    faults of the kernels' protocols are looked for, and are warnings or errors.
+    faults of the kernels' protocols are looked for, and are warnings or errors. include: folders of modules, besides
+    the program's own.
     """
 
     arch: str = "sm_90a"
@@ -26,6 +27,7 @@ class Options:
     lineinfo: bool = False
     ring_unroll: bool = True
     check: CheckForm = "warn"
+    include: tuple[str, ...] = ()
 
 
 def checked(options: Options) -> Options:

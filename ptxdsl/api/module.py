@@ -37,15 +37,18 @@ def load(
     ring_unroll: bool = True,
     ptx_version: tuple[int, int] | None = None,
     check: CheckForm = "warn",
+    include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
 ) -> Module:
     """The kernels of a ``.pdsl`` or ``.mojo`` file. The keywords are the compiler's options (``Options``).
+
+    include: one or several folders whose modules may be imported, besides the file's own.
 
     Raises CompileError if the file cannot be read, TypeError if ``path`` is not a path. The text is parsed when a
     kernel is first asked for.
     """
     from ptxdsl.imports import read_file
 
-    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll, check))
+    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll, check, _folders(include)))
     place = _path(path)
     return Module(read_file(place), options, path=place)
 
@@ -60,6 +63,7 @@ def loads(
     ring_unroll: bool = True,
     ptx_version: tuple[int, int] | None = None,
     check: CheckForm = "warn",
+    include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
 ) -> Module:
     """The kernels of a text. Otherwise like ``load``.
 
@@ -69,11 +73,18 @@ def loads(
     from ptxdsl.api.embedded import UNNAMED, source_in
     from ptxdsl.imports import source_of
 
-    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll, check))
+    options = checked(Options("sm_90a", ptx_version, wait, contract, lineinfo, ring_unroll, check, _folders(include)))
     if not isinstance(name, str | None):
         raise TypeError(f"the name of a text is a str, not {type(name).__name__}")
     source = source_of(_text(text).encode("utf-8", "surrogatepass"), UNNAMED if name is None else name)
     return Module(source_in(source.text, sys._getframe(1)) if name is None else source, options)
+
+
+def _folders(include: object) -> tuple[str, ...]:
+    given = include if isinstance(include, list | tuple) else (include,)
+    if not all(isinstance(folder, str | os.PathLike) for folder in given):
+        raise TypeError(f"include is a folder or several, each a str or a path, not {shown(include)}")
+    return tuple(os.fsdecode(folder) for folder in given)
 
 
 def compile(

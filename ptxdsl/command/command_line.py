@@ -40,6 +40,7 @@ class Arguments:
     check: Literal["off", "warn", "error"]
     no_contract: bool
     no_ring_unroll: bool
+    include: list[str] | None
     lineinfo: bool
     json: bool = False
     no_cache: bool
@@ -121,6 +122,12 @@ _BOTH: dict[str, dict[str, Any]] = {
     },
     "--json": {"action": _FLAG, "help": "diagnostics as one JSON object on standard error"},
 }
+_INCLUDE: dict[str, Any] = {
+    "dest": "include",
+    "action": "append",
+    "metavar": "DIR",
+    "help": "a folder of modules to import, besides the file's own; repeat for several",
+}
 _KERNEL: dict[str, dict[str, Any]] = {
     "--kernel": {"metavar": "K", "help": "the def to compile (default: all @kernel defs, or else the only def)"},
     "-D": {
@@ -129,6 +136,7 @@ _KERNEL: dict[str, dict[str, Any]] = {
         "metavar": "NAME=VALUE",
         "help": "a comptime parameter; the value is an expression such as 3, True or DType.float32",
     },
+    "-I": _INCLUDE,
 }
 _CODE: dict[str, dict[str, Any]] = {
     "--no-contract": {"action": _FLAG, "help": "keep a*b+c apart instead of fusing it to fma"},
@@ -232,6 +240,7 @@ _CHECK: dict[str, dict[str, Any]] = {
 }
 # Of a notebook's cell (`ptxdsl/notebook.py`).
 CELL: dict[str, dict[str, Any]] = {
+    "-I": _INCLUDE,
     **_CODE,
     **{option: _COMPILE[option] for option in ("--lineinfo", "--ptx-version")},
     "--arch": {"metavar": "A", "default": None, "help": "the target to check for (the GPU's, or sm_90a without a GPU)"},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ptxdsl.command.command_line import Arguments
 from ptxdsl.files import cache, compilations
+from ptxdsl.files.text_files import search_folders
 
 _NAME = "ptx"
 _SUFFIXES = (".pdsl", ".mojo")
@@ -28,9 +29,9 @@ def key(arguments: Arguments, name: str, data: bytes) -> bytes | None:
     return cache.key("ptx", compilations.compiler(), name, repr(given), data)
 
 
-def look_up(entry_key: bytes) -> bytes | None:
+def look_up(entry_key: bytes, arguments: Arguments, name: str) -> bytes | None:
     """The PTX of an entry all of whose imports are as they were."""
-    return compilations.look_up(_NAME, entry_key)
+    return compilations.look_up(_NAME, entry_key, search_folders(name, arguments.include or ()))
 
 
 def keep(entry_key: bytes, resolutions: compilations.Resolutions, ptx: str) -> None:

@@ -88,6 +88,7 @@ def _run(arguments: Arguments, source: Source, constants: dict[str, str]) -> Ran
             wait=arguments.wait,
             contract=not arguments.no_contract,
             ring_unroll=not arguments.no_ring_unroll,
+            include=tuple(arguments.include or ()),
         )
         subject = compiled_subject(source, arguments.kernel, constants, options)
     bound = bind(subject, specs)

@@ -18,7 +18,7 @@ def options_of(arguments: Arguments, source: Source | None = None) -> Options:
         arch = target_of_ptx(source.text)
     arch = Options.arch if arch is None else arch
     if arguments.command == "check":
-        return Options(arch)
+        return Options(arch, include=tuple(arguments.include or ()))
     return Options(
         arch,
         ptx_version=arguments.ptx_version,
@@ -27,6 +27,7 @@ def options_of(arguments: Arguments, source: Source | None = None) -> Options:
         lineinfo=arguments.lineinfo,
         ring_unroll=not arguments.no_ring_unroll,
         check=arguments.check,
+        include=tuple(arguments.include or ()),
     )
 
 

@@ -50,6 +50,7 @@ def elaborate(
     wrong.
     """
     library = borrow(options)
+    loader.begin(module.source, options.include)
     with _elaborator(options, loader, sink, library) as e:
         decls = e.choose_kernels(module, kernel, constants)
         known = {p.name for d in decls for p in d.node.params}
@@ -71,6 +72,7 @@ def elaborate(
 
 def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: DiagnosticSink) -> None:
     """Checks everything in a file that has no open compile-time parameters; findings go to the sink."""
+    loader.begin(module.source, options.include)
     with _elaborator(options, loader, sink, Library()) as e:
         scope = e.module_scope(module)
         kernels: list[tir.Kernel] = []

@@ -27,7 +27,7 @@ from ptxdsl.elaborate.entities import (
     Variable,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.suggestions import RENAMED, elsewhere, ended_block, importable_name, meant, renamed
+from ptxdsl.elaborate.suggestions import RENAMED, elsewhere, ended_block, hidden_module, importable_name, meant, renamed
 from ptxdsl.elaborate.values import type_value, uninitialised, with_comptime
 from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
@@ -137,7 +137,9 @@ class Names(Control):
         names = node.names
         try:
             found = self.loader.resolve(module.source, node.module, node.level, node.module_span)
-        except CompileError:
+        except CompileError as problem:
+            if problem.diagnostics[0].code == "E0250" and self._declare_files(node, scope, module):
+                return
             for name in [i.alias or i.name for i in names or ()] or [node.alias or node.module.split(".")[0]]:
                 scope.declare(name, Poison())  # what it would have named is not complained about
             raise
@@ -155,10 +157,40 @@ class Names(Control):
                         scope.names.setdefault(name, entity)
             return
         if not names:
-            scope.declare(node.alias or node.module.split(".")[0], ModuleName(self.module_scope(found)))
+            self._declare_module(node, scope, self.module_scope(found))
             return
         for item in names:
             scope.declare(item.alias or item.name, ImportedName(item, node, found, module))
+
+    def _declare_files(self, node: ast.Import, scope: Scope, module: ast.Module) -> bool:
+        """``from folder import a, b`` where the folder itself is no module, but a and b are files in it."""
+        files = [(item, self._file_of(item, node, module)) for item in node.names or ()]
+        for item, found in files:
+            if found is not None:
+                scope.declare(item.alias or item.name, found)
+        return bool(files) and all(found is not None for _, found in files)
+
+    def _file_of(self, item: ast.ImportName, node: ast.Import, importing: ast.Module) -> ModuleName | None:
+        """The module that ``from folder import name`` means if the name is a file's."""
+        folder = "." * node.level + node.module
+        path = f"{folder}.{item.name}" if node.module else f"{folder}{item.name}"
+        found = self.loader.file_module(importing.source, path, item.span)
+        return None if found is None else ModuleName(self.module_scope(found))
+
+    def _declare_module(self, node: ast.Import, scope: Scope, found: Scope) -> None:
+        """``import a.b``: `a` has `b`, beside what other imports have given it."""
+        *outer, last = [node.alias] if node.alias else node.module.split(".")
+        for part in outer:
+            inner = Scope()
+            self._declare_with_others(part, inner, scope)
+            scope = inner
+        self._declare_with_others(last, found, scope)
+
+    def _declare_with_others(self, name: str, module: Scope, scope: Scope) -> None:
+        known = scope.names.get(name)
+        if isinstance(known, ModuleName):
+            module.names.update({n: entity for n, entity in known.scope.names.items() if n not in module.names})
+        scope.declare(name, ModuleName(module))
 
     def imported(self, name: ImportedName) -> Entity:
         """What an imported name stands for, looked up once."""
@@ -189,10 +221,13 @@ class Names(Control):
                 return ModuleName(self.module_scope(inner))
             if entity is None and "." in node.module:  # a Mojo module: more names than we have
                 return HostOnly(item.name, node.module, item.span)
+        if entity is None and not module.source.library:
+            entity = self._file_of(item, node, name.importing)
         if entity is None:
             raise self.fail(
                 "E0204", f"module `{node.module}` has no `{item.name}`", item.span,
-                help=renamed(item.name) or elsewhere(item.name) or meant(item.name, source_scope.names),
+                help=hidden_module(node.module, module) or renamed(item.name) or elsewhere(item.name)
+                or meant(item.name, source_scope.names),
             )  # fmt: skip
         return self.imported(entity) if isinstance(entity, ImportedName) else entity
 

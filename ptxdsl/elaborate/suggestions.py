@@ -42,6 +42,7 @@ RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
     "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
     "LegacyPointer": "Pointer", "Some": "[T: Trait](x: T)",
+    "__name__": "@kernel` above what is launched: a file needs no `main",
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
     "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer", "List": "Array[T, n]",
@@ -133,6 +134,13 @@ def elsewhere(name: str) -> str | None:
         return f"it is a module of its own: write `import {name}`"
     line = _import_line(name)
     return f"write `{line}`" if line else None
+
+
+def hidden_module(name: str, module: ast.Module) -> str | None:
+    """Of a user's file that has the name of a module of the library, which somebody may have meant."""
+    if module.source.library or name not in resources.stdlib_names():
+        return None
+    return f"it is the file '{module.source.name}', which hides the library's `{name}`: give it another name"
 
 
 def importable_name(name: str, visible: Iterable[str]) -> str | None:

@@ -15,17 +15,25 @@ import sys
 from ptxdsl.files import cache
 from ptxdsl.files.digest import digest
 from ptxdsl.files.text_files import LeavesFolderError, find_module
+from ptxdsl.hints import TYPE_CHECKING
 from ptxdsl.version import __version__
 
-# The importing file's name and the module's: the path and the digest of the file it is, both empty where it is none.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# The importing file's name and the module's with its dots: the path and the digest of the file it is, both empty where
+# it is none.
 Resolutions = dict[tuple[str, str], tuple[str, str]]
 
 # Folders with nothing that a compilation uses.
 NO_PART = frozenset(("__pycache__", "aot", "api", "cuda", "explanations", "explore", "races", "run", "sim", "tuning"))
 
 
-def look_up(name: str, entry_key: bytes) -> bytes | None:
-    """What ``keep`` kept under a name and key, if all imports are as they were."""
+def look_up(name: str, entry_key: bytes, folders: Sequence[str]) -> bytes | None:
+    """What ``keep`` kept under a name and key, if all imports are as they were.
+
+    folders: where the program's modules lie, as ``search_folders`` says.
+    """
     payload = cache.load_own(name, entry_key)
     if payload is None:
         return None
@@ -36,7 +44,7 @@ def look_up(name: str, entry_key: bytes) -> bytes | None:
             return None
         for i in range(0, len(fields), 4):
             importing, module, path, expected = (os.fsdecode(field) for field in fields[i : i + 4])
-            if (find_module(importing, module) or "") != path:
+            if (find_module(importing, module, folders) or "") != path:
                 return None
             if path:
                 with open(path, "rb") as file:

@@ -24,7 +24,7 @@ def context(kernel: Kernel, place: str, arch: str, arguments: Any, problem: Any)
     program = kernel._program
     described = "" if callable(arguments) else repr([_described(value) for value in arguments])
     parts = [__version__, kernel.name, repr(program.options), place, arch, described, repr(problem)]
-    parts += [text for source in _texts(program.source) for text in (source.name, source.text)]
+    parts += [text for source in _texts(program.source, program.options.include) for text in (source.name, source.text)]
     return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
@@ -34,9 +34,10 @@ def task(of: str, candidate: Candidate, settings: Sequence[Any]) -> str:
     return digest(repr((of, candidate.kernel._constants, launch, tuple(settings))).encode())
 
 
-def _texts(source: Source) -> list[Source]:
+def _texts(source: Source, include: tuple[str, ...]) -> list[Source]:
     """The text and those that it imports, of the standard library not: that is the compiler's."""
     loader, found = Loader(), [source]
+    loader.begin(source, include)
     for known in found:  # grows
         try:
             imports = [node for node in parse_once(known).body if isinstance(node, ast.Import)]

@@ -99,6 +99,21 @@ def test_a_file_that_takes_an_imports_place_is_seen(folder, compilations):
     assert "tid.x" not in compile_(folder).ptx
 
 
+def test_a_module_of_another_folder(folder, compilations, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "steps.pdsl").rename(elsewhere / "steps.pdsl")
+    with pytest.raises(ptxdsl.CompileError, match="E0250"):
+        compile_(folder)
+    first, again = (ptxdsl.load(folder / "add.pdsl", include=elsewhere)["add"].compile() for _ in range(2))
+    of_text = ptxdsl.loads(MAIN, "<text>", include=[str(elsewhere)])["add"]
+    assert first.ptx == again.ptx and of_text.compile().signatures == first.signatures
+    assert compilations == ["add"] * 3
+    for wrong in (3, [3], None):
+        with pytest.raises(TypeError, match="include is a folder or several"):
+            ptxdsl.loads(MAIN, include=wrong)
+
+
 def test_another_compiler_is_another_entry(folder, compilations, monkeypatch):
     compile_(folder)
     monkeypatch.setattr(kernel_cache, "_compiler", lambda: "the next one")

@@ -81,6 +81,36 @@ def test_no_way_out_through_links(main: str, tmp_path: Path) -> None:
     assert isinstance(resolve(main, "within"), ast.Module)
 
 
+def folders_of(importing: str, module: str, program: str, include: tuple[str, ...] = ()) -> str:
+    """Where the module that a file imports was found, for the program that the file belongs to."""
+    source = Source(importing, "")
+    loader = Loader()
+    loader.begin(Source(program, ""), include)
+    name = module.lstrip(".")
+    found = loader.resolve(source, name, len(module) - len(name), Span(source, 0, 0))
+    assert isinstance(found, ast.Module)
+    return found.source.name
+
+
+def test_modules_of_the_program_and_of_given_folders(main: str, tmp_path: Path) -> None:
+    project = os.path.dirname(main)
+    below = os.path.join(project, "sub", "below.pdsl")
+    assert folders_of(below, "..beside", main) == os.path.join(project, "beside.pdsl")
+    assert folders_of(below, "beside", main) == os.path.join(project, "beside.pdsl")
+    assert folders_of("<stdin>", "outside", "<stdin>", (str(tmp_path),)) == str(tmp_path / "outside.pdsl")
+    assert folders_of(main, "outside", main, ("nowhere", str(tmp_path))) == str(tmp_path / "outside.pdsl")
+    assert folders_of(below, "...outside", main, (str(tmp_path),)) == str(tmp_path / "outside.pdsl")
+    with pytest.raises(CompileError, match="there is no folder 'nowhere'"):
+        folders_of(main, "outside", main, ("nowhere",))
+
+
+def test_paths_of_modules_above_stay_relative(main: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(os.path.dirname(main))
+    assert folders_of("sub/below.pdsl", "..beside", "main.pdsl") == "beside.pdsl"
+    with pytest.raises(CompileError, match="E0251"):
+        folders_of("sub/below.pdsl", "...outside", "main.pdsl")
+
+
 def test_a_text_without_a_file_has_nothing_beside_it(main: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(os.path.dirname(main))
     assert refused("<stdin>", "beside").code == "E0250"
@@ -93,7 +123,12 @@ def test_a_text_without_a_file_has_nothing_beside_it(main: str, monkeypatch: pyt
         ("std.gpu", "did you mean 'max.gpu'?"),
         ("std.gpu.host", "did you mean 'max.gpu.host'?"),
         ("collections", "did you mean 'std.collections'?"),
-        ("zzzzzz", "a module is a file beside this one or of the standard library"),
+        ("besid", "did you mean 'beside'?"),
+        ("sub.belo", "did you mean 'sub.below'?"),
+        (
+            "zzzzzz",
+            "a module is a file beside this one, in the program's folder or one of `-I`, or of the standard library",
+        ),
     ],
 )
 def test_unknown_modules_get_a_hint(main: str, module: str, hint: str) -> None:

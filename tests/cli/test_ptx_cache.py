@@ -128,6 +128,17 @@ def test_a_new_file_that_takes_the_name_of_a_library_module_is_seen(compile_: Co
     assert "tid.x" not in compile_()
 
 
+def test_a_module_of_another_folder(compile_: Command, folder: Path) -> None:
+    (folder / "steps.pdsl").rename(folder.parent / "steps.pdsl")
+    before = compile_("-I", "..")
+    assert compile_("-I", "..") == before and compile_.compiled == 1
+    assert cli.main(["compile", "add.pdsl"]) == 1
+    (folder.parent / "steps.pdsl").write_text(STEPS.format(9))
+    assert compile_("-I", "..") != before
+    (folder / "steps.pdsl").write_text(STEPS.format(7))  # the program's own folder comes first
+    assert compile_("-I", "..") == before
+
+
 def test_a_file_that_is_gone_is_an_error(compile_: Command, folder: Path) -> None:
     compile_()
     (folder / "steps.pdsl").unlink()

@@ -58,6 +58,19 @@ FILES = {
     "hen.pdsl": "from egg import thing\n",
     "one.pdsl": "from two import TWO\ncomptime ONE = TWO + 1\n",
     "two.pdsl": "from one import ONE\ncomptime TWO = ONE + 1\n",
+    "below/up.pdsl": """
+        from ..beside import ANSWER
+        from beside import twice
+        from .further.last import LAST
+        def up() -> Int32:
+            return twice(Int32(ANSWER + LAST))
+        """,
+    "below/further/last.pdsl": "from ..near import NEAR\nfrom ...beside import ANSWER\ncomptime LAST = NEAR + ANSWER\n",
+    "below/further/away.pdsl": "from ....outside import x\n",
+    "plain/alone.pdsl": "comptime ALONE = 9\n",
+    "plain/other.pdsl": "from . import alone\ncomptime OTHER = alone.ALONE + 1\n",
+    "below/bit.pdsl": "comptime ONE = 1\n",
+    "bit.pdsl": "comptime TWO = 2\n",
     "broken.pdsl": "def broken() -> Int32:\n    return missing\n",
     "loops.pdsl": "from loops import *\ncomptime SELF = 3\n",
 }
@@ -70,7 +83,7 @@ def compiled(tmp_path: Path) -> Compile:
     """What ``p[] = …`` stores in a kernel after the given imports, and what is wrong."""
     for name, text in FILES.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
 
     def check(text: str) -> tuple[list[object], list[Diagnostic]]:
@@ -112,6 +125,14 @@ def compiled(tmp_path: Path) -> Compile:
         ("from std.math import ceildiv\nceildiv(n, 4)", 3),
         ("from max.gpu import thread_idx, barrier\nn", 10),
         ("from max.gpu.host import DeviceContext\nn", 10),
+        ("from below.up import up\nup()", 2 * (42 + 7 + 42)),
+        ("from below import up, INSIDE\nup.up() + INSIDE", 182 + 5),
+        ("from plain import alone as a, other\na.ALONE + other.OTHER", 19),
+        ("from . import beside\nbeside.ANSWER", 42),
+        ("import below.near\nbelow.near.NEAR", 7),
+        ("import below.near\nimport below.deep\nimport below\nbelow.deep.depth() + below.near.NEAR + below.INSIDE", 19),
+        ("import below\nimport below.near\nbelow.near.NEAR + below.INSIDE", 12),
+        ("import std.math\nstd.math.ceildiv(n, 4)", 3),
         ("from beside import twice\nfrom below import INSIDE as twice_more\ntwice(n) + twice_more", 25),
     ],
 )
@@ -130,7 +151,14 @@ def test_values(compiled: Compile, text: str, value: int) -> None:
         ("from one import ONE\nONE", ("E0402", 2, 16), "`ONE` is defined in terms of itself"),
         ("from broken import broken\nbroken()", ("E0201", 2, 12), "unknown name `missing`"),
         ("from besides import twice\ntwice(n)", ("E0250", 1, 6), "there is no module 'besides'"),
-        ("from ..outside import x\nn", ("E0251", 1, 6), "an import cannot leave the folder of the importing file"),
+        ("from ..outside import x\nn", ("E0251", 1, 6), "module '..outside' is outside of the folder of the program"),
+        (
+            "from below.further.away import x\nx",
+            ("E0251", 1, 6),
+            "module '....outside' is outside of the folder of the program",
+        ),
+        ("from plain import alone, nothing\nn", ("E0250", 1, 6), "there is no module 'plain'"),
+        ("from below import nothing\nnothing", ("E0204", 1, 19), "module `below` has no `nothing`"),
         (
             "from max.gpu.host import DeviceContext\nDeviceContext",
             ("E0207", 4, 11),
@@ -141,6 +169,12 @@ def test_values(compiled: Compile, text: str, value: int) -> None:
 def test_rejected(compiled: Compile, text: str, place: tuple[str, int, int], message: str) -> None:
     _, (problem,) = compiled(text)
     assert (where(problem), problem.message) == (place, message)
+
+
+def test_a_file_that_hides_a_module_of_the_library(compiled: Compile) -> None:
+    _, (problem,) = compiled("from below.bit import ONE\nfrom bit import pop_count\npop_count(n) + ONE")
+    assert (where(problem)[0], problem.message) == ("E0204", "module `bit` has no `pop_count`")
+    assert problem.help is not None and problem.help.endswith("hides the library's `bit`: give it another name")
 
 
 def test_an_error_in_another_file_names_the_call(compiled: Compile) -> None:
