@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from ctypes import byref
 from math import prod
@@ -29,6 +28,7 @@ from ptxdsl.diagnostics import launch_error
 from ptxdsl.record import dataclass
 from ptxdsl.shown import shown_with_type
 from ptxdsl.signature import KernelSignature
+from ptxdsl.whole import whole
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,7 @@ def shape_of(
 
 def _bytes(smem: Any) -> int:
     try:
-        if isinstance(smem, bool):
-            raise TypeError
-        size = operator.index(smem)
+        size = whole(smem)
     except TypeError:
         raise launch_error("E0909", f"smem must be a number of bytes, got {shown_with_type(smem)}") from None
     if size.bit_length() > 64:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import operator
 from math import inf, isfinite, prod
 from typing import Any
 
@@ -11,6 +10,7 @@ from ptxdsl.cuda.driver_interface import Device, Dim3, Function
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.shown import shown_with_type
 from ptxdsl.signature import KernelSignature
+from ptxdsl.whole import whole
 
 AXES = ("x", "y", "z")
 FIRST_WITH_CLUSTERS = (9, 0)
@@ -27,9 +27,7 @@ def dimensions(value: Any, what: str) -> Dim3:
     found = []
     for axis, item in zip(AXES, items, strict=False):
         try:
-            if isinstance(item, bool):
-                raise TypeError
-            number = operator.index(item)
+            number = whole(item)
         except TypeError:
             finite = isinstance(item, float) and isfinite(item)
             hint = f"write {what}=({int(item)}, …) or use //" if finite else None

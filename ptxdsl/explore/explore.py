@@ -299,9 +299,11 @@ class _Search:
             return
         turn = self.depth - 1
         name = self.turns[-1]
+        node = self.nodes[turn]
+        if self.watch.ran_ahead:
+            node.todo.update(node.enabled)
         parts = self.watch.take()
         births, self.births = self.births, []
-        node = self.nodes[turn]
         node.done[name] = parts
         entity = self._number(name)
         for part in parts or [Part()]:

@@ -29,6 +29,7 @@ from ptxdsl.explore.steps import (
 )
 from ptxdsl.ptx.module import Immediate
 from ptxdsl.races.accesses import LOAD, Key, Spaces, tensor_words
+from ptxdsl.sim.barriers.mbarrier_faults import runs_ahead
 from ptxdsl.sim.copies.transfer import BULK, CP_ASYNC, After, Transfer
 from ptxdsl.sim.layout import COUNT_LIMIT, RANK_SHIFT
 from ptxdsl.sim.matrix.warpgroup import WARPS
@@ -56,12 +57,14 @@ class Groups:
 
 
 class Footprints(Watch):
-    """parts: of the turn under way; ``take`` gives them and begins the next one."""
+    """parts: of the turn under way; ``take`` gives them and begins the next one. ran_ahead: whether it had an arrival
+    in a phase that nobody has reached by waiting: who waits later may take one phase for another."""
 
     def begin(self, machine: Machine) -> None:
         self.machine = machine
         self.spaces: Spaces[Key] = Spaces(machine.memory, lambda key, size, own: key)
         self.parts: list[Part] = []
+        self.ran_ahead = False
         self.touched: Object | None = None  # the barrier that the turn under way works on
         self.group: Group | None = None
         self.entity: AgentEntity | None = None
@@ -73,7 +76,7 @@ class Footprints(Watch):
 
     def take(self) -> list[Part]:
         parts, self.parts = [part for part in self.parts if part], []
-        self.touched = None
+        self.touched, self.ran_ahead = None, False
         return parts
 
     def fault(self) -> list[Part]:
@@ -88,8 +91,10 @@ class Footprints(Watch):
             self.parts.append(Part())
         return self.parts[-1]
 
-    def _do(self, object: Object, name: str, phase: int = 0, blocks: bool = True, count: int = 0) -> None:
-        self._part().operations.append(Operation(object, name, phase, blocks, count))
+    def _do(
+        self, object: Object, name: str, phase: int = 0, blocks: bool = True, count: int = 0, room: int = 0
+    ) -> None:
+        self._part().operations.append(Operation(object, name, phase, blocks, count, room))
 
     # Memory
 
@@ -250,7 +255,11 @@ class Footprints(Watch):
 
     def arrives(self, barrier: Barrier, count: int) -> None:
         drops = self.group is not None and "arrive_drop" in self.group.instruction.parts
-        self._do(self._key(barrier), ARRIVE, barrier.phase, count=COUNT_LIMIT if drops else count)
+        room = barrier.pending - count
+        self._do(self._key(barrier), ARRIVE, barrier.phase, count=COUNT_LIMIT if drops else count, room=room)
+        if runs_ahead(barrier):
+            self.ran_ahead = True
+            self._do(self._key(barrier), END)
 
     def saw(self, group: Group, barrier: Barrier) -> None:
         key = self._key(barrier)

@@ -6,9 +6,11 @@ and operations on objects (mbarriers, barriers of the CTA and cluster, groups of
 
 Operations on an mbarrier, in phase p: ``arrive`` (an arrival, with its bytes, or bytes that came), ``expect`` (bytes
 announced without an arrival), ``wait`` (one that has found phase p complete), ``look`` (one that did not find it, and
-goes on), ``block`` (one that did not, and stays), ``begin`` and ``end`` of its life. Arrivals commute: counts and bytes
-are sums. A wait comes after the arrivals of its phase by itself; whether it commutes with those of the next one hangs
-on the others: it does unless they complete that phase without it (``orders``).
+goes on), ``block`` (one that did not, and stays), ``begin`` and ``end`` of its life. Arrivals of one phase commute:
+counts and bytes are sums. One of the next phase does not commute with them, unless something orders it behind them: in
+their place it would have counted for theirs. A wait comes after the arrivals of its phase by itself; whether it
+commutes with those of the next one hangs on the others: it does unless they complete that phase without it
+(``orders``).
 """
 
 from __future__ import annotations
@@ -33,13 +35,15 @@ USE = "use"  # of what only one can use at a time
 @dataclass(frozen=True, slots=True)
 class Operation:
     """phase: of an mbarrier; of a barrier its generation. blocks: a wait that waits by itself. count: of an arrival how
-    many they are (as many as there can be if later phases need fewer); of a wait how many complete the next phase."""
+    many they are (as many as there can be if later phases need fewer), and room: how many more its phase takes; of a
+    wait, count: how many complete the next phase."""
 
     object: Object
     name: str
     phase: int = 0
     blocks: bool = True
     count: int = 0
+    room: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -68,10 +72,10 @@ def conflict(a: Operation, b: Operation) -> bool:
         return True
     if names == (USE, USE):
         return True
-    if names == (COME, COME):  # who comes for the next generation might have come in this one's place
+    if names in ((COME, COME), (ARRIVE, ARRIVE)):  # who comes for the next one might have come in this one's place
         return first.phase != second.phase
     if names == (ARRIVE, WAIT):
-        # The waiter would miss its phase; the simulator also tells of arrivals that nobody has waited for.
+        # The waiter would miss its phase; arrivals that nobody has waited for are also told of.
         return first.phase == second.phase + 1 or (first.phase == second.phase and not second.blocks)
     if names == (ARRIVE, BLOCK):  # before that arrival the wait would have passed
         return first.phase == second.phase - 1
@@ -91,16 +95,21 @@ def follows(earlier: Operation, later: Operation) -> bool:
 FATAL = Part(operations=[Operation(("everything",), END)])
 
 
-def commute(a: list[Part], b: list[Part]) -> bool:
-    """Whether two turns of different entities may be exchanged, where both can be taken."""
-    if FATAL in a or FATAL in b:
+def _fills(taken: Operation, waiting: Operation) -> bool:
+    """Whether an arrival leaves no room in its phase for another one that was to come in the same."""
+    return taken.name == waiting.name == ARRIVE and waiting.count > taken.room
+
+
+def commute(waiting: list[Part], taken: list[Part]) -> bool:
+    """Whether a turn that could have been taken does and finds the same behind another entity's, which was taken."""
+    if FATAL in waiting or FATAL in taken:
         return False
-    for mine in a:
-        for theirs in b:
+    for mine in waiting:
+        for theirs in taken:
             for one in mine.operations:
                 for other in theirs.operations:
                     if one.object == other.object and (
-                        conflict(one, other) or follows(one, other) or follows(other, one)
+                        conflict(one, other) or follows(one, other) or follows(other, one) or _fills(other, one)
                     ):
                         return False
             for access in mine.accesses:

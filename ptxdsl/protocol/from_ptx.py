@@ -14,6 +14,7 @@ from ptxdsl.protocol.model import ONE_RUN, Array, Kernel, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
 from ptxdsl.protocol.ptx_operations import Operations, is_protocol, looks_anew, needs, written_root
 from ptxdsl.protocol.ptx_structure import Structure, TooDeep
+from ptxdsl.protocol.ptx_traps import leave_out_traps
 from ptxdsl.protocol.ptx_uses import used_loads
 from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.protocol.ptx_waits import contract_waits, merge_first_tests
@@ -110,6 +111,7 @@ class _Reader:
 
     def graph(self, flat: Flat) -> Graph:
         blocks = blocks_of(flat)
+        leave_out_traps(blocks)
         self.lines = [block.line for block in blocks]
         graph = Graph(blocks)
         changed = True

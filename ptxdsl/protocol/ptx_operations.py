@@ -17,6 +17,7 @@ from ptxdsl.protocol.model import ONE_RUN, SAME, Array, Branch, Node, Place, Ret
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
 from ptxdsl.protocol.ptx_registers import root_of
+from ptxdsl.protocol.ptx_traps import is_trap
 from ptxdsl.protocol.ptx_values import Values
 from ptxdsl.ptx.liveness import register_names
 from ptxdsl.ptx.module import Address, Immediate, Instruction, Operand, Register, Vector
@@ -30,9 +31,8 @@ _ADDRESS_BITS = 64
 _NOTHING = frozenset((Kind.PURE, Kind.GRID))
 _SHARED = frozenset(("shared", "cluster"))
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-# Functions that nobody's synchronisation depends on, and those that do not come back.
+# Functions that nobody's synchronisation depends on.
 _HARMLESS_CALLS = frozenset(("call.vprintf", "call.malloc", "call.free"))
-_LAST_CALLS = frozenset(("call.__assertfail", "call.__assert_fail"))
 _MATRIX_ROW = 16
 _QUERY_BYTES = 16  # of what clusterlaunchcontrol.try_cancel writes
 
@@ -51,12 +51,12 @@ def is_protocol(item: Item) -> bool:
     if isinstance(item, Wait):
         return True
     what = effect(item)
+    if is_trap(item):
+        return item.guard is None  # who goes on has not trapped
     if item.opcode.startswith("call."):
         return item.opcode not in _HARMLESS_CALLS
-    if what.kind in _NOTHING:
+    if what.kind in _NOTHING or what.kind is Kind.TRAP:
         return False
-    if what.kind is Kind.TRAP:
-        return item.opcode == "trap"
     if what.kind in ACCESSES:
         return _is_access(item) and what.space in (None, *_SHARED, "tensor")
     return True
@@ -168,13 +168,10 @@ class Operations:
     def _made(self, item: Instruction) -> Iterator[Node]:
         opcode, span = item.opcode, self.span_of(item.line)
         what = effect(item)
-        if opcode.startswith("call."):
-            name = opcode.removeprefix("call.")
-            yield (
-                Return(span) if opcode in _LAST_CALLS else Unmodelled(span, f"what `{name}` does is not known", ONE_RUN)
-            )
-        elif what.kind is Kind.TRAP:
+        if is_trap(item):
             yield Return(span)
+        elif opcode.startswith("call."):
+            yield Unmodelled(span, f"what `{opcode.removeprefix('call.')}` does is not known", ONE_RUN)
         elif opcode.startswith("mbarrier.arrive_drop"):
             yield Unmodelled(span, "`mbarrier.arrive_drop` changes how many arrivals a phase takes", ONE_RUN)
         elif what.kind in (Kind.NAMED_SYNC, Kind.NAMED_ARRIVE):

@@ -6,7 +6,6 @@ Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capabi
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Sequence
 from math import prod
@@ -18,10 +17,12 @@ import numpy.typing as npt
 from ptxdsl.diagnostics import Diagnostic, LaunchError, counted, launch_error
 from ptxdsl.ptx.module import Function, Module, Variable
 from ptxdsl.record import dataclass
+from ptxdsl.shown import shown, shown_with_type
 from ptxdsl.sim.layout import SHARED_START
 from ptxdsl.sim.machine.memory import CLUSTER_LIMIT, Memory
 from ptxdsl.sim.program.symbols import Symbols
 from ptxdsl.targets import shared_bytes as most_shared
+from ptxdsl.whole import whole
 
 Dim3 = tuple[int, int, int]
 
@@ -64,7 +65,7 @@ def check_shape(
     for what, value, limits in (("block", threads, MAX_BLOCK), ("grid", blocks, MAX_GRID)):
         for axis, number, limit in zip(AXES, value, limits, strict=True):
             if number > limit:
-                raise launch_error(SHAPE, f"{what}.{axis} is {number}; at most {limit} is possible")
+                raise launch_error(SHAPE, f"{what}.{axis} is {shown(number)}; at most {limit} is possible")
     if prod(threads) > MAX_THREADS:
         raise launch_error(
             SHAPE, f"block {_text(threads)} has {prod(threads)} threads; at most {MAX_THREADS} are possible"
@@ -107,10 +108,12 @@ def check_shape(
 
 def _check_shared(name: str, target: str, capability: int, symbols: Symbols, shared_bytes: Any) -> int:
     try:
-        dynamic = operator.index(shared_bytes)
+        dynamic = whole(shared_bytes)
     except TypeError:
-        kind = type(shared_bytes).__name__
-        raise launch_error(SHARED, f"dynamic shared memory must be a number of bytes, got {kind}") from None
+        given = shown_with_type(shared_bytes)
+        raise launch_error(SHARED, f"dynamic shared memory must be a number of bytes, got {given}") from None
+    if dynamic.bit_length() > 64:
+        raise launch_error(SHARED, f"dynamic shared memory is {shown(dynamic)}; no device has so many bytes")
     if dynamic < 0:
         raise launch_error(SHARED, f"dynamic shared memory is {dynamic} bytes; it must not be negative")
     static = symbols.dynamic_start - SHARED_START
@@ -137,11 +140,11 @@ def _dimensions(value: Any, what: str) -> Dim3:
     numbers = []
     for axis, item in zip(AXES, items, strict=False):
         try:
-            number = operator.index(item)
+            number = whole(item)
         except TypeError:
-            raise launch_error(SHAPE, f"{what}.{axis} must be an integer, got {type(item).__name__}") from None
+            raise launch_error(SHAPE, f"{what}.{axis} must be an integer, got {shown_with_type(item)}") from None
         if number < 1:
-            raise launch_error(SHAPE, f"{what}.{axis} is {number}; it must be at least 1")
+            raise launch_error(SHAPE, f"{what}.{axis} is {shown(number)}; it must be at least 1")
         numbers.append(number)
     return _padded(tuple(numbers))
 

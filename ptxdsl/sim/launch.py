@@ -26,6 +26,7 @@ from ptxdsl.sim.program.program import build
 from ptxdsl.sim.run_options import RunOptions
 from ptxdsl.sim.translate.warp_code import WarpCode, translate
 from ptxdsl.source import Span
+from ptxdsl.whole import whole
 
 __all__ = ["Limits", "Report", "simulate"]
 
@@ -135,10 +136,21 @@ def _decided(how: RunOptions) -> tuple[Schedule, Limits]:
         if given is not None and not isinstance(given, kinds):
             raise TypeError(f"{what} cannot be {shown_with_type(given)}: give {help}")
     for name in () if limits is None else field_names(Limits):
-        if not isinstance(value := getattr(limits, name), int) or value < 0:
-            raise TypeError(f"the limit {name} is a whole number from 0, not {shown(value)}")
+        _check_limit(name, getattr(limits, name))
+    for name in ("trace", "record"):
+        if not isinstance(how.get(name, False), bool):
+            raise TypeError(f"{name} is True or False, not {shown_with_type(how.get(name))}")
     chosen = parse_schedule(schedule) if isinstance(schedule, str) else schedule or Schedule()
     return chosen, limits or Limits()
+
+
+def _check_limit(name: str, value: Any) -> None:
+    try:
+        fits = whole(value) >= 0
+    except TypeError:
+        fits = False
+    if not fits:
+        raise TypeError(f"the limit {name} is a whole number from 0, not {shown(value)}")
 
 
 def run(machine: Machine) -> Report:

@@ -53,6 +53,56 @@ def test_an_early_exit():
     agree(body, "cta-sync\nif n != 7:\n  cta-sync")
 
 
+def test_what_ends_in_a_trap_is_left_out():
+    """PTX ISA, "trap": it aborts the execution of the grid, so nobody waits for what would have come behind it."""
+    body = """
+    ld.param.u32 %r1, [n];
+    bar.sync 0;
+    setp.gt.u32 %p0, %r1, 8;
+    @%p0 bra BAD;
+    setp.eq.u32 %p1, %r1, 7;
+    @%p1 trap;
+    mbarrier.arrive.shared.b64 _, [bars];
+    @%p1 bra WORSE;
+    bar.sync 0;
+    ret;
+    BAD: mbarrier.arrive.shared.b64 _, [bars+8];
+    bra.uni WORSE;
+    WORSE: trap;
+    exit;
+    """
+    agree(body, "cta-sync\nbar-arrive [bars]\ncta-sync")
+
+
+def test_a_kernel_that_only_traps():
+    agree("bar.sync 0;\n trap;\n bar.sync 0;", "cta-sync")
+
+
+def test_an_exit_or_a_trap_is_an_exit():
+    body = """
+    ld.param.u32 %r1, [n];
+    bar.sync 0;
+    setp.gt.u32 %p0, %r1, 8;
+    @%p0 exit;
+    trap;
+    """
+    agree(body, "cta-sync")
+
+
+def test_a_time_out_that_traps_is_no_end_of_a_wait():
+    body = """
+    mov.u32 %r1, 0;
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p0, [bars], 0;
+    @%p0 bra ON;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 1000;
+    @%p1 bra W;
+    trap;
+    ON: bar.sync 0;
+    """
+    agree(body, "bar-wait [bars] parity=0\ncta-sync")
+
+
 def test_a_table_of_branches():
     body = """
     ld.param.u32 %r1, [n];

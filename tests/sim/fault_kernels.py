@@ -140,10 +140,10 @@ class FaultKernel:
         """Asserts that the report says what the text asks for, where it asks for it."""
         assert self.shows is not None
         text = report.render()
-        first = report.diagnostics[0]
         for said in self.said:
             pattern = said.pattern(names)
-            assert any(pattern.search(words) for words in _words(first, said, self.path.name)), (said, text)
+            words = (w for diagnostic in report.diagnostics for w in _words(diagnostic, said, self.path.name))
+            assert any(map(pattern.search, words)), (said, text)
 
 
 def _words(diagnostic: Diagnostic, said: Said, name: str) -> Iterator[str]:

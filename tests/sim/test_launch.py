@@ -48,7 +48,13 @@ EMPTY = kernel("ret;")
         (".reqnctapercluster 2", {"grid": 3}, "grid.x is 3, not a multiple of the cluster's 2"),
         ("", {"shared_bytes": 300_000}, "300000 bytes of dynamic shared memory are given"),
         ("", {"shared_bytes": -1}, "dynamic shared memory is -1 bytes; it must not be negative"),
-        ("", {"shared_bytes": "1"}, "dynamic shared memory must be a number of bytes, got str"),
+        ("", {"shared_bytes": "1"}, "dynamic shared memory must be a number of bytes, got str '1'"),
+        ("", {"shared_bytes": True}, "dynamic shared memory must be a number of bytes, got bool True"),
+        ("", {"shared_bytes": 10**60}, "dynamic shared memory is an int of 200 bits; no device has so many bytes"),
+        ("", {"grid": True}, "grid.x must be an integer, got bool True"),
+        ("", {"block": (32, np.bool_(True))}, "block.y must be an integer, got"),
+        ("", {"block": 10**60}, "block.x is an int of 200 bits; at most 1024 is possible"),
+        ("", {"cluster": (True, 1)}, "cluster.x must be an integer, got bool True"),
     ],
 )
 def test_a_launch_that_the_card_would_refuse(directives: str, options: dict[str, Any], words: str) -> None:
@@ -56,6 +62,28 @@ def test_a_launch_that_the_card_would_refuse(directives: str, options: dict[str,
         run(kernel("ret;", directives=directives), **options)
     (found,) = caught.value.diagnostics
     assert found.code in ("E1100", "E1102") and words in found.message
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert run(EMPTY, grid=np.int64(2), block=(np.uint8(32), 1), shared_bytes=np.int32(16)).finished
+    assert run(EMPTY, limits=Limits(steps=np.int64(10**6), turns=np.uint16(9))).finished
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"limits": Limits(steps=True)}, "the limit steps is a whole number from 0, not True"),
+        ({"limits": Limits(memory=1e9)}, "the limit memory is a whole number from 0, not 1000000000.0"),  # type: ignore[arg-type]
+        ({"limits": Limits(idle_rounds=-1)}, "the limit idle_rounds is a whole number from 0, not -1"),
+        ({"limits": 10}, "limits cannot be int 10"),
+        ({"record": 1}, "record is True or False, not int 1"),
+        ({"trace": "yes"}, "trace is True or False, not str 'yes'"),
+    ],
+)
+def test_options_of_other_types(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        run(EMPTY, **options)
+    assert words in str(caught.value)
 
 
 def test_clusters_need_hopper() -> None:

@@ -321,12 +321,6 @@ MISUSE = {
         "E1134",
         "32 lanes arrive on the mbarrier bar[0]",
     ),
-    "arrivals run ahead": (
-        ONE + "mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.arrive.shared::cta.b64 _, [bar];"
-        "mbarrier.arrive.shared::cta.b64 _, [bar];",
-        "E1134",
-        "nobody has waited for phase 0",
-    ),
     "tx overflow": (
         ONE + "mbarrier.init.shared::cta.b64 [bar], 1; mov.u32 %r1, 1048576;"
         "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], %r1;",
@@ -362,6 +356,25 @@ def test_misuse_is_a_fault(name):
     found, message = fault(body + "\nEND:", np.zeros(1, np.uint32))
     assert found == code
     assert words in message
+
+
+def test_arrivals_that_nobody_waits_for_count_in_the_next_phase_and_are_warned_of():
+    """PTX ISA, "Phase of the mbarrier object": a phase that is complete is followed by the next one at once, with its
+    count pending, whether or not anybody has looked; of the two arrivals of a phase the second one completes it."""
+    out = np.zeros(1, np.uint32)
+    body = (
+        ONE
+        + "mbarrier.init.shared::cta.b64 [bar], 2; mbarrier.arrive.shared::cta.b64 _, [bar], 2; mov.u32 %r1, 0;\n"
+        + "MORE: mbarrier.arrive.shared::cta.b64 %d1, [bar];\n"
+        + "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 3; @%p1 bra MORE;\n"
+        + wait("bar", 1, "PHASE_1")
+        + "mbarrier.pending_count.b64 %r2, %d1; st.global.u32 [%d0], %r2;\nEND:"
+    )
+    report = finish(body, out)
+    assert out[0] == 2  # of phase 2 nobody had come before the third one
+    (found,) = report.diagnostics  # one, though all three run ahead
+    assert (found.code, found.severity) == ("W1196", "warning")
+    assert "phase 1 of the mbarrier bar[0], though nobody has waited for phase 0" in found.message
 
 
 REMOTE = {

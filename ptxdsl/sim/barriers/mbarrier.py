@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxdsl.diagnostics import counted
-from ptxdsl.sim.barriers.mbarrier_faults import AGAIN, ahead, too_many
+from ptxdsl.sim.barriers.mbarrier_faults import AGAIN, ahead, arriving, runs_ahead, too_many
 from ptxdsl.sim.barriers.mbarrier_record import Record
 from ptxdsl.sim.barriers.mbarrier_word import pack, token
 from ptxdsl.sim.host import Fault, WaitsFor
@@ -135,8 +135,8 @@ class Barrier(Record):
         if not 1 <= count <= COUNT_LIMIT:
             raise Fault("E1133", f"an arrival of {count} on the mbarrier {self.place}; a count is 1 to {COUNT_LIMIT}")
         total = lanes * count
-        if self.seen + 1 < self.phase:
-            raise ahead(self)
+        if runs_ahead(self):
+            ahead(self)
         if total > self.pending:
             raise too_many(self, lanes, count)
         if drop:
@@ -201,13 +201,10 @@ class Barrier(Record):
         self.tx = tx
 
     def _note(self, arrivals: int = 0, expected: int = 0, came: int = 0) -> None:
-        machine = self.table.machine
-        who = machine.current if machine is not None else None
-        if machine is None or who is None:
-            return
-        origin = machine.touches.get(self, {}).get(who) if isinstance(who, Warp) else who.agent.origin
+        origin = arriving(self)
         if origin is not None:
-            self.ledger.add(who, origin, arrivals, expected, came)
+            assert self.table.machine is not None and self.table.machine.current is not None
+            self.ledger.add(self.table.machine.current, origin, arrivals, expected, came)
 
     def history(self, with_phase_before: bool = False) -> list[tuple[Instruction, str]]:
         """Where it began and what has come in this phase, for notes."""

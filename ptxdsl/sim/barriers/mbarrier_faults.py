@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from ptxdsl.diagnostics import counted
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.host import Fault
+from ptxdsl.sim.machine.warn import warn
 from ptxdsl.sim.machine.warp import Warp
 from ptxdsl.sim.machine.who import entities_text
 
 if TYPE_CHECKING:
     from ptxdsl.sim.barriers.mbarrier import Barrier
+
+AHEAD = "W1196"
 
 AGAIN = "waited for a phase again"  # a warp's state: the barrier, the phase, the wait
 
@@ -34,16 +37,37 @@ def too_many(barrier: Barrier, lanes: int, count: int) -> Fault:
     )
 
 
-def ahead(barrier: Barrier) -> Fault:
-    """An arrival in a phase that nobody can have reached by waiting."""
-    return Fault(
-        "E1134",
+def runs_ahead(barrier: Barrier) -> bool:
+    """Whether an arrival now would be in a phase that nobody can have reached by waiting."""
+    return barrier.seen + 1 < barrier.phase
+
+
+def ahead(barrier: Barrier) -> None:
+    """An arrival that runs ahead. It counts for this phase (PTX ISA, "Phase of the
+    mbarrier object": when one is complete the next begins), and is warned of, for it is rarely meant. Raises Fault for
+    a RolePipeline's barrier, on whose phases each side waits in turn."""
+    fault = Fault(
+        "E1134" if barrier.role else AHEAD,
         f"an arrival in phase {barrier.phase} of the mbarrier {barrier.place}, though nobody has waited for phase "
         f"{barrier.phase - 1}, which is complete; it was initialised with "
         f"{counted(barrier.initial, 'arrival')} per phase",
         "more arrivals come than a phase has, or an arrival is made before the wait that must go before it",
         barrier.history(with_phase_before=True) + _waited_again(barrier),
     )
+    if barrier.role:
+        raise fault
+    machine, origin = barrier.table.machine, arriving(barrier)
+    if machine is not None and origin is not None:
+        warn(machine, barrier.cluster.ctas[barrier.rank], fault, origin)
+
+
+def arriving(barrier: Barrier) -> Instruction | None:
+    """By which instruction whoever has the turn now works on a barrier, as far as that is known."""
+    machine = barrier.table.machine
+    who = machine.current if machine is not None else None
+    if machine is None or who is None:
+        return None
+    return machine.touches.get(barrier, {}).get(who) if isinstance(who, Warp) else who.agent.origin
 
 
 def _waited_again(barrier: Barrier) -> list[tuple[Instruction, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from ptxdsl.sim.copies.tensor_description import (
     broken_rules,
 )
 from ptxdsl.sim.copies.tensor_map_bytes import encode
+from ptxdsl.whole import whole
 
 _MOST_BITS = 64  # of a number that a rule can still be told of
 
@@ -109,7 +109,7 @@ class TensorMap:
 
 def _integers(what: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
-        numbers = tuple(map(operator.index, values))
+        numbers = tuple(map(whole, values))
     except TypeError:
         raise launch_error("E0920", f"{what}={shown(values)} of a tensor map is not a sequence of integers") from None
     for number in numbers:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxdsl.diagnostics import Diagnostic
-from ptxdsl.record import replace
 from ptxdsl.sim.host import EXIT_CHECKS, EXIT_WARNINGS
 from ptxdsl.sim.machine.cta import AgentEntity, Cta
 from ptxdsl.sim.machine.faults import IN_FLIGHT, SimulationFault, cta_text
+from ptxdsl.sim.machine.warn import add, warn
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
@@ -31,13 +30,7 @@ def warn_at_exit(machine: Machine, cta: Cta) -> None:
         _warn_in_flight(machine, cta)
     for look in EXIT_WARNINGS:
         for fault, origin in look(machine, cta):
-            message = f"{fault.message} ({cta_text(cta)} of kernel '{machine.program.kernel.name}')"
-            _add(machine, machine.places.diagnostic(fault.code, message, origin, help=fault.help, at=fault.notes))
-
-
-def _add(machine: Machine, found: Diagnostic) -> None:
-    if all((known.code, known.span) != (found.code, found.span) for known in machine.warnings):
-        machine.warnings.append(replace(found, severity="warning"))
+            warn(machine, cta, fault, origin)
 
 
 def _warn_in_flight(machine: Machine, cta: Cta) -> None:
@@ -51,7 +44,7 @@ def _warn_in_flight(machine: Machine, cta: Cta) -> None:
             entity.agent.origin,
             help="wait for its completion before the last thread exits",
         )
-        _add(machine, found)
+        add(machine, found)
 
 
 def _agents(machine: Machine, cta: Cta) -> list[AgentEntity]:
