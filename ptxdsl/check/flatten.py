@@ -31,6 +31,7 @@ from ptxdsl.check.program import (
     Turned,
     large,
 )
+from ptxdsl.check.registers import RegisterMove
 from ptxdsl.check.tensor import Allocation, tensor_steps
 from ptxdsl.check.threads import Mask, whole_warpgroups, whole_warps
 from ptxdsl.check.values import UNKNOWN
@@ -374,6 +375,9 @@ class _Flattener:
             if sum(whole_warpgroups(mask)) != mask:
                 self.put(WarpgroupSync(op, mask)).mask = mask
             if op.kind is Kind.REGISTERS:
+                count = self.expressions.constant(op.count) if op.count is not None else None
+                if isinstance(count, int):
+                    self.put(RegisterMove(op, mask, count))
                 return
         before = self.steps[-1] if self.steps else None
         follows = before is not None and before.mask == mask and self.landed != self.here()

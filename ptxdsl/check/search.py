@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ptxdsl.check import endings
+from ptxdsl.check import endings, registers
 from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.boxes import box_sizes
 from ptxdsl.check.cluster import Apart, Blocks
@@ -25,6 +25,7 @@ from ptxdsl.check.program import ASK, END, ROUND, WAIT
 from ptxdsl.check.ranks import any_rank, by_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.states import LEFT, State
+from ptxdsl.check.supposed import WRITTEN
 from ptxdsl.check.symmetry import Symmetry
 from ptxdsl.check.tables import join
 from ptxdsl.check.threads import block_of, warps
@@ -138,7 +139,7 @@ class Search:
                     lockstep.match(agent.steps, others, blocks)
         if kernel.span.source.name.endswith(".ptx"):
             for span in perhaps_never_filled(kernel):
-                context.supposed.was_written(span)
+                context.supposed.note(WRITTEN, span)
         join(context)
         outermost = [{step.nesting[0] for step in agent.steps if step.nesting} for agent in context.agents]
         variables = [agent.variables for agent in context.agents]
@@ -204,6 +205,9 @@ class Search:
             self.symmetry.check()
         for finding in self.context.last.values():
             self.found(finding)
+        waits = registers.check(self.context)
+        if waits is not None:
+            self.found(waits)
 
     def follow(self, state: State) -> bool:
         """Runs a state until something must be decided; what follows from there is pending if that is new."""

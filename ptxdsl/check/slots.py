@@ -29,6 +29,7 @@ from ptxdsl.check.layout import SHARED_BYTES
 from ptxdsl.check.parts import Agent, Touch
 from ptxdsl.check.program import Step
 from ptxdsl.check.states import State
+from ptxdsl.check.supposed import INSIDE
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.written import clash, suppose
 from ptxdsl.hints import Any
@@ -141,7 +142,7 @@ def _pieces(
         width = part.bytes_of(env)
         addresses = part.addresses(env)
         if addresses is None or width is None:
-            context.supposed.stays_inside(part.span)
+            context.supposed.note(INSIDE, part.span)
             for where, whole in _somewhere(context, addresses[0] if addresses else part.root, own, part.ranked):
                 pieces = found.setdefault(where, _Pieces())
                 pieces.anywhere.append(whole)

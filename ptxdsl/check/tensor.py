@@ -19,6 +19,7 @@ from ptxdsl.check.program import ASK, Step
 from ptxdsl.check.ranks import is_pairs
 from ptxdsl.check.slots import check, happen, touches_of
 from ptxdsl.check.states import State
+from ptxdsl.check.supposed import NO_SUM
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
@@ -109,8 +110,7 @@ class Product(Start):
         adds = self.adds(state.environments[agent.number])
         settled = self.settle(context, state, agent, adds)
         if settled is None:
-            assert self.span is not None
-            context.supposed.begins_anew(self.span)
+            context.supposed.note(NO_SUM, self.span)
         elif not isinstance(settled, int):
             context.asked = (self, agent, adds, settled)
             return True

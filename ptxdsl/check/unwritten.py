@@ -26,6 +26,7 @@ from ptxdsl.check.findings import Finding
 from ptxdsl.check.intervals import Intervals, intervals_of, merged, moved, overlap
 from ptxdsl.check.parts import Agent, Barrier, Touch
 from ptxdsl.check.states import State
+from ptxdsl.check.supposed import NOT_NEW, WRITTEN
 from ptxdsl.check.tables import arrives_at
 from ptxdsl.check.threads import WARP, Mask, members
 from ptxdsl.diagnostics import Trip
@@ -127,7 +128,7 @@ class Fill:
         if filled is None:
             filled = touch.filled[before] = _is_filled(context, touch, before)
         if not filled and not touch.used:
-            context.supposed.was_written(_unfilled(context, touch, before))
+            context.supposed.note(WRITTEN, _unfilled(context, touch, before))
         elif not filled:
             from ptxdsl.check.trips import of_agent  # where there is a fault
 
@@ -185,7 +186,7 @@ class Fill:
     def _over(self, context: Context, state: State, agent: Agent, table: int, turn: _Turn) -> None:
         if turn.stale is not None and turn.several and not turn.fresh:
             if table in context.joined or not turn.stale.used:
-                context.supposed.need_not_be_new(turn.stale.span)
+                context.supposed.note(NOT_NEW, turn.stale.span)
                 return
             from ptxdsl.check.trips import of_access  # where there is a fault
 

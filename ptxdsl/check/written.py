@@ -16,6 +16,7 @@ from ptxdsl.check.expressions import Environment
 from ptxdsl.check.guards import Guard, together
 from ptxdsl.check.intervals import Form, by_one_thread
 from ptxdsl.check.parts import Clash, Touch
+from ptxdsl.check.supposed import APART
 from ptxdsl.check.threads import Mask, members
 from ptxdsl.check.values import UNKNOWN
 from ptxdsl.protocol.expressions import Expr
@@ -64,13 +65,13 @@ def _of_place(
     context.supposed.by_values = True
     told_by = None if written is None else written.told_by()
     if told_by is None:
-        context.supposed.stays_apart(part.span)
+        context.supposed.note(APART, part.span)
         return None
     differ = _differ(part, told_by, threads, when)
     if differ is not None and part.happens:
         return Clash(part.span, *differ)
     if differ is not None or not whole:
-        context.supposed.stays_apart(part.span)
+        context.supposed.note(APART, part.span)
     return None
 
 
@@ -83,7 +84,7 @@ def suppose(context: Context, part: Part, env: Environment, mask: Mask, when: Gu
     if all(told == () or (told == (TURN,) and not part.spread) for told in told_by):
         return
     if not (len(told_by) == 1 and apart(part, env, mask)):
-        context.supposed.stays_apart(part.span)
+        context.supposed.note(APART, part.span)
 
 
 def _differ(

@@ -28,6 +28,7 @@ from ptxdsl.ptx.liveness import reads_and_writes
 from ptxdsl.ptx.module import Function, Instruction, Module, Variable
 from ptxdsl.ptx.opcodes import effect
 from ptxdsl.record import replace
+from ptxdsl.registers import registers_at_launch
 from ptxdsl.source import Span
 
 DYNAMIC = "dynamic shared memory"
@@ -86,6 +87,9 @@ class _Reader:
             _shape(function.reqntid),
             _shape(function.reqnctapercluster),
             _shape(function.maxntid),
+            registers=registers_at_launch(
+                function.reqntid or function.maxntid, function.minnctapersm, function.maxnreg
+            ),
         )
 
     def model(self) -> Kernel:

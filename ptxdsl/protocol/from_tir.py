@@ -12,6 +12,7 @@ from ptxdsl.protocol.tir_effects import is_protocol, looks_anew
 from ptxdsl.protocol.tir_operations import Operations
 from ptxdsl.protocol.tir_slice import CONTROL, Slice
 from ptxdsl.protocol.tir_written import Sources
+from ptxdsl.registers import registers_at_launch
 from ptxdsl.source import Span
 from ptxdsl.tir import Block, Kernel, Op, Value, walk
 
@@ -49,6 +50,9 @@ class _Program(Slice):
             tuple(self.operations.pipelines),
             self.hint("cluster"),
             *self.perhaps_endless(),
+            registers_at_launch(
+                signature.threads or signature.max_threads, signature.min_blocks, signature.max_registers
+            ),
         )
 
     def perhaps_endless(self) -> tuple[tuple[Span, ...], tuple[Span, ...]]:

@@ -222,7 +222,7 @@ class Kernel:
 
     hint, cluster_hint: the shape of a block and of a cluster that the source speaks of without promising them.
     awaited: loops without protocol in which threads wait for what others write to memory. endless: others without
-    protocol that are not seen to end.
+    protocol that are not seen to end. registers: of a thread at the launch, where ``setmaxnreg`` moves them.
     """
 
     name: str
@@ -237,6 +237,7 @@ class Kernel:
     cluster_hint: tuple[int, int, int] | None = None
     awaited: tuple[Span, ...] = ()
     endless: tuple[Span, ...] = ()
+    registers: int | None = None
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

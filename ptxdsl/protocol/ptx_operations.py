@@ -179,7 +179,7 @@ class Operations:
             operands = [operand for operand in sources(item) if not _is_predicate(operand, self.values)]
             count = self.values.read(operands[1], 32) if len(operands) > 1 else None
             yield model.Op(what, opcode, span, count=count, id=self.values.read(operands[0], 32))
-        elif what.kind is Kind.WAIT_GROUP or (what.kind is Kind.COMMIT and what.barrier is None):
+        elif what.kind in (Kind.WAIT_GROUP, Kind.REGISTERS) or (what.kind is Kind.COMMIT and what.barrier is None):
             number = next((operand.value for operand in sources(item) if isinstance(operand, Immediate)), None)
             yield model.Op(what, opcode, span, count=None if number is None else const(number))
         elif what.kind in ACCESSES:

@@ -329,6 +329,8 @@ class Operations:
         count = operand(what.count) if what.kind is not Kind.BAR_EXPECT else None
         if "num_threads" in op.attrs or what.kind is Kind.WAIT_GROUP:
             count = const(int(op.attrs.get("num_threads", op.attrs.get("n", 0))))
+        elif what.kind is Kind.REGISTERS:
+            count = const(int(op.attrs["count"]))
         size = const(_BYTES[name]) if name in _BYTES else operand(what.bytes)
         is_wait = what.kind in (Kind.BAR_WAIT, Kind.BAR_TEST)
         return model.Op(

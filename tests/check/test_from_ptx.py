@@ -84,7 +84,7 @@ def test_matrices_of_tcgen05(instruction, places):
             "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [bars], 3;",
             "commit [bars] mask=3",
         ),
-        ("setmaxnreg.dec.sync.aligned.u32 40;", "registers"),
+        ("setmaxnreg.dec.sync.aligned.u32 40;", "registers count=40"),
         ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [data];", "read reads [data]:16"),
     ],
 )

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from sim_kernels import INDEX, kernel, run
 
+from ptxdsl.registers import registers_at_launch
+
 THREE_ROLES = (
     INDEX + "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; {} ret; B: setp.ge.u32 %p1, %r1, 64; @%p1 bra C; {} ret; C: {} ret;"
 )
@@ -134,9 +136,10 @@ def test_misuse_of_a_cluster_barrier(body: str, words: str) -> None:
 
 
 def moving(first: str, second: str) -> str:
-    """Two warpgroups of a kernel for 256 threads: ptxas gives it 65536 / 256 = 256 registers per thread."""
+    """Two warpgroups of a kernel for 256 threads, all of an SM: of 65536 / 256 = 256 registers per thread ptxas gives
+    it as many as are asked for."""
     body = f"mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 128; @%p1 bra B; {first} ret; B: {second} ret;"
-    return kernel(body, directives=".maxntid 256, 1, 1")
+    return kernel(body, directives=".maxntid 256, 1, 1 .minnctapersm 1")
 
 
 def inc(count: int) -> str:
@@ -149,7 +152,7 @@ def dec(count: int) -> str:
 
 @pytest.mark.parametrize("schedule", ["round-robin", "slow:warps4-7"])
 def test_registers_move_from_one_warpgroup_to_the_other(schedule: str) -> None:
-    # of 256 each, both go down to 104; the first can take what the second has given up
+    # of 240 each, both go down to 104; the first can take what the second has given up
     text = moving(dec(104) + inc(240), dec(104) + "bar.sync 1, 128;")
     assert run(text, block=256, schedule=schedule).finished
 
@@ -167,7 +170,7 @@ def test_registers_that_nobody_gives_up_are_waited_for_in_vain() -> None:
     ("first", "second", "words"),
     [
         (dec(100), "", "24 to 256 in steps of 8 are possible"),
-        (inc(104), "", "but the warp has 256 a thread"),
+        (inc(104), inc(240), "but the warp has 240 a thread"),
         (dec(104) + dec(112), "", "but the warp has 104 a thread"),
     ],
 )
@@ -176,15 +179,37 @@ def test_misuse_of_setmaxnreg(first: str, second: str, words: str) -> None:
     assert found.code == "E1118" and words in found.message
 
 
+def test_registers_stay_where_they_are_if_nobody_says_how_many_a_block_has() -> None:
+    """ptxas says "'setmaxnreg' ignored; unable to determine register count at entry"."""
+    text = moving(inc(240), "").replace(".minnctapersm 1", "")
+    assert run(text, block=256).finished
+
+
+# What ptxas 13.0 and 13.5 say a kernel uses that asks for 256 registers: of threads, blocks on an SM, and .maxnreg.
+AT_LAUNCH = [
+    ((128, 1, None), 255), ((160, 1, None), 255), ((288, 1, None), 168), ((352, 1, None), 168), ((384, 1, None), 168),
+    ((416, 1, None), 128), ((512, 1, None), 128), ((640, 1, None), 96), ((1024, 1, None), 64), ((256, 2, None), 128),
+    ((288, 2, None), 96), ((384, 2, None), 80), ((96, 4, None), 168), ((33, 8, None), 128), ((384, 1, 128), 128),
+    ((384, 1, 180), 168), ((None, None, 168), 168), ((384, None, None), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "used"), AT_LAUNCH, ids=str)
+def test_registers_at_the_launch(said: tuple[int | None, ...], used: int | None) -> None:
+    threads, blocks, limit = said
+    found = registers_at_launch(None if threads is None else (threads, 1, 1), blocks, limit)
+    assert used == (None if found is None else min(found, 255))
+
+
 def test_the_warps_of_a_warpgroup_ask_for_the_same() -> None:
     body = f"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bra A; {dec(104)} ret; A: {dec(96)} ret;"
-    (found,) = run(kernel(body, directives=".maxntid 128, 1, 1"), block=128).diagnostics
+    (found,) = run(kernel(body, directives=".maxntid 128, 1, 1 .minnctapersm 1"), block=128).diagnostics
     assert found.code == "E1118" and "of the same warpgroup asks for" in found.message
 
 
 def test_all_warps_of_a_warpgroup_ask() -> None:
     body = f"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 64; @%p1 bra A; ret; A: {dec(96)} ret;"
-    (found,) = run(kernel(body, directives=".maxntid 128, 1, 1"), block=128).diagnostics
+    (found,) = run(kernel(body, directives=".maxntid 128, 1, 1 .minnctapersm 1"), block=128).diagnostics
     assert found.code == "E1118" and "by warp 0, but not by warp 2 of its warpgroup" in found.message
 
 

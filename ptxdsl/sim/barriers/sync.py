@@ -6,10 +6,10 @@ Source: PTX ISA, "nanosleep", "setmaxnreg".
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import TYPE_CHECKING
 
-from ptxdsl.ptx.module import Function, Instruction
+from ptxdsl.ptx.module import Immediate, Instruction
+from ptxdsl.registers import STEP, given, registers_at_launch
 from ptxdsl.sim.host import EXIT_CHECKS, Fault, Group, Wait, WaitsFor, handles
 from ptxdsl.sim.layout import LANES
 from ptxdsl.sim.machine.cta import Cta
@@ -18,10 +18,10 @@ from ptxdsl.sim.machine.warp import Warp
 
 if TYPE_CHECKING:
     from ptxdsl.sim.machine.machine import Machine
+    from ptxdsl.sim.program.program import Program
 
-REGISTERS = 65536  # of an SM, 32 bits each
 WARPGROUP = 4  # warps
-_FEWEST, _MOST, _STEP = 24, 256, 8  # registers that a thread can ask for
+_FEWEST, _MOST = 24, 256  # registers that a thread can ask for
 
 
 @handles("nanosleep")
@@ -32,17 +32,14 @@ def nanosleep(group: Group) -> None:
     group.polled()
 
 
-def launch_registers(kernel: Function) -> int | None:
-    """Registers of a thread at the launch, as ptxas gives them to a kernel that moves registers: all that fit.
-
-    None where the kernel does not say how many threads it has: ptxas ignores setmaxnreg then.
-    """
-    if kernel.maxnreg is not None:
-        return kernel.maxnreg
-    threads = kernel.reqntid or kernel.maxntid
-    if threads is None:
+def launch_registers(program: Program) -> int | None:
+    """Registers of a thread at the launch; None where ``setmaxnreg`` does nothing."""
+    kernel = program.kernel
+    found = registers_at_launch(kernel.reqntid or kernel.maxntid, kernel.minnctapersm, kernel.maxnreg)
+    if found is None:
         return None
-    return min(REGISTERS // (prod(threads) * (kernel.minnctapersm or 1)), _MOST) // _STEP * _STEP
+    moves = [i.operands[0] for i in program.instructions if i.parts[0] == "setmaxnreg"]
+    return given(found, [operand.value for operand in moves if isinstance(operand, Immediate)])
 
 
 class RegisterPool:
@@ -62,11 +59,11 @@ def setmaxnreg(group: Group) -> Wait | None:
     group.require_whole_warp()
     machine, warp, opcode = group.machine, group.warp, group.instruction.opcode
     wanted = group.uniform(group.instruction.operands[0], "u32")
-    if not _FEWEST <= wanted <= _MOST or wanted % _STEP:
+    if not _FEWEST <= wanted <= _MOST or wanted % STEP:
         raise group.fault(
-            REGISTERS_MISUSE, f"'{opcode}' to {wanted} registers: {_FEWEST} to {_MOST} in steps of {_STEP} are possible"
+            REGISTERS_MISUSE, f"'{opcode}' to {wanted} registers: {_FEWEST} to {_MOST} in steps of {STEP} are possible"
         )
-    at_launch = launch_registers(machine.program.kernel)
+    at_launch = launch_registers(machine.program)
     if at_launch is None:
         return None
     cta = group.cta
