@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ptxdsl.check import endings, registers
+from ptxdsl.check import registers
 from ptxdsl.check.agents import Shape, agents
 from ptxdsl.check.boxes import box_sizes
 from ptxdsl.check.cluster import Apart, Blocks
-from ptxdsl.check.collectives import released
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
 from ptxdsl.check.expressions import Common, Expressions
@@ -21,9 +20,9 @@ from ptxdsl.check.merging import weaken
 from ptxdsl.check.normal import Normal, TooFarAhead
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.phases import conclude
-from ptxdsl.check.program import ASK, END, ROUND, WAIT
 from ptxdsl.check.ranks import any_rank, by_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
+from ptxdsl.check.running import SAME, Runner
 from ptxdsl.check.states import LEFT, State
 from ptxdsl.check.supposed import WRITTEN
 from ptxdsl.check.symmetry import Symmetry
@@ -40,24 +39,18 @@ from ptxdsl.record import replace
 # States at decisions, and steps, after which a proof gives up.
 MAX_STATES = 1_500
 MAX_STEPS = 100_000
-# Steps of one role between two decisions, and those of them at which it is asked whether it goes round for ever; facts
-# about how far roles are ahead.
-MAX_TURN = 20_000
-_MOST_COMPARED = 1_000
-_MANY_ROUNDS = 128  # without a decision, from which it is asked whether the state is one that was
+# Facts about how far roles are ahead.
 MAX_FACTS = 200
 _AHEAD = (
     "a role runs ahead of the others without end",
     "let it wait for the others: a barrier that they give back, once in so many turns",
 )
-# Where loops do not repeat.
-_SAME = "let all roles compute their trip counts and conditions from the same values in the same way"
 _RANKS = "let all blocks of the cluster make the same number of turns, and guard the accesses of those with less to do"
 # Faults on paths for which launch parameters are looked for.
 MAX_FAULTS = 8
 
 
-class Search:
+class Search(Runner):
     """Of one kernel, in blocks of a shape.
 
     coarse: tells fewer states apart; what it proves is so. exact: counts the turns of long loops to a constant.
@@ -73,17 +66,14 @@ class Search:
         self.coarse, self.exact, self.natural = coarse, exact, natural
         self.races, self.counts = races, counts
         self.blocks = blocks or Blocks()
-        self.kernel = kernel
+        super().__init__(kernel, max_steps)
         self.threads = threads
         self.max_states = max_states
-        self.max_steps = max_steps
         self.states = 0
-        self.steps = 0
         self.faults = 0
         self.shared: set[tuple[int, int]] = set()
         self.detailed: set[tuple[int, int]] = set()
         self.learned = Learned()
-        self.going: Agent | None = None  # who goes on
         self.doubtful: Finding | None = None  # a fault for which no launch parameters were found
 
     def prepare(self) -> None:
@@ -264,14 +254,14 @@ class Search:
         if len(state.facts.moving) > MAX_FACTS:
             raise Unproved(self.kernel.span, *_AHEAD)
         if len(state.facts.absolute) > MAX_FACTS:
-            raise Unproved(self.kernel.span, "its loops compare other values in every turn", _SAME)
+            raise Unproved(self.kernel.span, "its loops compare other values in every turn", SAME)
         if self.exhausted:
             span = by_rank(self.kernel) if len({agent.mask for agent in self.context.agents}) == 1 else None
             if span is not None:
                 why = "how often blocks go round this loop depends on their ranks in the cluster, in too many ways"
                 raise Unproved(span, why, _RANKS)
             why = f"the roles' loops do not repeat: after {self.states - 1} different states there were more"
-            raise Unproved(self.kernel.span, why, _SAME)
+            raise Unproved(self.kernel.span, why, SAME)
         return found
 
     def _merged(self, seen: Undecided, state: State) -> bool:
@@ -314,110 +304,3 @@ class Search:
                     raise
                 found.add_to(self.learned)
                 self.counters.tell_apart(*found.past)
-
-    def advance(self, state: State) -> Any:
-        """Runs all agents as far as they go; the test that must be decided, None where all is over."""
-        context = self.context
-        context.turn_to(state)
-        places = state.places
-        moved = True
-        asked: dict[int, Any] = {}
-        met: dict[int, int] = {}  # where agents wait until others lead them on
-        going_round: set[int] = set()
-        rounds, compared = 0, None
-        went: set[int] = set()  # since then
-        while moved or (not asked and state.meetings and released(context, state)):
-            moved = False
-            rounds += 1
-            if rounds >= _MANY_ROUNDS and rounds & rounds - 1 == 0:
-                from ptxdsl.check.going_round import all_of  # seldom
-
-                compared = all_of(self.normal, state.copy())
-                went.clear()
-            elif compared is not None and compared == all_of(self.normal, state.copy()):
-                if all(place == END or number in went for number, place in enumerate(places)):
-                    return None  # so it goes on for ever, and nothing is asked
-                raise Unproved(self.kernel.span, "some roles go round without end while others wait", _SAME)
-            for agent in context.agents:
-                number = agent.number
-                at = places[number]
-                if at == END or number in asked or at == met.get(number):
-                    continue
-                before = self.steps
-                self.going = agent
-                after = self.go(state, agent)
-                if after == ROUND:
-                    going_round.add(number)
-                    continue
-                going_round.discard(number)
-                if self.steps > self.max_steps:
-                    raise self._too_long()
-                if after == ASK:
-                    asked[number] = context.asked
-                elif after == WAIT and agent.steps[places[number]].led_on:
-                    met[number] = places[number]
-                if after == END or self.steps - before > 1:  # it may be back where it was
-                    moved = True
-                    went.add(number)
-        if asked:
-            return min(asked.values(), key=lambda found: _behind(state, found))
-        self.going = None
-        if any(place != END for place in places):
-            if context.blocks.count > 1:
-                raise Apart
-            from ptxdsl.check import deadlock  # where there is one
-
-            raise deadlock.stuck(context, state, going_round)
-        endings.check(context, state)
-        return None
-
-    def go(self, state: State, agent: Agent) -> int:
-        """Runs one agent until it waits, asks, ends or is in a state in which it was; its place is in the state."""
-        context, places, steps, number = self.context, state.places, agent.steps, agent.number
-        count = 0
-        most = min(MAX_TURN, self.max_steps - self.steps)
-        alone: Alone | None = None  # where it has gone on for long
-        while True:
-            at = places[number]
-            step = steps[at]
-            after = step.run(context, state, agent)
-            count += 1
-            if after >= 0:
-                places[number] = after
-                if count > most:
-                    if count <= MAX_TURN:
-                        self.steps += count
-                        raise self._too_long()
-                    if alone is None:
-                        from ptxdsl.check.going_round import Alone  # seldom
-
-                        alone = Alone(self.normal, self.counters, agent)
-                    if alone.is_back(state, after):
-                        self.steps += count
-                        return ROUND
-                    if count > MAX_TURN + _MOST_COMPARED:
-                        self.steps += count
-                        raise Unproved(
-                            step.span or self.kernel.span,
-                            "a role goes through too many operations in loops of constant lengths",
-                            "let its loop go to a launch parameter: only the turns of constant loops are counted",
-                        )
-                continue
-            if after == END:
-                places[number] = END
-            self.steps += count
-            return after
-
-    def _too_long(self) -> Unproved:
-        why = f"following its roles takes more than {self.max_steps} steps"
-        return Unproved(
-            self.kernel.span,
-            why,
-            "let long loops go to a launch parameter: only the turns of constant loops are counted",
-        )
-
-
-def _behind(state: State, asked: Any) -> tuple[list[int], int]:
-    """The turns of the loops around a test: who is behind is asked first, so that few decisions wait for the others."""
-    step, agent = asked[:2]
-    return [state.environments[agent.number][variable] for _, variable, _ in step.nesting], agent.number
