@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxdsl.diagnostics import Diagnostic
 
 OK, FOUND = 0, 1  # exit codes
+_HEAD = 1 << 16  # bytes of standard input that say what it is: a text may begin with long comments
 
 
 def command_error(code: str, message: str, help: str | None = None) -> Exception:
@@ -23,7 +24,10 @@ def command_error(code: str, message: str, help: str | None = None) -> Exception
 
 
 def read_input(path: str) -> tuple[str, bytes]:
-    """The name and the bytes of a file or, for ``-``, of standard input. Raises E1001 to E1003."""
+    """The name and the bytes of a file or, for ``-``, of standard input. Raises E1001 to E1003.
+
+    Standard input has no suffix: its first lines say whether it is PTX or LLVM's text.
+    """
     from ptxdsl.files.text_files import SIZE_LIMIT, read_bytes
 
     if path != "-":
@@ -31,9 +35,17 @@ def read_input(path: str) -> tuple[str, bytes]:
     if sys.stdin is None:  # closed by who started the process
         raise command_error("E1003", "there is no standard input", help="name a file")
     try:
-        return "<stdin>", sys.stdin.buffer.read(SIZE_LIMIT + 1)
+        data = sys.stdin.buffer.read(SIZE_LIMIT + 1)
     except OSError as problem:
         raise command_error("E1003", f"cannot read standard input: {problem.strerror}") from None
+    return f"<stdin>{_suffix(data)}", data
+
+
+def _suffix(data: bytes) -> str:
+    """What a file with this text would be called: neither form's beginning is one of a program."""
+    lines = (line.strip() for line in data[:_HEAD].splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"//")), b"")
+    return ".ptx" if first.startswith(b".version") else ".ll" if first.startswith((b";", b"target ")) else ""
 
 
 def tell(answer: Callable[[], None], found: Sequence[Diagnostic], as_json: bool, **more: Any) -> int:

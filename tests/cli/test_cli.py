@@ -145,6 +145,18 @@ def test_standard_input_and_output_are_the_same_as_files(run, good: str, tmp_pat
     assert without_name == from_stdin.out
 
 
+@pytest.mark.parametrize(("stage", "name"), [("ptx", "<stdin>.ptx"), ("llvm", "<stdin>.ll")])
+def test_what_a_stage_prints_can_be_piped_into_a_command(run, stage: str, name: str) -> None:
+    printed = run("compile", "-", "--emit", stage, stdin=GOOD.encode()).out
+    again = run("compile", "-", stdin=printed.encode())
+    assert (again.code, again.err) == (0, "")
+    if stage == "llvm":
+        assert f"from {name}\n" in again.out
+    broken = run("check" if stage == "ptx" else "compile", "-", stdin=printed.encode() + b"\nfrob\n")
+    assert broken.code == 1 and f" --> {name}:" in broken.err
+    assert run("check", "-", stdin=b"// of a program\n" + GOOD.encode()).err.startswith("error[E0110]")
+
+
 @pytest.mark.parametrize("stage", ["tree", "ast", "tir", "rings", "llvm"])
 def test_every_stage_prints(run, good: str, stage: str) -> None:
     result = run("compile", good, "--emit", stage)
