@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxdsl.protocol import model
 from ptxdsl.protocol.expressions import Expr, leaves
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Return, Seq
+from ptxdsl.protocol.early_returns import without_early_returns
 from ptxdsl.protocol.polling import with_waits
 from ptxdsl.protocol.tir_effects import is_protocol, looks_anew
 from ptxdsl.protocol.tir_operations import Operations
@@ -36,7 +37,7 @@ class _Program(Slice):
         )
 
     def model(self) -> model.Kernel:
-        program = with_waits(self.seq(self.kernel.body))
+        program = without_early_returns(with_waits(self.seq(self.kernel.body)))
         signature = self.kernel.signature
         return model.Kernel(
             self.kernel.name,
