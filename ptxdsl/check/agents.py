@@ -89,7 +89,7 @@ class Shape:
         there = self._contents[id(node)]
         return there.waits or there.leaves
 
-    def acts(self, node: Seq) -> bool:
+    def acts(self, node: Seq | Loop) -> bool:
         """Whether there is more in a node than accesses to memory."""
         there = self._contents[id(node)]
         return there.acts or there.leaves
@@ -293,7 +293,7 @@ def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
         for inner in node.nodes:
             yield from _splits(inner, mask, shape)
     elif isinstance(node, Loop):
-        if node.range is not None and shape.acts(node.body):
+        if node.range is not None and shape.acts(node):
             ends = node.range.start, node.range.stop
             for parts in _parted(mask, tuple(part for end in ends for part in shape.parts(end)), shape):
                 if len(parts) > _FEW and any(shape.block.row(end) is None for end in ends):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxdsl.protocol import model
+from ptxdsl.protocol.early_returns import without_early_returns
 from ptxdsl.protocol.expressions import Expr, leaves
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Return, Seq
-from ptxdsl.protocol.early_returns import without_early_returns
 from ptxdsl.protocol.polling import with_waits
 from ptxdsl.protocol.tir_effects import is_protocol, looks_anew
 from ptxdsl.protocol.tir_operations import Operations

@@ -113,3 +113,51 @@ def test_threads_go_as_many_ways_as_a_value_of_the_launch_says(body: str, said: 
     found = verdict(HEAD.format(options="") + body)
     assert found.verdict == said
     assert line in lines(found)
+
+
+GUARDED = WRITE + "    barrier()\n{}" + READ.replace("99", "127")
+
+
+@pytest.mark.parametrize(
+    ("leave", "said"),
+    [
+        (LEAVE.format("n"), "proved"),
+        ("    if i >= n or i % 2 == 0:\n        return\n", "proved"),
+        (LEAVE.format("n") + "    if src[i] < 0:\n        res[i] = s[i]\n        return\n", "proved"),
+        ("    for _ in range(3):\n        if i >= n:\n            return\n", "not provable here"),
+        ("    if i >= n:\n        s[100] = 1\n        return\n", "fault"),  # while thread 27 reads it
+        ("    if i >= n:\n        s[0] = 1\n        return\n", "proved"),  # thread 127 does not read it then
+        (LEAVE.format("n") + "    s[i] = 2\n", "fault"),
+    ],
+    ids=[
+        "return",
+        "a condition of two",
+        "two returns",
+        "in a loop",
+        "writes before",
+        "writes what nobody reads",
+        "writes behind",
+    ],
+)
+def test_what_follows_the_last_barrier_may_be_returned_before(leave: str, said: str) -> None:
+    text = HEAD.format(options="") + GUARDED.format(leave)
+    assert verdict(text).verdict == said
+
+
+def test_threads_fill_shared_memory_in_as_many_turns_as_there_is_work() -> None:
+    def filled(turns: str, meet: str = "    barrier()\n") -> tuple[str, tuple[str, ...]]:
+        fill = f"    for j in {turns}:\n        s[j] = src[i]\n"
+        found = verdict(HEAD.format(options="") + fill + meet + READ.replace("99", "127"))
+        return found.verdict, found.assumptions
+
+    within = "if the index at line 6 stays within its array"
+    once = "if no two threads write different values to the same bytes at line 6"
+    assert filled("range(i, n, 128)") == ("proved", (within,))
+    assert filled("range(i % 64, n, 128)") == ("proved", (within, once))
+    assert filled("range(i, n, 128)", meet="")[0] == "not provable here"
+
+
+def test_what_threads_have_counted_in_unequal_turns_is_not_taken_for_equal() -> None:
+    fill = "    var count: Int32 = 0\n    for j in range(i, n, 128):\n        s[j] = src[j]\n        count += 1\n"
+    for use in ("    if count > 1:\n        barrier()\n", "    for _ in range(count):\n        barrier()\n"):
+        assert verdict(HEAD.format(options="") + fill + use).verdict != "proved"
