@@ -183,6 +183,7 @@ class Arrive(OnBarrier):
         expects = op.kind is Kind.BAR_EXPECT
         self.each = self.value(op.count, 1 if not expects or op.what.count else 0)
         self.bytes = self.value(op.bytes, 0)
+        self.relaxed = expects and not op.what.count  # it announces bytes and arrives not
         self.remote = op.what.space == "cluster"
         self.drops = "arrive_drop" in op.name
 
@@ -202,8 +203,9 @@ class Arrive(OnBarrier):
                 )
             if not isinstance(total, (int, Sum)):
                 raise Unproved(self.op.span, "the number of bytes depends on data", KNOWN_BYTES)
+            narrow, relaxed = self.op.what.scope == "cta", self.relaxed
             phases.arrive(
-                context, state, agent, barrier, self, each * threads, announce=total, narrow=self.op.what.scope == "cta"
+                context, state, agent, barrier, self, each * threads, announce=total, narrow=narrow, relaxed=relaxed
             )
             if announced == 0:
                 brackets.arrived(context, state, agent, self.root, barrier)
@@ -260,7 +262,7 @@ class Commit(OnBarrier):
         for barrier, mask in self.targets(context, state, agent):
             if self.is_bytes:
                 completed = self.bytes(env)
-                phases.arrive(context, state, agent, barrier, self, 0, complete=completed)
+                phases.arrive(context, state, agent, barrier, self, 0, complete=completed, relaxed=True)
                 continue
             count = mask.bit_count() if self.counts else 0
             arrival = context.use_bit(barrier, agent, self, later=True)

@@ -16,9 +16,13 @@ from ptxdsl.check.tables import arrives_at, gates
 from ptxdsl.check.threads import range_text
 from ptxdsl.diagnostics import Trip, counted
 from ptxdsl.hints import Any
+from ptxdsl.protocol.expressions import TENSOR
 from ptxdsl.protocol.model import Array
 from ptxdsl.source import Span
 
+_WAIT_WIDELY = (
+    "wait with `wait_cluster`: `wait` is of its block's scope, and learns nothing of what others' threads wrote"
+)
 _KEEP_APART = "put `barrier()` between it and the accesses that it may meet, or make it atomic as they are"
 
 
@@ -84,6 +88,10 @@ def inexact(touch: Touch) -> Unproved:
 def beyond(array: Array, at: int, part: Part, width: int, path: Any = None) -> Finding:
     """An access to bytes that an array does not have: on a path, or whatever is launched."""
     assert array.bytes is not None
+    if array.base & TENSOR:
+        from ptxdsl.check import tensor_bounds  # for tensor memory only
+
+        return tensor_bounds.beyond(array, at, part.lanes or (0,), width, part.span, path)
     first, each = at + part.most - array.base, array.element
     if width == each:
         what, size = f"element {first // each}", counted(array.bytes // each, "element")
@@ -240,6 +248,7 @@ def _ahead(context: Context, state: State, touch: Touch, writer: Touch, reader: 
         other = context.touch_of(bit)
         for i, one in enumerate((writer, reader)):
             same = (other.agent, other.writes, other.cta) == (one.agent, one.writes, one.cta)
+            same = same and other.site.fills == one.site.fills  # an allocation is no turn of who fills it
             if same and other.array is one.array and other.intervals == one.intervals:
                 turns[i] += times
     return writer if turns[0] > turns[1] else reader
@@ -249,13 +258,23 @@ def _synchronises(agent: Agent) -> bool:
     return any(step.waits or step.arrives for step in agent.steps)
 
 
+def _waits_narrowly(context: Context, state: State, writer: Touch, reader: Touch) -> bool:
+    """Whether a thread of another block has written, and the reader has waited with the scope of its own block."""
+    by, agent = context.agents[writer.agent], context.agents[reader.agent]
+    if writer.asynchronous or by.cta == agent.cta:
+        return False
+    return any(vars(step)["op"].what.scope == "cta" for step in waited_steps(context, state, agent))
+
+
 def _bracket_kind(
     context: Context, state: State, array: str, writer: Touch, reader: Touch, touch: Touch, other: Touch
 ) -> tuple[str, str, str]:
     read = (
         classes.READ_BEFORE_FULL,
         f"`{array}` may be read before it is full",
-        "the writer commits after it has written, and the reader waits for that before it reads",
+        _WAIT_WIDELY
+        if _waits_narrowly(context, state, writer, reader)
+        else "the writer commits after it has written, and the reader waits for that before it reads",
     )
     over = (
         classes.OVERWRITTEN,

@@ -47,6 +47,8 @@ class Context(Layout):
         self.barriers: list[Barrier] = []
         self.holders = self.bits = self.events = 0  # events: all bits that are some event's
         self.plain = 0  # bits of touches by the generic proxy
+        self.stores = 0  # of those that write
+        self.narrow: dict[int, bool] = {}  # barriers by address: whether waits of the block's own scope are for them
         self.tensor = 0  # of those of tensor memory
         self.accesses = 0  # of all
         self.masks: dict[int, Mask] = {}  # the threads that made an event
@@ -367,6 +369,8 @@ class Context(Layout):
             self.tensor |= everywhere
         elif not asynchronous:
             self.plain |= everywhere
+            if writes:
+                self.stores |= everywhere
         self.masks[bit] = mask
         self.touches[bit] = made
         self._classes.update((bit << place, made) for place in range(self.blocks.count))

@@ -15,6 +15,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Again, Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import WAIT, Step
+from ptxdsl.check.scopes import told_from_afar
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
 from ptxdsl.check.threads import whole_warps
@@ -99,11 +100,12 @@ def arrive(
     brings: int = 0,
     remote: bool = False,
     narrow: bool = False,
+    relaxed: bool = False,
 ) -> None:
     """count arrivals, ``announce`` bytes that are to come, ``complete`` bytes that have; brings: events told with them.
 
-    What the agent knows goes into the barrier. narrow: at another CTA's barrier an arrival of the own CTA's scope,
-    which says nothing of what threads have read or written.
+    What the agent knows goes into the barrier. Nothing of what threads have read or written tells what is relaxed, and,
+    at another CTA's barrier, what is narrow: an arrival of the own CTA's scope.
     """
     phase = need_initialised(context, state, agent, barrier, step, remote=remote)
     known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
@@ -133,7 +135,11 @@ def arrive(
     holder = barrier.holder
     if barrier.detailed and count:
         known |= _arrived(context, state, barrier, number)
-    given = known & ~context.plain if narrow and seen.cta != agent.cta else known
+    given = known
+    if relaxed or (narrow and seen.cta != agent.cta):
+        given = known & ~context.plain
+    elif seen.cta != agent.cta and known & context.stores:
+        given = told_from_afar(context, seen, known)
     state.known[holder + 1] |= context.seen_there(seen, given | brings)
     if context.proxies:
         proxied = state.proxied[agent.number] & given | brings & context.tensor

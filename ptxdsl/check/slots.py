@@ -33,7 +33,7 @@ from ptxdsl.check.supposed import INSIDE
 from ptxdsl.check.threads import Mask
 from ptxdsl.check.written import clash, suppose
 from ptxdsl.hints import Any
-from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR
+from ptxdsl.protocol.expressions import ARRAY_SHIFT, CTA_SHIFT, TENSOR, TENSOR_GROUP
 from ptxdsl.protocol.model import Array, Written
 
 _AT = (1 << CTA_SHIFT) - 1
@@ -160,7 +160,7 @@ def _pieces(
                         raise Fault(_blame().beyond(array, at, part, width))
                     if path is not None and _is_of_a_ring(context, part):
                         raise Fault(_blame().beyond(array, at, part, width, path))
-                if bounded:
+                if bounded or (array is not None and array.base & TENSOR):
                     raise Unproved(part.span, BEYOND, WITHIN)
             pieces = found.setdefault((array, cta), _Pieces())
             pieces.parts.append((part, at, width))
@@ -212,6 +212,11 @@ def _inside(context: Context, array: Array | None, at: int, part: Part, width: i
     """Whether all threads' accesses lie in the array, which is that of the first of them."""
     if array is None:
         return False
+    if array.base & TENSOR:
+        offset, last = at - array.base, (array.bytes or 0) % TENSOR_GROUP - width  # of the last columns, which it has
+        if part.lanes is None:
+            return offset >= 0 and offset % TENSOR_GROUP <= last
+        return offset + part.least >= 0 and all((offset + lane) % TENSOR_GROUP <= last for lane in part.lanes)
     first, last = at + part.least, at + part.most + width
     return array.base <= first and last <= array.base + (SHARED_BYTES if array.bytes is None else array.bytes)
 

@@ -20,6 +20,7 @@ from ptxdsl.check.ranks import is_pairs
 from ptxdsl.check.slots import check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.supposed import NO_SUM
+from ptxdsl.check.tensor_bounds import check_given_back, check_quarters, check_room
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
@@ -138,11 +139,15 @@ class Movement(Start):
     def __init__(self, op: Op, mask: Mask, expressions: Expressions, mechanism: str, context: Context) -> None:
         super().__init__(op, mask, expressions, mechanism, context.boxes)
         self.asynchronous = True
+        self.reached: list[Touch] = []  # those that go to lanes which their warps reach
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         for touch in self.touches(context, state, agent):
             if touch.array is not None:
                 _has(context, state, agent, self, touch.array.base, touch.cta)
+                if touch not in self.reached:
+                    check_quarters(touch)
+                    self.reached.append(touch)
         return super().run(context, state, agent)
 
 
@@ -170,11 +175,14 @@ class Allocation(Step):
         return found
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
+        if not self._touches:
+            check_room(context, self.span)
         for touch in self.touches(context, state, agent):
             assert touch.array is not None
             key = touch.array.base, touch.cta
             if self.frees:
                 _has(context, state, agent, self, *key)
+                check_given_back(context, state, touch, self.span)
             elif state.tensor.get(key) == _TAKEN:
                 message = "tensor memory is allocated again before it was given back"
                 raise fault(state, classes.LIVE_REINIT, message, self.span, help="give it back first, or allocate once")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ptxdsl.protocol.expressions import TENSOR, Expr, apply, const, tensor_address
+from ptxdsl.protocol.expressions import TENSOR, TENSOR_GROUP, Expr, apply, const, tensor_address
 from ptxdsl.protocol.model import Array, Place
 from ptxdsl.protocol.product_form import ProductForm
 from ptxdsl.protocol.tir_integers import plus
@@ -24,13 +24,31 @@ COLUMNS = 512
 _WIDTHS = {32: 1, 64: 2, 128: 4, 256: 8}
 
 
-def allocation(number: int, span: Span | None) -> Array:
-    return Array("tensor memory", TENSOR + tensor_address(number), _GROUPS << _GROUP_BITS, 4, span)
+def allocation(number: int, columns: int, span: Span | None) -> Array:
+    """Its last byte is the last column of the last group."""
+    return Array("tensor memory", TENSOR + tensor_address(number), (_GROUPS - 1 << _GROUP_BITS) + columns, 4, span)
 
 
-def whole(number: int) -> tuple[Place, ...]:
+def columns_of(array: Array) -> int:
+    """How many columns an allocation has."""
+    assert array.bytes is not None
+    return array.bytes % TENSOR_GROUP
+
+
+def column_of(array: Array, address: int) -> int:
+    """The column of an allocation at an address; negative in front of all of them."""
+    offset = address - array.base
+    return offset if offset < 0 else offset % TENSOR_GROUP
+
+
+def quarter_of(array: Array, address: int) -> int:
+    """Which quarter of the lanes an address is in."""
+    return (address - array.base) >> _GROUP_BITS + 1
+
+
+def whole(number: int, columns: int) -> tuple[Place, ...]:
     """All of an allocation."""
-    return _places(const(tensor_address(number)), COLUMNS)
+    return _places(const(tensor_address(number)), columns)
 
 
 def _places(address: Expr, columns: int, groups: int = _GROUPS) -> tuple[Place, ...]:
@@ -99,7 +117,7 @@ def row_places(
     if name == "tcgen05_store_row":
         return (), moved(operands[0], str(attrs["shape"]), str(attrs.get("split", "")))
     if name == "tcgen05_dealloc_row":
-        return (), _places(operands[0], COLUMNS)
+        return (), _places(operands[0], int(str(attrs["columns"])))
     if name == "tcgen05_shift_row":
         return (), shifted(operands[0])
     return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol import expressions
 from ptxdsl.protocol.expressions import Expr, apply, const
 from ptxdsl.protocol.model import Assign
-from ptxdsl.tir import Const, Op, Ty, Value
+from ptxdsl.tir import Block, Const, Op, Ty, Value, walk
 
 # Special registers that are the same for the whole grid, and for a CTA. The block's and the cluster's shape are known.
 _UNIFORM = frozenset({"nctaid_x", "nctaid_y", "nctaid_z", "nclusterid_x", "nclusterid_y", "nclusterid_z", "nsmid"})
@@ -38,13 +39,13 @@ class Integers:
         made: Mapping[Value, Op],
         params: Mapping[Value, str],
         bases: Mapping[Op, int],
-        written: frozenset[str],
+        body: Block,
     ) -> None:
-        """written: names of the pointer parameters through which the kernel writes."""
         self.made = made
         self.params = params
         self.bases = bases
-        self.written = written
+        self.body = body
+        self.written: frozenset[str] = frozenset()  # names of the pointer parameters through which the kernel writes
         self.tensors: dict[Op, int] = {}  # variables in which the address of an allocation of tensor memory is noted
         self.answers: dict[Op, int] = {}  # loads of answers of cluster launch control: the variables that have them
         self.drawn: dict[Op, int] = {}  # atomic operations on global memory whose result matters: its variable
@@ -177,13 +178,31 @@ class Integers:
         return apply("xor", phase, one if stages == 1 else apply("ext.u", last))
 
     def _load(self, op: Op, bits: int, depth: int) -> Expr:
-        """From memory that the kernel does not write: the same address gives the same value everywhere."""
         root = self.root(op.operands[0])
         if isinstance(root, Op) and root in self.tensors:
             return const(expressions.tensor_address(self.tensors[root]), bits)
-        if not isinstance(root, str) or root in self.written or op.attrs.get("volatile"):
+        if not isinstance(root, str) or not self.stays(op, root):
             return self.unknown(bits)
         return expressions.load(root, self.of(op.operands[0], depth), bits)
+
+    def stays(self, op: Op, root: str) -> bool:
+        """Whether a load from a parameter's memory gives the same for the same address everywhere: nobody writes there,
+        neither this kernel nor the grid before it that may not have ended."""
+        if root in self.written or op.attrs.get("volatile"):
+            return False
+        return op not in self.unsettled
+
+    @cached_property
+    def unsettled(self) -> frozenset[Op]:
+        """Loads of a kernel that waits for the grid before it, at which some thread may not have waited."""
+        if not any(op.name == "griddepcontrol_wait" for op in walk(self.body)):
+            return frozenset()
+        found = set[Op]()
+        for op in self.body.ops:
+            if op.name == "griddepcontrol_wait":
+                break
+            found.update(inner for inner in (op, *(o for b in op.blocks for o in walk(b))) if inner.name == "load")
+        return frozenset(found)
 
     def _instruction(self, op: Op, bits: int, depth: int) -> Expr:
         name, axis = op.name, _AXES.get(op.name[-1], 0)

@@ -208,7 +208,9 @@ class Operations:
         from ptxdsl.protocol import tensor_places
 
         noted = Place(self.integers.of(op.operands[0]), 4)
-        taken = model.Op(replace(what, space="tensor"), op.name, op.span, writes=tensor_places.whole(number))
+        taken = model.Op(
+            replace(what, space="tensor"), op.name, op.span, writes=tensor_places.whole(number, op.attrs["columns"])
+        )
         return [model.Op(_WRITE, op.name, op.span, writes=(noted,), elected=True), taken]
 
     def _access(self, op: Op) -> list[Node]:

@@ -7,8 +7,9 @@ who makes what; from the operations kept, needs are followed backwards until not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ptxdsl.intrinsics import ROWS
 from ptxdsl.protocol.expressions import ARRAY_SHIFT
 from ptxdsl.protocol.model import Array
 from ptxdsl.protocol.tir_effects import is_protocol, writes_global
@@ -42,8 +43,8 @@ class Slice:
         self.survey(kernel.body, None, 0, written)
         self.place_dynamic()
         params = dict(zip(kernel.params, self.param_names(), strict=True))
-        self.integers = Integers(self.made, params, self.bases, frozenset())
-        roots = {self.integers.root(pointer) for pointer in written}
+        self.integers = Integers(self.made, params, self.bases, kernel.body)
+        roots = set[Op | str]().union(*map(self.roots, written))
         self.integers.written = frozenset(root for root in roots if isinstance(root, str))
         self.find_tensors()
         self.find_answers()
@@ -52,6 +53,30 @@ class Slice:
     def param_names(self) -> Iterator[str]:
         for number, param in enumerate(self.kernel.params):
             yield f"{param.name or 'parameter'}#{number}"
+
+    def roots(self, pointer: Value) -> Iterable[Op | str]:
+        """The allocations and parameters that a pointer may be derived from, whatever chooses among them."""
+        root = self.integers.root(pointer)
+        if root is not None:
+            return (root,)
+        found: list[Op | str] = []
+        seen = set[Value]()
+        pending = [pointer]
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            op = self.made.get(value)
+            root = self.integers.root(value) if value.ty.is_pointer else None
+            if root is not None:
+                found.append(root)
+            elif value in self.place:
+                owner, number = self.place[value]
+                pending.extend(self.sources(owner, value, number))
+            elif op is not None and op.name not in ROWS and op.name != "load":
+                pending.extend(op.operands)
+        return found
 
     # -------------------------------------------------------------------------------------------------- the survey
 
@@ -115,22 +140,25 @@ class Slice:
                         self.bases[op] = base + start
 
     def find_tensors(self) -> None:
-        """Variables of 4 bytes that nobody writes but ``tcgen05.alloc``."""
-        others: set[Op | str | None] = set()
+        """Variables of 4 bytes that nobody writes but ``tcgen05.alloc``, of as many columns each time."""
+        others: set[Op | str] = set()
+        columns: dict[Op, int] = {}
         for op in self.seeds:
             if op.name == "tcgen05_alloc_row":
                 slot = self.integers.root(op.operands[0])
                 if isinstance(slot, Op) and slot.attrs.get("bytes") == 4:
                     self.integers.tensors.setdefault(slot, len(self.integers.tensors))
+                    if columns.setdefault(slot, op.attrs["columns"]) != op.attrs["columns"]:
+                        others.add(slot)
             elif op.name == "store" or writes_global(op):
-                others.add(self.integers.root(op.operands[0]))
+                others.update(self.roots(op.operands[0]))
         for other in others:
             if isinstance(other, Op):
                 self.integers.tensors.pop(other, None)
         for slot, number in self.integers.tensors.items():
             from ptxdsl.protocol.tensor_places import allocation  # for tensor memory only
 
-            self.arrays.append(allocation(number, slot.span))
+            self.arrays.append(allocation(number, columns[slot], slot.span))
 
     def find_answers(self) -> None:
         """Loads of answers of cluster launch control, from arrays that nobody else writes."""

@@ -83,8 +83,9 @@ class Sources:
             return ()
         if op.name == "load":
             root = self.integers.root(op.operands[0])
-            kept = root in self.integers.bases if isinstance(root, Op) else root not in (None, *self.integers.written)
-            return None if op.attrs.get("volatile") or not kept else op.operands
+            if isinstance(root, str):
+                return op.operands if self.integers.stays(op, root) else None
+            return op.operands if root in self.integers.bases and not op.attrs.get("volatile") else None
         if op.name in PURE or op.name == "pipe.step":
             return None if op.blocks else op.operands
         row = ROWS.get(op.name)

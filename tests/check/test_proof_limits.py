@@ -271,6 +271,7 @@ PAIRS = {
         "use before init is visible",
         11,
     ),
+    "a wait of the own block's scope": (PAIR.replace("wait_cluster", "wait"), READ_EARLY, 12),
     "an arrival that orders nothing": (PAIR.replace("arrive_cluster", "arrive_cluster_unordered"), READ_EARLY, 13),
     "an arrival at the own barrier": (PAIR.replace(ARRIVAL, "_ = bars[].arrive()"), READ_EARLY, 13),
     "nobody waits": (PAIR.replace(WAIT, ""), READ_EARLY, 12),
@@ -333,6 +334,8 @@ TENSORS = {
     "no wait for the commit": ("    bar[].wait(0)\n", "", "slot read before full"),
     "never given back": (FREE, "", "exit with work in flight"),
     "no barrier before it is used": ("    barrier()\n    var tensor", "    var tensor", "use before init is visible"),
+    "a part of it given back": ("tensor.free()", "TensorMemory[64](slot).free()", "exit with work in flight"),
+    "more columns than allocated": ("[128].allocate(slot)", "[64].allocate(slot)", "stale stage index"),
 }
 
 

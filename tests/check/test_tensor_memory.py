@@ -80,6 +80,35 @@ def test_what_is_stored_after_the_load_is_not_read() -> None:
     assert found.kinds == ("slot read before full",)
 
 
+def test_a_warp_reaches_its_quarter_of_the_lanes() -> None:
+    """PTX ISA, "Access restrictions" of tensor memory."""
+    own = "UInt32(warp_id() << 21)"
+    assert own in SCOPE
+    found = verdict(SCOPE.replace(own, "UInt32((warp_id() + 1) % 4 << 21)"), arch="sm_100a")
+    assert found.verdict == "not provable here"
+    assert "warp 0 goes to lanes 32 to 63 of tensor memory" in found.diagnostics[0].message
+
+
+def test_allocations_have_room_together() -> None:
+    """Where they have not, one waits for another, here for ever; in the simulator it is a deadlock."""
+    lines = SCOPE.splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if "scope[body]" in line)
+    more = """\
+    var slot = unsafe_stack_allocation[1, UInt32, address_space=.SHARED]()
+    if warp_id() == 0:
+        tcgen05_alloc_row[1, 512](slot)
+        tcgen05_fence_before()
+    barrier()
+    var first = TensorMemory[512](slot)
+"""
+    free = "    if warp_id() == 0:\n        first.free()\n"
+    rows = "from tcgen05_instructions import tcgen05_alloc_row, tcgen05_fence_before\n"
+    text = "".join([lines[0], rows, *lines[1:at], more, lines[at], free])
+    found = verdict(text, arch="sm_100a")
+    assert found.verdict == "not provable here"
+    assert "the kernel allocates 544 columns of tensor memory, and there are 512" in found.diagnostics[0].message
+
+
 def test_stores_are_waited_for() -> None:
     kinds, line, help = _found(PRODUCT, WAIT)
     assert (kinds, "tcgen05_mma(" in line) == (("undrained wgmma, bulk or cp.async read",), True)
