@@ -15,7 +15,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Again, Unproved
 from ptxdsl.check.parts import Agent, Barrier
 from ptxdsl.check.program import WAIT, Step
-from ptxdsl.check.scopes import told_from_afar
+from ptxdsl.check.scopes import is_waited_for_narrowly
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
 from ptxdsl.check.threads import whole_warps
@@ -138,8 +138,8 @@ def arrive(
     given = known
     if relaxed or (narrow and seen.cta != agent.cta):
         given = known & ~context.plain
-    elif seen.cta != agent.cta and known & context.stores:
-        given = told_from_afar(context, seen, known)
+    elif seen.cta != agent.cta and known & context.stores and is_waited_for_narrowly(context, seen):
+        given = known & ~context.stores
     state.known[holder + 1] |= context.seen_there(seen, given | brings)
     if context.proxies:
         proxied = state.proxied[agent.number] & given | brings & context.tensor

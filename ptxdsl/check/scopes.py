@@ -14,13 +14,9 @@ from ptxdsl.hints import Any
 from ptxdsl.protocol.expressions import ARRAY_SHIFT
 
 
-def told_from_afar(context: Context, barrier: Barrier, known: int) -> int:
-    """What an arrival from another block tells, of what is known to who arrives."""
-    return known & ~context.stores if _is_waited_for_narrowly(context, barrier) else known
-
-
-def _is_waited_for_narrowly(context: Context, barrier: Barrier) -> bool:
-    """Whether somebody may wait for a barrier with the scope of his own block."""
+def is_waited_for_narrowly(context: Context, barrier: Barrier) -> bool:
+    """Whether somebody may wait for a barrier with the scope of his own block, so that arrivals from others tell him
+    nothing of stores."""
     found = context.narrow.get(barrier.address)
     if found is None:
         waits = [step for agent in context.agents for step in agent.steps if step.waits]

@@ -44,7 +44,7 @@ class Slice:
         self.place_dynamic()
         params = dict(zip(kernel.params, self.param_names(), strict=True))
         self.integers = Integers(self.made, params, self.bases, kernel.body)
-        roots = set[Op | str]().union(*map(self.roots, written))
+        roots = self.roots(written)
         self.integers.written = frozenset(root for root in roots if isinstance(root, str))
         self.find_tensors()
         self.find_answers()
@@ -54,29 +54,30 @@ class Slice:
         for number, param in enumerate(self.kernel.params):
             yield f"{param.name or 'parameter'}#{number}"
 
-    def roots(self, pointer: Value) -> Iterable[Op | str]:
-        """The allocations and parameters that a pointer may be derived from, whatever chooses among them."""
-        root = self.integers.root(pointer)
-        if root is not None:
-            return (root,)
-        found: list[Op | str] = []
+    def roots(self, pointers: Iterable[Value]) -> set[Op | str]:
+        """The allocations and parameters that pointers may be derived from, whatever chooses among them."""
+        found = set[Op | str]()
+        chosen = [pointer for pointer in pointers if not self._derived(pointer, found)]
         seen = set[Value]()
-        pending = [pointer]
-        while pending:
-            value = pending.pop()
-            if value in seen:
+        while chosen:
+            value = chosen.pop()
+            if value in seen or (value.ty.is_pointer and self._derived(value, found)):
                 continue
             seen.add(value)
             op = self.made.get(value)
-            root = self.integers.root(value) if value.ty.is_pointer else None
-            if root is not None:
-                found.append(root)
-            elif value in self.place:
+            if value in self.place:
                 owner, number = self.place[value]
-                pending.extend(self.sources(owner, value, number))
+                chosen.extend(self.sources(owner, value, number))
             elif op is not None and op.name not in ROWS and op.name != "load":
-                pending.extend(op.operands)
+                chosen.extend(op.operands)
         return found
+
+    def _derived(self, pointer: Value, found: set[Op | str]) -> bool:
+        """Adds what a pointer is derived from, where that is one allocation or parameter."""
+        root = self.integers.root(pointer)
+        if root is not None:
+            found.add(root)
+        return root is not None
 
     # -------------------------------------------------------------------------------------------------- the survey
 
@@ -141,6 +142,7 @@ class Slice:
 
     def find_tensors(self) -> None:
         """Variables of 4 bytes that nobody writes but ``tcgen05.alloc``, of as many columns each time."""
+        written: list[Value] = []
         others: set[Op | str] = set()
         columns: dict[Op, int] = {}
         for op in self.seeds:
@@ -151,7 +153,9 @@ class Slice:
                     if columns.setdefault(slot, op.attrs["columns"]) != op.attrs["columns"]:
                         others.add(slot)
             elif op.name == "store" or writes_global(op):
-                others.update(self.roots(op.operands[0]))
+                written.append(op.operands[0])
+        if self.integers.tensors:
+            others |= self.roots(written)
         for other in others:
             if isinstance(other, Op):
                 self.integers.tensors.pop(other, None)
