@@ -122,9 +122,35 @@ class _Launch:
         """Whether the number of a block is below that of the blocks, and a counter in memory rises."""
         named = {str(symbol.name): value for symbol, value in self.known.items()}
         drawn = [value for _, value in sorted((s.name, value) for s, value in self.known.items() if s.op == "drawn")]
-        if any(first >= then for first, then in pairwise(drawn)):
+        if any(first >= then for first, then in pairwise(drawn)) or not self._agrees():
             return False
         return all(named.get(f"ctaid_{axis}", 0) < named.get(f"nctaid_{axis}", 1 << 31) for axis in "xyz")
+
+    def _agrees(self) -> bool:
+        """Whether what is loaded from the same place is the same. Loads that have some bytes in common are not."""
+        loaded: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}  # by place: the first byte, the last, the value
+        for atom, value in self.known.items():
+            if atom.op == "load":
+                of, address = atom.args
+                at, terms = self._place(address)
+                loaded.setdefault((of, terms), []).append((at, at + atom.name // 8, value))
+        for places in loaded.values():
+            places.sort()
+            if any(then[0] < one[1] and then != one for one, then in pairwise(places)):
+                return False
+        return True
+
+    def _place(self, address: Value) -> tuple[int, tuple[Any, ...]]:
+        """An address as a number, and what is added to it that is not known."""
+        at, terms = (address.constant, address.terms) if isinstance(address, Sum) else (address, ())
+        rest: dict[Atom, int] = {}
+        for atom, factor in terms:
+            value = self.atom(atom)
+            if value is None:
+                rest[atom] = rest.get(atom, 0) + factor
+            else:
+                at += value * factor
+        return at, tuple(sorted((atom.number, factor) for atom, factor in rest.items()))
 
     def holds(self, terms: Terms, bounds: Bounds) -> bool:
         value = self.number(Sum(0, terms))
