@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from ptxdsl.check.classes import CODES, CYCLIC_WAIT, DIVERGENT, MISSING_ARRIVE, WRONG_COUNT
 from ptxdsl.diagnostics import Diagnostic
@@ -95,22 +94,34 @@ def ptx_verdicts(
 ) -> list[Verdict]:
     """The verdicts of the kernels of a PTX module, or of one; spans are of the source where ``.loc`` leads to it."""
     from ptxdsl.check.source_lines import SourceLines
-    from ptxdsl.protocol.from_ptx import kernel_model, span_of
 
     lines = SourceLines(module)
     found = []
     for function in module.kernels.values():
         if kernel is not None and function.name != kernel:
             continue
-        named = Named(function.name, span_of(module, function))
-        verdict = _safely(named, partial(_model_of, kernel_model, module, function), block, cluster)
+        verdict = _ptx_verdict(module, function, block, cluster)
         if verdict is not None:
             found.append(replace(verdict, diagnostics=lines.at_source(verdict.diagnostics)))
     return found
 
 
-def _model_of(make: Callable[[Module, Function], Kernel], module: Module, function: Function, _: Any) -> Kernel:
-    return make(module, function)
+def _ptx_verdict(module: Module, function: Function, block: Shape | None, cluster: Shape | None) -> Verdict | None:
+    """Of unrolled loops first with their copies as turns, which those of other roles are; then as they are."""
+    from ptxdsl.protocol.from_ptx import kernel_model, span_of
+
+    named = Named(function.name, span_of(module, function))
+    made: list[Kernel] = []
+
+    def model(_: Any) -> Kernel:
+        made.append(kernel_model(module, function, by_position=not made))
+        return made[-1]
+
+    found = _safely(named, model, block, cluster)
+    if found is None or found.verdict != UNPROVED or not (made and made[0].by_position):
+        return found
+    other = _safely(named, model, block, cluster)
+    return found if other is None or other.verdict == UNPROVED else other
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,12 @@ def kernel_models(module: Module) -> tuple[Kernel, ...]:
     return tuple(kernel_model(module, function) for function in module.kernels.values())
 
 
-def kernel_model(module: Module, function: Function) -> Kernel:
-    """The protocol of one kernel. Never fails: what it cannot do is in the model."""
-    reader = _Reader(module, function)
+def kernel_model(module: Module, function: Function, *, by_position: bool = True) -> Kernel:
+    """The protocol of one kernel. Never fails: what it cannot do is in the model.
+
+    by_position: to cut unrolled loops into their copies (``by_position.py``); the kernel says whether it was done.
+    """
+    reader = _Reader(module, function, by_position)
     try:
         return reader.model()
     except CompileError as problem:
@@ -60,7 +63,8 @@ def span_of(module: Module, function: Function) -> Span:
 
 
 class _Reader:
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Module, function: Function, by_position: bool = True) -> None:
+        self.by_position = by_position
         self.module = module
         self.function = function
         self.inliner = Inliner(module, function)
@@ -101,8 +105,10 @@ class _Reader:
         used = set() if self.forget_loads(graph, values) else used_loads(graph)
         operations = Operations(values, self.arrays, self.span_of, used)
         written = Structure(graph, values, operations, self.span_of).program()
-        program, variables = in_plain_form(written, values.turns, values.variables, _shape(self.function.reqntid))
-        return replace(self.kernel(program, variables), awaited=self.awaited(graph))
+        threads = _shape(self.function.reqntid)
+        form = in_plain_form(written, values.turns, values.variables, threads, by_position=self.by_position)
+        program, variables, placed = form
+        return replace(self.kernel(program, variables), awaited=self.awaited(graph), by_position=placed)
 
     def awaited(self, graph: Graph) -> tuple[Span, ...]:
         """Loops without protocol that look at memory anew in each turn."""
@@ -189,13 +195,14 @@ class _Reader:
 
 
 def in_plain_form(
-    program: Seq, turns: set[int], variables: int, threads: tuple[int, int, int] | None
-) -> tuple[Seq, int]:
-    """The program as people would have written it, with the number of its variables."""
+    program: Seq, turns: set[int], variables: int, threads: tuple[int, int, int] | None, *, by_position: bool
+) -> tuple[Seq, int, bool]:
+    """The program as people would have written it, with the number of its variables, and whether unrolled loops were
+    cut into copies that differ."""
     counters = frozenset(turns)
     program = tidy(turned_back(tidy(as_sums(tidy(program), threads)), counters))
-    program, variables = rerolled(program, counters, variables)
-    return tidy(program), variables
+    program, variables, placed = rerolled(program, counters, variables, by_position)
+    return tidy(program), variables, placed
 
 
 def _shape(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:

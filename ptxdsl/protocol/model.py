@@ -223,6 +223,7 @@ class Kernel:
     hint, cluster_hint: the shape of a block and of a cluster that the source speaks of without promising them.
     awaited: loops without protocol in which threads wait for what others write to memory. endless: others without
     protocol that are not seen to end. registers: of a thread at the launch, where ``setmaxnreg`` moves them.
+    by_position: whether the copies of unrolled loops of PTX are turns of their own.
     """
 
     name: str
@@ -238,6 +239,7 @@ class Kernel:
     awaited: tuple[Span, ...] = ()
     endless: tuple[Span, ...] = ()
     registers: int | None = None
+    by_position: bool = False
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -12,37 +12,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
+from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
+from ptxdsl.protocol.by_position import ByPosition, Rest, Unrolled, rest_of
 from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, wrap
-from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Range, Seq
+from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Seq
 from ptxdsl.protocol.ranges import while_condition
 from ptxdsl.protocol.rewriting import assigned, expressions_of, mapped, with_expressions
 from ptxdsl.protocol.tidy import same
-from ptxdsl.record import dataclass, replace
+from ptxdsl.record import replace
 from ptxdsl.source import Span
 
 
-def rerolled(program: Seq, turns: frozenset[int], variables: int) -> tuple[Seq, int]:
-    """turns: variables that number the turns of loops. Gives the number of variables there are then, too."""
-    work = _Rolling(program, turns, variables)
-    return work.seq(program), work.variables
+def rerolled(program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> tuple[Seq, int, bool]:
+    """turns: variables that number the turns of loops. by_position: to take copies that differ by their positions.
+
+    Gives the number of variables there are then, and whether there were such copies, too.
+    """
+    work = _Rolling(program, turns, variables, by_position)
+    return work.seq(program), work.variables, work.placed
 
 
 class _Different(Exception):
     """The copies are not the same."""
 
 
-@dataclass(slots=True)
-class _Unrolled:
-    """stages: copies in the loop. total: of how many there are in all. turn: the variable."""
-
-    turn: int
-    stages: int
-    total: Expr
-
-
 class _Rolling:
-    def __init__(self, program: Seq, turns: frozenset[int], variables: int) -> None:
+    def __init__(self, program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> None:
+        self.by_position = by_position
+        self.placed = False
         self.program = program
         self.turns = turns
         self.variables = variables
@@ -77,22 +74,27 @@ class _Rolling:
         shape = self.shape(loop)
         if shape is None:
             return None
-        exits: dict[Expr, Expr] = {}
-        behind = position + 1
-        if behind < len(nodes) and isinstance(node := nodes[behind], Assign):
-            exits = {var(t, v.bits): v for t, v in zip(node.targets, node.values, strict=True)}
-            behind += 1
-        if behind >= len(nodes):
+        found = rest_of(nodes, position + 1, shape)
+        if found is None:
             return None
-        tail = self.tail(nodes[behind], exits, shape)
-        if tail is None or self.wanted_elsewhere(nodes[position : behind + 1]):
+        rest, behind = found
+        own = nodes[position:behind]
+        if not any(end.nodes for end in rest.ends) and not self.wanted_elsewhere(own, assigned(Seq(tuple(own)))):
+            try:
+                return self.roll(loop, shape, self.copies(rest)), behind
+            except _Different:
+                pass
+        if not self.by_position:
             return None
-        try:
-            return self.roll(loop, shape, tail), behind + 1
-        except _Different:
+        changed = {v for copy in rest.copies for node in copy for v in assigned(node)}
+        if shape.total.variables & changed or self.wanted_elsewhere(own, {shape.turn}):
             return None
+        exits = self.wanted_elsewhere(own, {v.value for v in rest.exit_values})
+        new = ByPosition(loop, shape, rest, *(self.fresh() for _ in range(3)), exits=exits).nodes()
+        self.placed = self.placed or new is not None
+        return None if new is None else (new, behind)
 
-    def shape(self, loop: Loop) -> _Unrolled | None:
+    def shape(self, loop: Loop) -> Unrolled | None:
         if loop.range is not None or loop.once or len(loop.body.nodes) < 3:
             return None
         last, condition = loop.body.nodes[-1], while_condition(loop)
@@ -106,33 +108,16 @@ class _Rolling:
         total = of_linear(terms, constant, rest.bits)
         if total.variables & assigned(loop):
             return None
-        return _Unrolled(found[0], stages.value, total)
+        return Unrolled(found[0], stages.value, total)
 
-    def tail(self, node: Node, exits: dict[Expr, Expr], shape: _Unrolled) -> list[list[Node]] | None:
-        """The copies behind the loop, the branches around them taken away."""
-        turn = var(shape.turn, shape.total.bits)
-        done = plain("mul", turn, const(-shape.stages, turn.bits), bits=turn.bits)
-        left = linear(plain("add", shape.total, done, bits=turn.bits))
-        copies: list[list[Node]] = []
-        for count in range(shape.stages - 1):
-            if not isinstance(node, Branch) or node.orelse.nodes:
-                return None
-            condition = substitute(node.condition, exits.get, {})
-            if condition.op != "ne":
-                return None
-            terms, constant = linear(plain("sub", *condition.args, bits=turn.bits))
-            if (terms, constant) != (left[0], wrap(left[1] - count, turn.bits)):
-                return None
-            inner = node.then.nodes
-            last = count == shape.stages - 2
-            copies.append([with_expressions(n, exits.get, {}) for n in (inner if last else inner[:-1])])
-            node = inner[-1] if inner else node
-        return copies
+    def copies(self, rest: Rest) -> list[list[Node]]:
+        """The copies behind the loop, in terms of the loop's variables."""
+        exits = rest.exit_values
+        return [[with_expressions(node, exits.get, {}) for node in copy] for copy in rest.copies]
 
-    def wanted_elsewhere(self, nodes: Sequence[Node]) -> bool:
-        """Whether anything outside looks at the variables that these nodes assign."""
+    def wanted_elsewhere(self, nodes: Sequence[Node], variables: set[int]) -> bool:
+        """Whether anything outside of these nodes looks at variables."""
         own = {id(node) for node in nodes}
-        changed = set().union(*(assigned(node) for node in nodes))
         looked: set[int] = set()
 
         def visit(node: Node) -> Node | None:
@@ -143,7 +128,7 @@ class _Rolling:
             return None
 
         mapped(self.program, visit)
-        return bool(looked & changed)
+        return bool(looked & variables)
 
     def plainer(self, node: Node, span: Span) -> Node:
         """With every sum in one form, and as if it all stood in one place."""
@@ -174,7 +159,7 @@ class _Rolling:
                 return plain("mul", wide, const(factor, expr.bits), bits=expr.bits)
         return None
 
-    def roll(self, loop: Loop, shape: _Unrolled, tail: list[list[Node]]) -> list[Node]:
+    def roll(self, loop: Loop, shape: Unrolled, tail: list[list[Node]]) -> list[Node]:
         """Raises _Different."""
         nodes = list(loop.body.nodes[1:-1])
         last = loop.body.nodes[-1]
@@ -197,15 +182,10 @@ class _Rolling:
         values = {stage: plain("select", at_end, const(0), plain("add", var(stage), const(1)))}
         for target, value in again.items():
             values[target] = plain("select", at_end, value, var(target, value.bits), bits=value.bits)
-        total, signed = shape.total, False
-        if total.op == "max.s" and total.args[1] == const(0, total.bits):
-            total, signed = total.args[0], True
-        elif not_negative(total):
-            signed = True
         new = Loop(
             Seq((*body, Assign(tuple(values), tuple(values.values())))),
             loop.span,
-            Range(index, const(0, total.bits), total, 1, signed),
+            shape.range(index),
             False,
             loop.label,
         )
@@ -215,7 +195,7 @@ class _Rolling:
 class _Template:
     """Copies as one, with the stage and the index in the place of what grows."""
 
-    def __init__(self, shape: _Unrolled, index: int, stage: int) -> None:
+    def __init__(self, shape: Unrolled, index: int, stage: int) -> None:
         self.shape = shape
         self.index = index
         self.stage = stage

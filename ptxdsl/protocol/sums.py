@@ -81,6 +81,8 @@ class _Here:
             return self.disjoint(new)
         if new.op == "and" and new.args[1].op == "const" and not self.bits(new.args[0]) & ~new.args[1].value:
             return new.args[0]
+        if new.op == "and" and new.args[1].op == "const":
+            return _field(new)
         return _remainder(new) if new.op in ("add", "sub") else new
 
     def disjoint(self, expr: Expr) -> Expr:
@@ -183,6 +185,19 @@ def _of_threads(expr: Expr) -> bool:
     if not expr.args:
         return expr.op in ("tid", "const")
     return expr.op in ARITHMETIC and all(map(_of_threads, expr.args))
+
+
+def _field(expr: Expr) -> Expr:
+    """``x * 64 & 192`` as ``(x & 3) * 64``: bits of a sum of multiples, in the place where they are counted."""
+    terms, constant = linear(expr.args[0])
+    up = min(map(_zeros, (*terms.values(), constant)))
+    mask = (int(expr.args[1].value) & ((1 << expr.bits) - 1)) >> up
+    if not up or mask & (mask + 1) or mask.bit_length() + up > expr.bits:
+        return expr
+    inner = of_linear({term: factor >> up for term, factor in terms.items()}, constant >> up, expr.bits)
+    return plain(
+        "mul", plain("and", inner, const(mask, expr.bits), bits=expr.bits), const(1 << up, expr.bits), bits=expr.bits
+    )
 
 
 def _remainder(expr: Expr) -> Expr:

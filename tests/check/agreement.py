@@ -92,8 +92,14 @@ def models(case: Case, options: Options) -> list[tuple[Kernel, Kernel, KernelSig
     typed = stages["tir"](job, stages["ast"](job, job.source))
     of_tir = [(from_tir.kernel_model(kernel), kernel.signature) for kernel in typed.kernels]
     text = stages["ptx"](job, stages["llvm"](job, stages["rings"](job, typed))).emitted.ptx
-    of_ptx = {kernel.name: kernel for kernel in from_ptx.kernel_models(read(text, f"{case.path.stem}.ptx"))}
-    return [(kernel, of_ptx[kernel.name], signature) for kernel, signature in of_tir]
+    module = read(text, f"{case.path.stem}.ptx")
+    of_ptx = {kernel.name: kernel for kernel in from_ptx.kernel_models(module)}
+    found = [(kernel, of_ptx[kernel.name], signature) for kernel, signature in of_tir]
+    for kernel, signature in of_tir:
+        if of_ptx[kernel.name].by_position:  # there is another form of it
+            whole = from_ptx.kernel_model(module, module.kernels[kernel.name], by_position=False)
+            found.append((kernel, whole, signature))
+    return found
 
 
 def models_of_some_target(case: Case, targets: Iterable[str]) -> list[tuple[Kernel, Kernel, KernelSignature]]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from ptx_protocols import agree, protocol
+from ptx_protocols import HEAD, agree, protocol
+
+from ptxdsl.effects import Kind
+from ptxdsl.protocol.from_ptx import kernel_model
+from ptxdsl.protocol.model import Op
+from ptxdsl.ptx.reader import read
 
 # ------------------------------------------------------------------------------------------------- control flow
 
@@ -239,9 +244,51 @@ def test_an_unrolled_ring_is_rolled_up():
     assert numbered(protocol(unrolled("bars+8"))) == numbered(dedent(expected))
 
 
-def test_a_ring_with_another_tail_stays_unrolled():
-    text = protocol(unrolled("bars+16"))
-    assert text.count("bar-wait") == 5 and text.count("bar-arrive [bars+16]") == 2
+def test_a_ring_with_another_tail_is_told_by_its_positions():
+    """One copy a turn, in the order of the text; of the last two, which arrive elsewhere, those behind the loop."""
+    expected = """
+    v0 = 1
+    v1 = 0
+    v2 = 0
+    loop L2 v3 in 0 ..< n:
+      if (v1 == 0) & ((-v3 + n) < 3):
+        v4 = v0
+        v2 = 1
+      if v2 != 0:
+        if v1 == 0:
+          bar-wait [bars+24] parity=v4
+          write writes [data]:4
+          bar-arrive [bars]
+        else:
+          bar-wait [bars+32] parity=v4
+          write writes [data+128]:4
+          bar-arrive [bars+16]
+      else:
+        if v1 == 0:
+          bar-wait [bars+24] parity=v0
+          write writes [data]:4
+          bar-arrive [bars]
+        else:
+          if v1 == 1:
+            bar-wait [bars+32] parity=v0
+            write writes [data+128]:4
+            bar-arrive [bars+8]
+          else:
+            bar-wait [bars+40] parity=v0
+            write writes [data+256]:4
+            bar-arrive [bars+16]
+            v0 = v0 ^ 1
+      v1 = select(v1 == 2, 0, v1 + 1)
+    """
+    assert numbered(protocol(unrolled("bars+16"))) == numbered(dedent(expected))
+
+
+def test_an_unrolled_ring_can_be_taken_as_it_is():
+    module = read(HEAD.format(outside="") + unrolled("bars+16") + "\n}\n", "k.ptx")
+    (function,) = module.kernels.values()
+    found = kernel_model(module, function, by_position=False)
+    waits = [node for node in found.nodes if isinstance(node, Op) and node.kind is Kind.BAR_WAIT]
+    assert len(waits) == 5 and not found.by_position
 
 
 def test_loops_without_protocol_are_left_out():

@@ -23,6 +23,8 @@ from ptxdsl.protocol.model import Unmodelled, walk
          "sub.s32 %r4, %r0, %r3; mov.b32 %r3, bars; mad.lo.s32 %r2, %r4, 8, %r3;", "bars + 8*(n %u 3)"),
         ("ld.param.u32 %r0, [n]; and.b32 %r1, %r0, 1; setp.eq.b32 %p0, %r1, 1; selp.b32 %r2, 24, 0, %p0; "
          "mov.b32 %r3, bars; add.s32 %r2, %r2, %r3;", "bars + select((n & 1) == 1, 24, 0)"),
+        ("ld.param.u32 %r0, [n]; shl.b32 %r1, %r0, 4; and.b32 %r1, %r1, 48; mov.b32 %r3, bars; add.s32 %r2, %r1, %r3;",
+         "bars + 16*(n & 3)"),
         ("mov.b32 %r1, bars; mapa.shared::cluster.u32 %r2, %r1, 1; add.s32 %r2, %r2, 8;", "bars+8 of CTA 1"),
         ("mov.b32 %r1, bars; and.b32 %r2, %r1, -16777217;", "mapa(bars, cluster_ctarank & -2)"),
         ("mov.u32 %r0, %tid.x; shfl.sync.idx.b32 %r1, %r0, 0, 31, -1; shl.b32 %r1, %r1, 3; mov.b32 %r3, bars; "
