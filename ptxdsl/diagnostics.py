@@ -11,6 +11,7 @@ from ptxdsl.source import Span
 Severity = Literal["error", "warning", "note"]
 
 
+MOST_PROBLEMS = 50  # of a text; who has so many mends the first ones and asks again
 MOST_CALLS = 4  # of a chain of calls, the inner ones, that are told
 
 
@@ -153,6 +154,11 @@ class DiagnosticSink:
             if key not in self._known:
                 self._known.add(key)
                 self.items.append(diagnostic)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much was found that no more is looked for."""
+        return len(self.items) >= MOST_PROBLEMS
 
     def raise_errors(self) -> None:
         errors = [d for d in self.items if d.severity == "error"]

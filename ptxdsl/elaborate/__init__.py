@@ -59,6 +59,8 @@ def elaborate(
                 raise error("E0409", f"no kernel has a parameter `{name}`", value.span, help=_listed(known))
         kernels: list[tir.Kernel] = []
         for decl in decls:
+            if sink.full:
+                break
             with _reporting(sink, decl.node.name_span):
                 kernels.append(e.kernel(decl, constants))
         _check_names(kernels, sink)
@@ -77,6 +79,8 @@ def check_module(module: ast.Module, *, options: Options, loader: Loader, sink: 
         scope = e.module_scope(module)
         kernels: list[tir.Kernel] = []
         for entity in list(scope.names.values()):
+            if sink.full:
+                break
             if isinstance(entity, ImportedName):
                 with _reporting(sink, entity.item.span):
                     e.imported(entity)

@@ -26,6 +26,7 @@ from ptxdsl.elaborate.entities import (
     Variadic,
 )
 from ptxdsl.elaborate.matching import Given
+from ptxdsl.elaborate.names import entity_span
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.subscripts import Subscripts
 from ptxdsl.elaborate.suggestions import MEMBERS, POINTER_METHODS, closest, elsewhere, meant, of_module
@@ -165,7 +166,10 @@ class Expressions(Subscripts):
             size = expected.width
         if size is not None and len(items) != size:
             raise self.fail(
-                "E0329", f"{len(items)} elements for {expected}", node.span, help=f"write {counted(size, 'element')}"
+                "E0329",
+                f"{counted(len(items), 'element')} for {expected}",
+                node.span,
+                help=f"write {counted(size, 'element')}",
             )
         if size is not None and isinstance(expected, SimdType):
             lanes = [Given(self, n.span, TemporaryPlace(v)) for n, v in zip(node.items, items, strict=True)]
@@ -373,5 +377,14 @@ class Expressions(Subscripts):
             method = self.method(function.type, "__call__", TemporaryPlace(function))
             if method is not None:
                 return self.call_function(method, args, node.span)
-        help = "define `__call__`" if isinstance(function, StructValue) else None
-        raise self.fail("E0332", f"a value of type {function.type} cannot be called", node.func.span, help=help)
+        raise self._not_callable(node.func, function, scope)
+
+    def _not_callable(self, node: ast.Expr, value: RValue, scope: Scope) -> CompileError:
+        notes: tuple[tuple[Span, str], ...] = ()
+        help = "define `__call__`" if isinstance(value, StructValue) else None
+        if isinstance(node, ast.Name):
+            declared = entity_span(scope.lookup(node.id))
+            notes = () if declared is None else ((declared, "declared here"),)
+            if self.prelude_scope().lookup(node.id) is not None:
+                help = f"it hides the library's `{node.id}`: give the variable another name"
+        return self.fail("E0332", f"a value of type {value.type} cannot be called", node.span, *notes, help=help)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.elaborate import types
+from ptxdsl.elaborate.context import Exhausted
 from ptxdsl.elaborate.control import Control
 from ptxdsl.elaborate.entities import (
     Comptime,
@@ -27,7 +28,7 @@ from ptxdsl.elaborate.entities import (
     Variable,
 )
 from ptxdsl.elaborate.scope import Scope
-from ptxdsl.elaborate.suggestions import RENAMED, elsewhere, ended_block, hidden_module, importable_name, meant, renamed
+from ptxdsl.elaborate.suggestions import elsewhere, ended_block, hidden_module, importable_name, meant, renamed
 from ptxdsl.elaborate.values import type_value, uninitialised, with_comptime
 from ptxdsl.imports import MOJO_MODULES
 from ptxdsl.imports import HostOnly as HostModule
@@ -71,6 +72,8 @@ class Names(Control):
         if self.comptime_depth:
             raise problem
         self.sink.add(problem)
+        if self.sink.full:
+            raise Exhausted(())
 
     def declare_statement(self, node: ast.Stmt, scope: Scope, module: ast.Module) -> None:
         """A declaration at the top of a module."""
@@ -250,8 +253,8 @@ class Names(Control):
         return entity
 
     def _unknown(self, node: ast.Name, scope: Scope) -> Exception:
-        if node.id in RENAMED:
-            return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=renamed(node.id))
+        if (instead := renamed(node.id)) is not None:
+            return self.fail("E0201", f"`{node.id}` is not a name here", node.span, help=instead)
         if node.id == "_":
             return self.fail("E0201", "`_` has no value", node.span, help="name the value to use it")
         ended = ended_block(node.id, node.span)
@@ -353,7 +356,8 @@ def methods_name(name: str) -> str:
     return f"struct {name}"
 
 
-def entity_span(entity: Entity) -> Span | None:
+def entity_span(entity: Entity | None) -> Span | None:
+    """Where a name is declared, where that is known."""
     match entity:
         case Variable():
             return entity.span

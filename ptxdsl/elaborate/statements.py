@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl.diagnostics import CompileError
+from ptxdsl.diagnostics import MOST_PROBLEMS, CompileError
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.context import COMPTIME_VALUES, Exhausted
 from ptxdsl.elaborate.control import root
@@ -66,8 +66,12 @@ class Statements(Loops):
                 if self.call_depth:  # a function's are told at its end, with the call that led there
                     assert self.function is not None
                     self.function.problems.append(problem)
+                    if len(self.function.problems) >= MOST_PROBLEMS:
+                        return
                 else:
                     self.sink.add(problem)
+                    if self.sink.full:
+                        raise Exhausted(()) from None
                 self._poison(statement, scope)
 
     def _poison(self, statement: ast.Stmt, scope: Scope) -> None:

@@ -25,6 +25,11 @@ MEMBERS = {
     **dict.fromkeys(("nan", "NAN", "NaN"), "write `nan[DType.float32]()`"),
     **dict.fromkeys(("arrive_expect_tx", "expect_tx", "arrive_and_expect_tx"), "write `.expect_bytes(bytes)`"),
     **dict.fromkeys(("to", "astype", "type"), "write `x.cast[DType.float16]()`; of a scalar also `Float16(x)`"),
+    "format": "hand the values to `print(…)` one by one",
+    **dict.fromkeys(
+        ("append", "extend", "insert", "pop", "push_back"),
+        "an Array has all its elements from the start: `Array[Int32, 8](fill=0)`; keep an index of the next one",
+    ),
     "in_registers": "a factor is a SharedTile, or in registers: `load_operand(tile)`, `d.as_operand[DType.float16]()`",
 }
 _SIZES = "pass the number of elements as an argument: a pointer does not know it"
@@ -42,10 +47,10 @@ RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
     "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
     "LegacyPointer": "Pointer", "Some": "[T: Trait](x: T)",
-    "__name__": "@kernel` above what is launched: a file needs no `main",
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
     "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer", "List": "Array[T, n]",
+    "IndexList": "Array[Int, n]",
     "printf": "print(…)", "maximum": "max", "minimum": "min", "cdiv": "ceildiv(a, b)",
     "tl.load": "p[i]", "tl.store": "p[i] = x", "tl.program_id": "block_idx.x", "tl.num_programs": "grid_dim.x",
     "tl.arange": "thread_idx.x", "tl.where": "a if condition else b", "tl.cdiv": "ceildiv(a, b)",
@@ -93,6 +98,28 @@ RENAMED = {
     **{f"float{bits}": f"Float{bits}` or `DType.float{bits}" for bits in (16, 32, 64)},
 }  # fmt: skip
 
+# What Mojo and Python have of which a kernel needs something else.
+_LACKING = {
+    **dict.fromkeys(
+        ("Dict", "Set", "Deque", "dict", "set"), "a kernel has Arrays, whose size is known at compile time"
+    ),
+    **dict.fromkeys(("Optional", "Error", "Exception"), "return a Bool beside the value, in a tuple or a struct"),
+    "Variant": "write a struct with a field that says which it is",
+    "Span": "pass a pointer, and the number of elements as an `Int`",
+    **dict.fromkeys(
+        ("Layout", "row_major", "col_major", "IntTuple"),
+        "compute the index, `p[row * cols + col]`; a tile in shared memory is `from layout import SharedTile`",
+    ),
+    **dict.fromkeys(
+        ("vectorize", "elementwise", "parallelize"), "write the loop; `p.load[width=4](i)` takes 4 elements"
+    ),
+    **dict.fromkeys(("memcpy", "memset", "memset_zero"), "write a loop over the elements"),
+    **dict.fromkeys(
+        ("DeviceContext", "DeviceBuffer", "HostBuffer"), "kernels are launched from Python: `kernel[grid, block](…)`"
+    ),
+    **dict.fromkeys(("sorted", "map", "filter"), "write a loop"),
+    "__name__": "a file needs no `main`: `@kernel` marks what is launched",
+}
 
 # Modules of other languages, whose names are not all listed.
 _FOREIGN_MODULES = {
@@ -104,8 +131,8 @@ _FOREIGN_MODULES = {
 
 
 def renamed(name: str) -> str | None:
-    """What to write instead of a name of Mojo's that is not here."""
-    return f"write `{RENAMED[name]}`" if name in RENAMED else None
+    """What to write instead of a name of other languages that is not here."""
+    return f"write `{RENAMED[name]}`" if name in RENAMED else _LACKING.get(name)
 
 
 def closest(name: str, candidates: Iterable[str]) -> str | None:

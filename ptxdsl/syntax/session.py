@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from functools import lru_cache, partial
 
-from ptxdsl.diagnostics import CompileError, Diagnostic
+from ptxdsl.diagnostics import MOST_PROBLEMS, CompileError, Diagnostic
 from ptxdsl.hints import Any
 from ptxdsl.source import Source, Span
 from ptxdsl.syntax import ast
@@ -17,8 +17,6 @@ from ptxdsl.syntax.limits import too_deep
 from ptxdsl.syntax.scan import ERROR, scan
 from ptxdsl.syntax.tables import current_tables
 from ptxdsl.syntax.token import Token
-
-MAX_PROBLEMS = 50
 
 _lock = allocate_lock()  # the tables' callbacks are bound to one builder
 
@@ -43,7 +41,7 @@ def run(source: Source) -> tuple[ast.Module, list[Diagnostic]]:
             module = ast.Module(Span(source, 0, len(source.text)), source, None, ())
         builder.begin(Source("", ""), [])
     problems.sort(key=lambda d: d.span.start if d.span else 0)
-    return module, problems[:MAX_PROBLEMS]
+    return module, problems[:MOST_PROBLEMS]
 
 
 def lark_tree(source: Source) -> Any:
@@ -99,7 +97,7 @@ class _Parse:
         if follows and any(known.message == problem.message for known in self.problems):
             return
         self.problems.append(problem)
-        if len(self.problems) > 4 * MAX_PROBLEMS:
+        if len(self.problems) > 4 * MOST_PROBLEMS:
             raise CompileError(())
 
     def _replaced(self, index: int) -> bool:

@@ -108,3 +108,14 @@ def test_check_looks_into_methods_and_functions_that_nobody_calls() -> None:
             return nonsense
         """
     assert checked(text) == [("E0210", 5), ("E0201", 9), ("E0327", 12), ("E0201", 16)]
+
+
+def test_there_is_an_end_to_the_errors_of_a_text():
+    lines = "".join(f"    p[{i}] = q{i}\n" for i in range(200))
+    head = "@kernel\ndef k(p: Pointer[Int32, MutAnyOrigin]):\n"
+    of_function = f"def f(p: Pointer[Int32, MutAnyOrigin]):\n{lines}{head}    f(p)\n"
+    of_many = "".join(f"def f{i}() -> Int32:\n    return q{i}\n" for i in range(200))
+    for text, step in ((head + lines, 1), (of_function, 1), (of_many + head + lines, 2)):
+        found = checked(text)
+        first = next(number for number, line in enumerate(text.splitlines(), 1) if "q0" in line)
+        assert found == [("E0201", first + step * i) for i in range(50)]
