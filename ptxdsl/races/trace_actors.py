@@ -175,7 +175,7 @@ class TraceActors:
                 self.group_of(strand.warp, BULK).add(work)
             elif entity.unit == "cp.async":
                 self.group_of(strand.warp, CP_ASYNC).add(work)
-        if entity.unit != "st.async":
+        if not (isinstance(agent, Transfer) and agent.elsewhere):
             self.unfinished.setdefault(cta, {})[component] = work.end, instruction
         strand.tick()
 

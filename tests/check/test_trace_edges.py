@@ -7,7 +7,8 @@ import re
 
 import numpy as np
 import pytest
-from traced import body, kinds
+from async_kernels import kernel as kernel_text
+from traced import body, kinds, watched
 
 from ptxdsl.sim.copies.tensor_map import TensorMap
 
@@ -280,6 +281,26 @@ def test_an_edge_in_a_cluster(kind: str, text: str) -> None:
     good, bad = parts(PEER + text)
     assert kinds(body(good, array(), grid=2, cluster=2)) == []
     assert kind in kinds(body(bad, array(), grid=2, cluster=2))
+
+
+# Block 0 copies from global memory to block 1 and ends, with its copy under way; block 1 waits for it.
+TO_THE_PEER = f"""
+@%p0 mbarrier.init.shared::cta.b64 [bar], 1; @%p0 fence.mbarrier_init.release.cluster;
+@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16; {CLUSTER}
+setp.eq.u32 %p3, %rank, 0; @%p3 bra ISSUE; {FULL} bra END;
+ISSUE: @!%p0 bra END; mov.u16 %h0, <<2|3>>;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [tile], [%d0], 16, [bar], %h0;
+END:
+"""
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "slow:tma"])
+def test_a_copy_is_waited_for_by_those_whose_memory_it_uses(schedule: str) -> None:
+    """PTX ISA, "cp.async.bulk": source in global memory, destination and mbarrier in the blocks of the mask."""
+    for text, found in zip(parts(TO_THE_PEER), ([], [EXIT]), strict=True):
+        result, report = watched(kernel_text(text), grid=2, cluster=2, block=64, arguments=[array()], schedule=schedule)
+        assert report.finished and kinds(result) == found
+        assert [warning.code for warning in report.diagnostics] == (["W1191"] if found else [])
 
 
 def test_blocks_of_a_grid_are_in_no_order() -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ptxdsl.ptx.module import Operand, Vector
 from ptxdsl.record import dataclass
 from ptxdsl.sim.barriers.mbarrier import Barriers, barriers_of, shared_address
-from ptxdsl.sim.copies.bulk import signal
+from ptxdsl.sim.copies.bulk import is_elsewhere, signal
 from ptxdsl.sim.copies.reductions import OPERATIONS, STORAGE, reduce
 from ptxdsl.sim.copies.transfer import Transfer
 from ptxdsl.sim.host import Group, handles
@@ -92,7 +92,9 @@ def store(group: Group) -> None:
                 signal(table, cta, barriers[number], size, made.name, time)
 
     what = f"{size} bytes a lane"
-    machine.start(Transfer("st.async", group, _nothing, write, copy_cycles(size * len(targets)), what, not rest))
+    elsewhere = not rest or is_elsewhere(cta, targets)
+    cycles = copy_cycles(size * len(targets))
+    machine.start(Transfer("st.async", group, _nothing, write, cycles, what, not rest, elsewhere))
 
 
 def _written_at_once(

@@ -6,7 +6,7 @@ Source: PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.prefetc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -163,7 +163,7 @@ def _into(group: Group, made: Form, target: int, start: int, size: int, barrier:
             there[...] = reduced(made.operation, made.type, there, taken[0])
 
     how: How = "reduce" if made.operation is not None else "write"
-    start_into(group, "tma", made.name, made.destination, places, size, size, read, fill, how)
+    start_into(group, "tma", made.name, made.destination, places, size, size, read, fill, how, made.source != "global")
 
 
 def start_into(
@@ -177,9 +177,11 @@ def start_into(
     read: Callable[[], None],
     fill: Callable[[Bytes], None],
     how: How = "write",
+    own_source: bool = False,
 ) -> None:
     """Starts a copy into shared memory. places: (shared address, address of the mbarrier that is told of it). size:
-    bytes there; told: bytes that the mbarriers are told. fill: writes them, once for each place."""
+    bytes there; told: bytes that the mbarriers are told. fill: writes them, once for each place. own_source: it reads
+    shared memory of the CTA that starts it."""
     machine, cta = group.machine, group.cta
     table = barriers_of(machine, cta)
     for _, barrier in places:
@@ -194,7 +196,14 @@ def start_into(
             machine.accesses(cta, space, target, size, how)
             signal(table, cta, barrier, told, name, time)
 
-    machine.start(Transfer(unit, group, read, write, copy_cycles(size * len(places)), f"{told} bytes"))
+    elsewhere = not own_source and is_elsewhere(cta, [address for place in places for address in place])
+    cycles, what = copy_cycles(size * len(places)), f"{told} bytes"
+    machine.start(Transfer(unit, group, read, write, cycles, what, elsewhere=elsewhere))
+
+
+def is_elsewhere(cta: Cta, addresses: Iterable[int]) -> bool:
+    """Whether none of these shared addresses is in a CTA's own memory."""
+    return all(address >> RANK_SHIFT != cta.rank for address in addresses)
 
 
 def signal(table: Barriers, cta: Cta, address: int, size: int, name: str, time: int) -> None:

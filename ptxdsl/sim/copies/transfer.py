@@ -23,10 +23,24 @@ class Transfer:
     """One instruction's copy, of all lanes that executed it together.
 
     read takes the source; write stores it and signals completion, given the time. what: for a deadlock report.
-    leaves: it writes to global memory; once it has read, its CTA may exit.
+    leaves: it writes to global memory; once it has read, its CTA may exit. elsewhere: it uses no shared memory of its CTA,
+    and goes on when that has exited: who needs it is the CTA that it writes to.
     """
 
-    __slots__ = ("_read", "_write", "cta", "cycles", "done", "leaves", "origin", "read_done", "time", "unit", "what")
+    __slots__ = (
+        "_read",
+        "_write",
+        "cta",
+        "cycles",
+        "done",
+        "elsewhere",
+        "leaves",
+        "origin",
+        "read_done",
+        "time",
+        "unit",
+        "what",
+    )
 
     def __init__(
         self,
@@ -37,6 +51,7 @@ class Transfer:
         cycles: int = 0,
         what: str = "",
         leaves: bool = False,
+        elsewhere: bool = False,
     ) -> None:
         self.unit = unit
         self.cta: Cta = group.cta
@@ -45,13 +60,14 @@ class Transfer:
         self.time = 0
         self.what = what
         self.leaves = leaves
+        self.elsewhere = elsewhere
         self.read_done = self.done = False
         self._read = read
         self._write = write
 
     @property
     def harmless_at_exit(self) -> bool:
-        return self.leaves and self.read_done
+        return self.elsewhere or (self.leaves and self.read_done)
 
     def ready(self) -> bool:
         return True
