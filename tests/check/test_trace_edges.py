@@ -36,6 +36,9 @@ LIVE, EXIT, PARITY = "re-init or inval while live", "exit with work in flight", 
 
 EDGES = {
     "bar.sync": (RACE, "st.shared.u32 [%r1], %t; <<bar.sync 0;>> ld.shared.u32 %r5, [%r2];"),
+    "a barrier that the writer passes by": (
+        RACE, "st.shared.u32 [%r1], %t; <<|@!%p1 bra END;>> bar.sync 0; ld.shared.u32 %r5, [%r2]; END:",
+    ),
     "bar.sync before overwriting": (
         RACE, "ld.shared.u32 %r5, [%r2]; <<bar.sync 0;>> st.shared.u32 [%r1], %t;",
     ),

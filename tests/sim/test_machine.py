@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,47 @@ def test_a_shuffle_waits_for_the_lanes_that_it_names() -> None:
     shuffle = "shfl.sync.bfly.b32 %r3, %r2, 31, 31, 0xffffffff; st.global.u32 [%rd1], %r3;"
     assert run(kernel(INDEX + LATE_LANES.format(shuffle), "out:u64"), out).finished
     assert out.tolist() == [5] * 16 + [1] * 16
+
+
+SHUFFLE = """
+mov.u32 %r1, %laneid; setp.ge.u32 %p1, %r1, {first}; @%p1 {else_do}; mov.u32 %r3, {mask};
+shfl.sync.{mode} %r2|%p2, %r1, {by}, {clamp}, %r3; END: ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "lanes"),
+    [
+        ({"mode": "down.b32", "by": 16, "first": 20}, "lanes 4-15"),  # of 20 that are there, these read lanes 20 to 31
+        ({"mode": "down.b32", "by": 16, "clamp": 19, "first": 20}, None),  # nothing behind lane 19 is read
+        ({"mode": "down.b32", "by": 16, "clamp": 19, "first": 20, "mask": "0xfffff"}, None),
+        ({"mode": "bfly.b32", "by": 16, "first": 16, "mask": "0xffff", "else_do": "bra END"}, "lanes 0-15"),
+        ({"mode": "bfly.b32", "by": 8, "first": 16, "mask": "0xffff", "else_do": "bra END"}, None),
+        ({"mode": "idx.b32", "by": 31, "first": 31}, "lanes 0-30"),
+        ({"mode": "up.b32", "by": 1, "clamp": 0, "first": 9}, None),
+        ({"mode": "up.b32", "by": 1, "clamp": 0, "first": 32}, None),
+    ],
+)
+def test_a_shuffle_from_lanes_that_do_not_take_part_is_a_warning(changes: dict[str, Any], lanes: str | None) -> None:
+    """PTX ISA, "shfl.sync": the mask may name lanes that have exited, which are not waited for, but what is read of a
+    lane that is not active or not in the mask is undefined."""
+    text = SHUFFLE.format(**{"clamp": 31, "mask": -1, "else_do": "ret"} | changes)
+    report = run(kernel(text))
+    assert report.finished
+    if lanes is None:
+        assert not report.diagnostics
+        return
+    (found,) = report.diagnostics
+    assert (found.code, found.severity) == ("W1197", "warning")
+    assert found.message.startswith(f"{lanes} of warp 0 get the value of a lane that does not take part")
+
+
+@pytest.mark.parametrize("instruction", ["vote.sync.any.pred %p2, %p1, -1;", "redux.sync.add.u32 %r2, %r1, -1;"])
+def test_votes_and_reductions_are_over_the_lanes_that_are_there(instruction: str) -> None:
+    """PTX ISA: they wait for all non-exited threads of the mask, and are over these."""
+    text = f"mov.u32 %r1, %laneid; setp.ge.u32 %p1, %r1, 20; @%p1 ret; {instruction} ret;"
+    report = run(kernel(text))
+    assert report.finished and not report.diagnostics
 
 
 def test_lanes_blocked_in_a_barrier_instruction_leave_others_running() -> None:

@@ -23,8 +23,8 @@ class Transfer:
     """One instruction's copy, of all lanes that executed it together.
 
     read takes the source; write stores it and signals completion, given the time. what: for a deadlock report.
-    leaves: it writes to global memory; once it has read, its CTA may exit. elsewhere: it uses no shared memory of its CTA,
-    and goes on when that has exited: who needs it is the CTA that it writes to.
+    leaves: it writes to global memory; once it has read, its CTA may exit. elsewhere: it uses no shared memory of its
+    CTA, and goes on when that has exited: who needs it is the CTA that it writes to.
     """
 
     __slots__ = (

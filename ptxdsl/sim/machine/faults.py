@@ -35,7 +35,7 @@ TRAP, ASSERTION, HEAP = "E1125", "E1126", "E1127"
 DIVERGENT = "E1180"
 INTERRUPTED = "E1187"
 DEADLOCK = "E1190"
-IN_FLIGHT, SHARED_ID = "W1191", "W1195"  # warnings
+IN_FLIGHT, SHARED_ID, STRAY = "W1191", "W1195", "W1197"  # warnings
 
 
 class SimulationFault(Exception):

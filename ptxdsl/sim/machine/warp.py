@@ -35,7 +35,7 @@ _FIRST_FIELD = "clock"
 # Those that begin with zero.
 _ZERO = (
     "retired", "issued", "issued_before", "own", "clock", "changes", "woken_at", "told_issued", "told_retired",
-    "turns_alone", "blocked", "queued", "unfenced", "wait",
+    "turns_alone", "blocked", "queued", "unfenced", "stray_site", "wait",
 )  # fmt: skip
 
 _LANE_BITS = np.arange(LANES, dtype=np.uint32)
@@ -99,7 +99,8 @@ class Warp(ctypes.Structure):
 
     clock: cycles of the cost model. changes: host instructions that changed something. turns_alone: of some lanes while
     others could run. unfenced: live mbarriers that it has initialised and not fenced. number: in its cluster; slot:
-    among those that move (``host_turns``). polls: what is known of loops that only look (``polling``).
+    among those that move (``host_turns``). stray_site, stray_lanes: see ``layout.WARP``. polls: what is known of loops
+    that only look (``polling``).
     """
 
     unit = "warp"
@@ -115,6 +116,8 @@ class Warp(ctypes.Structure):
     slot: int
     number: int
     unfenced: int
+    stray_site: int
+    stray_lanes: int
 
     def __new__(cls, cta: Cta, index: int, storage: WarpStorage, fuel: int) -> Self:
         return cls.from_buffer(storage.machines)

@@ -60,6 +60,8 @@ def emit_collective(part: Part, k: int, instruction: Instruction, site: int) -> 
         run(f"call void @rt.trace_join(ptr %warp, i32 {executing}, i32 {site})")
     if what.function == "set":
         pointers.append(f"i32 {executing}")
+    if what.function is not None and what.function.startswith("shfl"):
+        pointers.append(f"ptr %warp, i32 {site}")
     if what.function is not None:
         run(f"call void @rt.{what.function}({', '.join((f'i32 {executing}', *pointers))})")
     if what.members is not None:

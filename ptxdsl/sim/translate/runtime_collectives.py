@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.sim.translate.runtime_fields import next_lane, splat
+from ptxdsl.sim.translate.runtime_fields import load, next_lane, splat, store
 
 _IOTA = "<" + ", ".join(f"i32 {i}" for i in range(32)) + ">"
 V = "<32 x i32>"
@@ -34,7 +34,7 @@ _SHUFFLES = {
 
 def _shuffle(mode: str) -> str:
     return f"""
-define void @rt.shfl_{mode}(i32 %exec, ptr %d, ptr %p, ptr %a, ptr %b, ptr %c) {{
+define void @rt.shfl_{mode}(i32 %exec, ptr %d, ptr %p, ptr %a, ptr %b, ptr %c, ptr %warp, i32 %site) {{
 entry:
   %index = alloca {V}
   %found = alloca {V}
@@ -53,9 +53,29 @@ entry:
   %from = select <32 x i1> %ok, {V} %j, {V} {_IOTA}
   %from.in = and {V} %from, splat (i32 31)
   store {V} %from.in, ptr %index
+  %whole = icmp eq i32 %exec, -1
+  br i1 %whole, label %go, label %some
+some:
+  {splat("here", "%exec")}
+  %here.from = lshr {V} %here, %from.in
+  %here.bit = trunc {V} %here.from to <32 x i1>
+  %here.bits = bitcast <32 x i1> %here.bit to i32
+  %absent = xor i32 %here.bits, -1
+  %strays = and i32 %absent, %exec
+  {load("warp_stray_site")}
+  %known = icmp ne i32 %warp_stray_site, 0
+  %none = icmp eq i32 %strays, 0
+  %quiet = or i1 %known, %none
+  br i1 %quiet, label %go, label %note
+note:
+  %mark = add i32 %site, 1
+  {store("warp_stray_site", "%mark")}
+  {store("warp_stray_lanes", "%strays")}
+  br label %go
+go:
   br label %each
 each:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %each ]
+  %i = phi i64 [ 0, %go ], [ %i.next, %each ]
   %at = getelementptr i32, ptr %index, i64 %i
   %source = load i32, ptr %at
   %source.at = getelementptr i32, ptr %a, i32 %source
