@@ -19,6 +19,7 @@ from __future__ import annotations
 from ptxdsl.check.cluster import Apart
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions, Function
+from ptxdsl.check.findings import Unproved
 from ptxdsl.check.parts import Agent
 from ptxdsl.check.program import Nesting, Step
 from ptxdsl.check.states import State
@@ -32,21 +33,46 @@ Loop = tuple[int, int, int]  # its group, the counter of its turns, which of its
 
 
 class Asked(Step):
-    """An answer is on its way to a place: of which turn of the asker's it is; loop None: of whom cannot be told."""
+    """An answer is on its way to a place: of which turn of the asker's it is; loop None: of whom cannot be told. again:
+    whether it may be asked for more than once."""
 
-    def __init__(self, address: Function, variables: frozenset[int], loop: Loop | None) -> None:
-        super().__init__(None)
-        self.address, self.loop = address, loop
+    def __init__(
+        self, op: Op, array: int, address: Function, variables: frozenset[int], loop: Loop | None, again: bool
+    ) -> None:
+        super().__init__(op.span)
+        self.array, self.address, self.loop, self.again = array, address, loop, again
         self.uses = variables if loop is None else (loop[1], *variables)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
         at = self.address(env)
+        if self.again and not self._granted(context, state, agent):
+            assert self.span is not None
+            raise Unproved(
+                self.span,
+                "it may ask for another cluster after the answer that there is none, which has no meaning",
+                "ask once a turn of a loop that the last answer ends (`clusterlaunchcontrol_query_cancel(…).canceled`)",
+            )
         if type(at) is int:
             state.answers[at] = None if self.loop is None else (self.loop[0], env[self.loop[1]])
         else:
             state.answers.clear()
         return self.number + 1
+
+    def _granted(self, context: Context, state: State, agent: Agent) -> bool:
+        """Whether it is the first question, or there was a cluster for the one before."""
+        if self.loop is None:
+            return False
+        group, counter, _ = self.loop
+        turn = state.environments[agent.number][counter]
+        return turn == 0 or self.settle(context, state, agent, _answer(self.array, group, turn, context)) == 1
+
+
+def _answer(array: int, group: int, turn: int, context: Context) -> Sum:
+    """Whether a cluster was cancelled for the question of the turn before; it may be asked about until then."""
+    symbols = context.symbols
+    until = symbols.index(turn, ((group, 1, 1),))
+    return Sum(0, ((symbols.atom("answer", array, (until,), 0, 1), 1),))
 
 
 class Answered(Step):
@@ -58,14 +84,12 @@ class Answered(Step):
         self.uses, self.assigns = (loop[1], *variables), (target,)
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
-        env, symbols = state.environments[agent.number], context.symbols
+        env = state.environments[agent.number]
         group, counter, _ = self.loop
         at, turn = self.address(env), env[counter]
         env[self.target] = UNKNOWN
         if type(at) is int and state.answers.get(at) == (group, turn):
-            # It may be asked about until the next turn has begun.
-            until = symbols.index(turn + 1, ((group, 1, 1),))
-            env[self.target] = Sum(0, ((symbols.atom("answer", self.array, (until,), 0, 1), 1),))
+            env[self.target] = _answer(self.array, group, turn + 1, context)
         return self.number + 1
 
 
@@ -80,7 +104,8 @@ def asked(op: Op, mask: Mask, expressions: Expressions, context: Context, around
     context.asked_for.add(array)
     for_all = op.mask is not None or context.ctas == 1
     address, _, variables = expressions.split(place.address, mask)
-    return Asked(address, variables, around[0] if names and for_all and len(around) == 1 else None)
+    loop = around[0] if names and for_all and len(around) == 1 else None
+    return Asked(op, array, address, variables, loop, bool(around) or not names)
 
 
 def answered(target: int, value: Expr, mask: Mask, expressions: Expressions, around: Nesting) -> Step | None:

@@ -7,10 +7,12 @@ each. Where that does not tell, the size is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, CONVERSIONS, Expr, const
-from ptxdsl.protocol.model import Kernel, Op, Place
+from ptxdsl.protocol.model import Kernel, Node, Op, Place
+from ptxdsl.source import Span
 
 Sizes = dict[int, int]  # bytes by id of a Place
 
@@ -100,3 +102,12 @@ def affine(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
             return affine(a, factor * (b.value if op == "mul" else 1 << b.value), terms)
     terms[expr] = terms.get(expr, 0) + factor
     return 0
+
+
+def published_maps(nodes: Iterable[Node]) -> Iterator[Span]:
+    """Where a kernel publishes tensor maps that it has changed: who acquires them is not followed."""
+    for node in nodes:
+        if isinstance(node, Op) and "tensormap" in node.name:
+            name = node.name.replace(".", "_")
+            if name.startswith("tensormap_cp_fence") or (name.startswith("fence_proxy") and "release" in name):
+                yield node.span

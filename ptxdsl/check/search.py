@@ -7,7 +7,7 @@ from functools import partial
 
 from ptxdsl.check import registers
 from ptxdsl.check.agents import Shape, agents
-from ptxdsl.check.boxes import box_sizes
+from ptxdsl.check.boxes import box_sizes, published_maps
 from ptxdsl.check.cluster import Apart, Blocks
 from ptxdsl.check.context import Context
 from ptxdsl.check.counters import Counters
@@ -24,7 +24,7 @@ from ptxdsl.check.ranks import any_rank, by_rank, is_clusters, is_pairs, ranks
 from ptxdsl.check.relevance import Relevance
 from ptxdsl.check.running import SAME, Runner
 from ptxdsl.check.states import LEFT, State
-from ptxdsl.check.supposed import WRITTEN
+from ptxdsl.check.supposed import ACQUIRED, WRITTEN
 from ptxdsl.check.symmetry import Symmetry
 from ptxdsl.check.tables import join
 from ptxdsl.check.threads import block_of, warps
@@ -98,6 +98,8 @@ class Search(Runner):
         context.tracks_uses = any(isinstance(n, Op) and n.kind is Kind.BAR_INVAL for n in nodes)
         context.proxies = any(isinstance(n, Op) and n.what.proxy == "async" for n in nodes)
         context.boxes = box_sizes(kernel)
+        for span in published_maps(nodes):
+            context.supposed.note(ACQUIRED, span)
         context.mixed = mixed(nodes)
         context.races, context.coarse, context.natural = self.races, self.coarse, self.natural
         context.shared, context.detailed = self.shared, self.detailed

@@ -12,8 +12,9 @@ NO_SUM = "if the first product at {lines} does not add to what is there"
 WRITTEN = "if what is read at {lines} was written"
 NOT_NEW = "if what is read again at {lines} need not have been written since"
 FREE = "if the registers that are asked for at {lines} become free"
+ACQUIRED = "if the tensor map{|s} published at {lines} {is|are} acquired before copies use {it|them}"
 
-_CLAUSES = (INSIDE, APART, NO_SUM, WRITTEN, NOT_NEW, FREE)  # in the order in which a verdict names them
+_CLAUSES = (INSIDE, APART, NO_SUM, WRITTEN, NOT_NEW, FREE, ACQUIRED)  # in the order in which a verdict names them
 
 
 class Supposed:

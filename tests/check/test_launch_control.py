@@ -104,3 +104,13 @@ def test_blocks_that_ask_for_themselves_have_answers_of_their_own():
     assert verdict(APART, arch="sm_100a").verdict == "not provable here"
     alone = APART.replace(", cluster=2", "").replace("cluster_sync", "barrier")
     assert verdict(alone, arch="sm_100a").verdict == "proved"
+
+
+def test_nobody_asks_again_after_the_last_answer():
+    """What that comes to is not defined (PTX ISA, clusterlaunchcontrol.try_cancel)."""
+    assert RING.count("while more:") == 2
+    found = verdict(RING.replace("while more:", "for _ in range(4):"), arch="sm_100a")
+    assert found.verdict == "not provable here"
+    assert "after the answer that there is none" in found.diagnostics[0].message
+    once = verdict(RING.replace("while more:", "for _ in range(1):"), arch="sm_100a")
+    assert once.verdict == "proved"

@@ -76,6 +76,15 @@ def test_a_tensor_map_in_shared_memory_is_written_and_read_by_a_warp(verdict_of:
     assert verdict_of(shared.format(before="syncwarp()", after="syncwarp()")).kinds == ("data race",)
 
 
+def test_who_acquires_a_tensor_map_is_not_followed() -> None:
+    text = MAP.format(before="syncwarp()", after="syncwarp()")
+    line = 1 + text[: text.index("map.publish")].count("\n")
+    clause = f"if the tensor map published at line {line} is acquired before copies use it"
+    assert verdict(text).assumptions == (clause,)
+    (of_ptx,) = verdict_of_ptx(text).assumptions
+    assert of_ptx.startswith("if the tensor map published at line ")
+
+
 def test_a_tensor_map_is_published_by_a_whole_warp() -> None:
     text = MAP.replace("    map.publish", "    if lane_id() < 16:\n        map.publish")
     said = verdict(text.format(before="syncwarp()", after="syncwarp()"))
