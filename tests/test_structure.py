@@ -16,7 +16,7 @@ from ptxdsl.files.compilations import NO_PART
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ROOT / "ptxdsl"
-MOST_LINES = 420
+MOST_LINES = 400
 
 # Imports between packages that may go against the others, and why.
 AGAINST = {
