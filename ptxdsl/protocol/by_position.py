@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
-from ptxdsl.protocol.expressions import CONVERSIONS, Expr, const, var
+from ptxdsl.protocol.algebra import linear, not_negative, plain, substitute
+from ptxdsl.protocol.expressions import Expr, const, var
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, walk
-from ptxdsl.protocol.rewriting import with_expressions
+from ptxdsl.protocol.turn_numbers import TurnNumbers
 from ptxdsl.record import dataclass
 
 
@@ -176,46 +176,8 @@ class ByPosition:
 
     def placed(self, nodes: Sequence[Node], index: Expr, k: int) -> Seq:
         """Nodes at a position, with the number of the copy in the place of that of the turn."""
-        turns = _Turns(self.shape, index, k)
-        return Seq(tuple(with_expressions(node, turns.of, turns.known) for node in nodes))
-
-
-class _Turns:
-    """The number of a turn, of which the copy ``index`` is the one at position k: (index - k) / S."""
-
-    def __init__(self, shape: Unrolled, index: Expr, k: int) -> None:
-        self.shape = shape
-        self.known: dict[Expr, Expr] = {}
-        self.copies = plain("add", index, const(-k, index.bits), bits=index.bits)  # a multiple of S
-
-    def of(self, expr: Expr) -> Expr | None:
-        if self._is_turn(expr):
-            return self._multiple(expr.bits, 1)
-        if expr.op not in ("add", "sub", "mul"):
-            return None
-        terms, constant = linear(expr)
-        total = const(constant, expr.bits)
-        for term, factor in terms.items():
-            inner = (
-                self._multiple(expr.bits, factor)
-                if self._is_turn(term)
-                else plain("mul", substitute(term, self.of, self.known), const(factor, expr.bits), bits=expr.bits)
-            )
-            total = plain("add", total, inner, bits=expr.bits)
-        return of_linear(*linear(total), expr.bits)
-
-    def _is_turn(self, expr: Expr) -> bool:
-        while expr.op in CONVERSIONS:
-            expr = expr.args[0]
-        return expr.op == "var" and expr.value == self.shape.turn
-
-    def _multiple(self, bits: int, factor: int) -> Expr:
-        stages = self.shape.stages
-        number, by = self.copies, factor // stages
-        if factor % stages:
-            number, by = plain("div.u", number, const(stages, number.bits), bits=number.bits), factor
-        wide = plain("ext.u" if bits > number.bits else "trunc", number, bits=bits)
-        return plain("mul", wide, const(by, bits), bits=bits)
+        done = plain("add", index, const(-k, index.bits), bits=index.bits)
+        return Seq(tuple(TurnNumbers(self.shape.turn, self.shape.stages, done).put_in(nodes)))
 
 
 def _assigned(variable: Expr, value: Expr) -> Assign:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
-from ptxdsl.protocol.algebra import plain
+from ptxdsl.protocol.algebra import linear, plain
 from ptxdsl.protocol.expressions import Expr, var
 from ptxdsl.protocol.model import Assign
 from ptxdsl.record import dataclass, field
 
 _LIMIT = 1 << 70
 _OPPOSITE = {"ge.s": "lt.s", "lt.s": "ge.s", "ge.u": "lt.u", "lt.u": "ge.u", "eq": "ne", "ne": "eq"}
+
+
+_SIGNED = frozenset({"ge.s", "gt.s", "le.s", "lt.s"})
+
+
+@lru_cache(4096)
+def _difference(comparison: Expr) -> tuple[frozenset[tuple[Expr, int]], int]:
+    """A signed comparison as a sum of terms that is at least a constant. Sums are taken not to wrap."""
+    a, b = comparison.args
+    if comparison.op in ("lt.s", "le.s"):
+        a, b = b, a
+    terms, constant = linear(plain("sub", a, b, bits=a.bits))
+    return frozenset(terms.items()), (comparison.op in ("lt.s", "gt.s")) - constant
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,8 @@ class Facts:
             return all(map(self.imply, condition.args))
         if condition.op == "or":
             return any(map(self.imply, condition.args))
+        if condition.op in _SIGNED and any(self._follows(condition, fact) for fact in self.known):
+            return True
         if condition.op not in _OPPOSITE or condition.args[1].op != "const":
             return False
         value, at = condition.args[0], int(condition.args[1].value)
@@ -72,6 +88,14 @@ class Facts:
         low_unsigned, high_unsigned = self._bounds(value, True)
         return not low <= at <= high or (at >= 0 and not low_unsigned <= at <= high_unsigned)
 
+    @staticmethod
+    def _follows(condition: Expr, fact: Expr) -> bool:
+        """Whether a fact is a comparison of the same that says as much, or more."""
+        if fact.op not in _SIGNED:
+            return False
+        (terms, least), (others, known) = _difference(condition), _difference(fact)
+        return terms == others and known >= least
+
     def bounds(self, value: Expr) -> tuple[int, int]:
         """What a value lies between, as a signed number."""
         return self._bounds(value, False)
@@ -79,6 +103,10 @@ class Facts:
     def _bounds(self, value: Expr, unsigned: bool) -> tuple[int, int]:
         """What a value lies between, as the facts about it and constants say."""
         low, high = (0, _LIMIT) if unsigned else (-_LIMIT, _LIMIT)
+        if value.op in ("min.s", "max.s") and not unsigned:
+            both = [(arg.value, arg.value) if arg.op == "const" else self.bounds(arg) for arg in value.args]
+            choose = min if value.op == "min.s" else max
+            low, high = choose(both[0][0], both[1][0]), choose(both[0][1], both[1][1])
         sign = ".u" if unsigned else ".s"
         for fact in self.known:
             if fact.op not in _OPPOSITE or fact.args[0] is not value or fact.args[1].op != "const":

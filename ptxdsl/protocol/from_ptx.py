@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.protocol import ptx_operations
+from ptxdsl.protocol.by_step import by_step
 from ptxdsl.protocol.expressions import ARRAY_SHIFT
 from ptxdsl.protocol.model import ONE_RUN, Array, Kernel, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Graph, Irreducible, blocks_of
@@ -200,9 +201,12 @@ def in_plain_form(
     """The program as people would have written it, with the number of its variables, and whether unrolled loops were
     cut into copies that differ."""
     counters = frozenset(turns)
-    program = tidy(turned_back(tidy(as_sums(tidy(program), threads)), counters))
-    program, variables, placed = rerolled(program, counters, variables, by_position)
-    return tidy(program), variables, placed
+    program, variables = turned_back(tidy(as_sums(tidy(program), threads)), counters, variables)
+    program = tidy(program)
+    rolled = rerolled(program, counters, variables, by_position)
+    program, variables = turned_back(tidy(rolled.program), rolled.turns, rolled.variables)
+    program, variables = by_step(tidy(program), rolled.turns, variables)
+    return tidy(program), variables, rolled.by_position
 
 
 def _shape(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:

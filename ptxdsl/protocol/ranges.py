@@ -23,16 +23,18 @@ from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
 
-def turned_back(program: Seq, turns: frozenset[int]) -> Seq:
-    """turns: the variables that number the turns of loops."""
+def turned_back(program: Seq, turns: frozenset[int], variables: int) -> tuple[Seq, int]:
+    """turns: the variables that number the turns of loops. Gives the number of variables there are then, too."""
     while True:
         for loop, facts in loops(program, NOTHING):
-            found = _condition_first(program, loop, facts, turns) or _range(program, loop, turns)
+            kept = _Kept(variables)
+            found = _condition_first(program, loop, facts, turns, kept) or _range(program, loop, turns)
             if found is not None:
                 program = without_guards(found)
+                variables = kept.variables
                 break
         else:
-            return program
+            return program, variables
 
 
 def loops(node: Node, facts: Facts) -> Iterator[tuple[Loop, Facts]]:
@@ -85,7 +87,22 @@ def _end_of(loop: Loop) -> _End | None:
     return None
 
 
-def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[int]) -> Seq | None:
+class _Kept:
+    """Of variables that a loop assigns at its end, those that keep what they were before, for who asks behind it."""
+
+    def __init__(self, variables: int) -> None:
+        self.variables = variables
+        self.of: dict[Expr, Expr] = {}
+
+    def before(self, variable: Expr) -> Expr:
+        found = self.of.get(variable)
+        if found is None:
+            found = self.of[variable] = var(self.variables, variable.bits)
+            self.variables += 1
+        return found
+
+
+def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[int], kept: _Kept) -> Seq | None:
     end = _end_of(loop)
     if end is None:
         return None
@@ -96,16 +113,14 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
     lost = {var(number, value.bits) for number, value in end.again.items()} - {counter}
 
     def of(expr: Expr) -> Expr | None:
-        if expr in lost:
-            raise _Lost
-        return plain("add", expr, const(-1)) if expr is counter else after.get(expr)
+        if expr is counter:
+            return plain("add", expr, const(-1))
+        found = after.get(expr)
+        return kept.before(expr) if found is None and expr in lost else found
 
     known: dict[Expr, Expr] = {}
-    try:
-        condition = substitute(end.goes_on, of, known)
-        leaving = [with_expressions(node, of, known) for node in end.leaving]
-        rest = mapped(program, lambda node: node if node is loop else None, of, known)
-    except _Lost:
+    condition = substitute(end.goes_on, of, known)
+    if kept.of:
         return None
     if condition.variables & (assigned(loop) - end.again.keys()):
         return None
@@ -114,13 +129,12 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
     if not facts.imply(substitute(condition, facts.values.get, {})):
         return None
     leave = Branch(condition, Seq(()), Seq((Jump(loop.label, False),)), end.span)
-    again = Assign(tuple(end.again), tuple(end.again.values()))
+    leaving = [with_expressions(node, of, known) for node in end.leaving]
+    rest = mapped(program, lambda node: node if node is loop else None, of, known)
+    before = {int(new.value): old for old, new in kept.of.items()}
+    again = Assign((*end.again, *before), (*end.again.values(), *before.values()))
     body = Seq((leave, *loop.body.nodes[:-1], again))
     return replaced(rest, loop, Seq((replace(loop, body=body), *leaving)))
-
-
-class _Lost(Exception):
-    """The value of a variable before a loop's last assignment is wanted behind the loop."""
 
 
 def _turn_of(again: dict[int, Expr], turns: frozenset[int]) -> int | None:
@@ -129,7 +143,14 @@ def _turn_of(again: dict[int, Expr], turns: frozenset[int]) -> int | None:
 
 
 def _ordered(condition: Expr, counter: Expr, facts: Facts) -> Expr:
-    """A counter that must not become equal to a bound stays below it where it starts below it."""
+    """A counter that must not become equal to a bound stays below it where it starts below it; what falls to a bound by
+    no more than that is not below 0 where it begins above."""
+    if condition.op == "ge.u" and condition.args[1].op == "const":
+        rest, least = condition.args
+        signed = plain("ge.s", rest, least, bits=1)
+        first = substitute(signed, {counter: const(0, counter.bits)}.get, {})
+        falls = 0 < -linear(rest)[0].get(counter, 0) <= least.value
+        return signed if falls and facts.imply(first) else condition
     if condition.op != "ne":
         return condition
     bound = _solved(condition, counter)

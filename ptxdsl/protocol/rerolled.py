@@ -15,21 +15,31 @@ from collections.abc import Sequence
 from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
 from ptxdsl.protocol.by_position import ByPosition, Rest, Unrolled, rest_of
 from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, wrap
+from ptxdsl.protocol.left_between import by_copies
 from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Seq
 from ptxdsl.protocol.ranges import while_condition
 from ptxdsl.protocol.rewriting import assigned, expressions_of, mapped, with_expressions
 from ptxdsl.protocol.tidy import same
-from ptxdsl.record import replace
+from ptxdsl.record import dataclass, replace
 from ptxdsl.source import Span
 
 
-def rerolled(program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> tuple[Seq, int, bool]:
-    """turns: variables that number the turns of loops. by_position: to take copies that differ by their positions.
+@dataclass(frozen=True)
+class Rolled:
+    """A program with its loops rolled up. turns: variables that number the turns of loops. variables: how many there
+    are. by_position: whether copies that differ were told by their positions."""
 
-    Gives the number of variables there are then, and whether there were such copies, too.
-    """
+    program: Seq
+    turns: frozenset[int]
+    variables: int
+    by_position: bool
+
+
+def rerolled(program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> Rolled:
+    """by_position: to take copies that differ by their positions."""
     work = _Rolling(program, turns, variables, by_position)
-    return work.seq(program), work.variables, work.placed
+    new = work.seq(program)
+    return Rolled(new, turns | work.numbers, work.variables, work.placed)
 
 
 class _Different(Exception):
@@ -40,6 +50,7 @@ class _Rolling:
     def __init__(self, program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> None:
         self.by_position = by_position
         self.placed = False
+        self.numbers: set[int] = set()  # new variables that number turns
         self.program = program
         self.turns = turns
         self.variables = variables
@@ -73,7 +84,7 @@ class _Rolling:
         assert isinstance(loop, Loop)
         shape = self.shape(loop)
         if shape is None:
-            return None
+            return self.left_between(loop, position)
         found = rest_of(nodes, position + 1, shape)
         if found is None:
             return None
@@ -93,6 +104,15 @@ class _Rolling:
         new = ByPosition(loop, shape, rest, *(self.fresh() for _ in range(3)), exits=exits).nodes()
         self.placed = self.placed or new is not None
         return None if new is None else (new, behind)
+
+    def left_between(self, loop: Loop, position: int) -> tuple[list[Node], int] | None:
+        index, at = self.fresh(), self.fresh()
+        new = by_copies(loop, self.turns, index, at) if self.by_position else None
+        if new is None:
+            return None
+        self.numbers.add(index)
+        self.placed = True
+        return new, position + 1
 
     def shape(self, loop: Loop) -> Unrolled | None:
         if loop.range is not None or loop.once or len(loop.body.nodes) < 3:

@@ -320,3 +320,114 @@ def test_a_loop_that_makes_an_address_is_kept():
     mbarrier.arrive.shared.b64 _, [%r5];
     """
     assert "loop" in protocol(body)
+
+
+# ------------------------------------------------------------------------------------- steps, and what is kept behind
+
+
+def test_a_loop_by_twos_that_the_compiler_has_turned_round():
+    """``for i in range(0, n, 2)``: it goes on while 3 or more are left, less the 2 of the turn."""
+    body = """
+    ld.param.u32 %r1, [n];
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    L: bar.sync 0;
+    add.s32 %r1, %r1, -2;
+    add.s32 %r3, %r1, 2;
+    setp.gt.u32 %p0, %r3, 2;
+    @%p0 bra L;
+    E:
+    """
+    assert numbered(protocol(body)) == numbered("loop L1 v1 in 0 ..< n, 2:\n  cta-sync")
+
+
+def test_a_loop_from_the_number_of_the_warp_on():
+    """``i = warp; while i < n: …; i += 4``"""
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    shr.u32 %r2, %r2, 5;
+    mov.b32 %r5, bars;
+    setp.ge.s32 %p0, %r2, %r1;
+    @%p0 bra E;
+    L: shl.b32 %r3, %r2, 3;
+    add.s32 %r4, %r5, %r3;
+    mbarrier.arrive.shared.b64 _, [%r4];
+    add.s32 %r2, %r2, 4;
+    setp.lt.s32 %p0, %r2, %r1;
+    @%p0 bra L;
+    E:
+    """
+    expected = """
+    v0 = tid.x >>u 5
+    loop L1:
+      if v0 >= n:
+        leave L1
+      bar-arrive [bars + 8*v0]
+      v0 = v0 + 4
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+def test_what_a_variable_was_in_the_last_turn():
+    """Behind the loop it arrives at the last stage that it was at, not at the next one."""
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %nctaid.x;
+    mov.b32 %r4, 0;
+    mov.b32 %r5, bars;
+    setp.ge.s32 %p0, %r2, %r1;
+    @%p0 bra E;
+    L: bar.sync 0;
+    shl.b32 %r6, %r4, 3;
+    add.s32 %r7, %r5, %r6;
+    xor.b32 %r4, %r4, 1;
+    add.s32 %r2, %r2, %r3;
+    setp.lt.s32 %p0, %r2, %r1;
+    @%p0 bra L;
+    mbarrier.arrive.shared.b64 _, [%r7];
+    E:
+    """
+    expected = """
+    if ctaid_x < n:
+      v0 = ctaid_x, v1 = 0
+      loop L2:
+        if v0 >= n:
+          leave L2
+        cta-sync
+        v0 = nctaid_x + v0, v1 = v1 ^ 1, v3 = v1
+      bar-arrive [bars + 8*v3]
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+def test_an_unrolled_loop_that_is_left_between_its_copies():
+    """``do: … while ++i < n`` twice a turn; the second copy arrives elsewhere."""
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    L: mbarrier.arrive.shared.b64 _, [bars];
+    add.s32 %r3, %r2, 1;
+    setp.ge.s32 %p0, %r3, %r1;
+    @%p0 bra E;
+    mbarrier.arrive.shared.b64 _, [bars+24];
+    add.s32 %r2, %r2, 2;
+    setp.lt.s32 %p0, %r2, %r1;
+    @%p0 bra L;
+    E:
+    """
+    expected = """
+    v0 = 0
+    loop L1 v2 in 0 ..< n:
+      if v0 == 0:
+        bar-arrive [bars]
+      else:
+        bar-arrive [bars+24]
+      v0 = select(v0 == 1, 0, v0 + 1)
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
+    other = body.replace("add.s32 %r3, %r2, 1;", "add.s32 %r3, %r2, 3;")  # it does not ask the same behind each
+    assert "..<" not in protocol(other) and protocol(other).count("bar-arrive") == 2
