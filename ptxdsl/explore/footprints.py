@@ -20,6 +20,7 @@ from ptxdsl.explore.steps import (
     JOIN,
     LEAVE,
     LOOK,
+    TAKE,
     USE,
     WAIT,
     Access,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_EXCLUSIVE = ("tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish", "setmaxnreg")
+_EXCLUSIVE = ("tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish")
 
 
 class Groups:
@@ -274,6 +275,9 @@ class Footprints(Watch):
 
     def leaves(self, group: Group, meeting: object, generation: int) -> None:
         self._do(self._meeting(group, meeting), LEAVE, generation)
+
+    def takes_registers(self, cta: Cta, count: int, left: int) -> None:
+        self._do(("registers", cta.linear), TAKE, count=count, room=left)
 
     @staticmethod
     def _meeting(group: Group, meeting: object) -> Object:

@@ -30,13 +30,14 @@ BEGIN, END, ARRIVE, EXPECT, WAIT, LOOK, BLOCK = "begin", "end", "arrive", "expec
 COME, LEAVE = "come", "leave"  # of a barrier: arrivals commute, and come before those who go on
 DO, JOIN = "do", "join"  # of asynchronous work: a step of it, and the wait for it
 USE = "use"  # of what only one can use at a time
+TAKE = "take"  # of a block's registers: it commutes as long as there are enough for both
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """phase: of an mbarrier; of a barrier its generation. blocks: a wait that waits by itself. count: of an arrival how
     many they are (as many as there can be if later phases need fewer), and room: how many more its phase takes; of a
-    wait, count: how many complete the next phase."""
+    wait, count: how many complete the next phase; of registers that are taken, room: how many are left."""
 
     object: Object
     name: str
@@ -96,8 +97,9 @@ FATAL = Part(operations=[Operation(("everything",), END)])
 
 
 def _fills(taken: Operation, waiting: Operation) -> bool:
-    """Whether an arrival leaves no room in its phase for another one that was to come in the same."""
-    return taken.name == waiting.name == ARRIVE and waiting.count > taken.room
+    """Whether an arrival leaves no room in its phase for another one that was to come in the same, or who takes
+    registers too few for another one."""
+    return taken.name == waiting.name and taken.name in (ARRIVE, TAKE) and waiting.count > taken.room
 
 
 def commute(waiting: list[Part], taken: list[Part]) -> bool:

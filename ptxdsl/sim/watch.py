@@ -105,6 +105,9 @@ class Watch:
     def leaves(self, group: Group, meeting: object, generation: int) -> None:
         """The group goes on behind it."""
 
+    def takes_registers(self, cta: Cta, count: int, left: int) -> None:
+        """A warp gets registers of its block's pool: how many of a thread, and how many are left."""
+
     def exited(self, cta: Cta) -> None:
         """The last thread of a CTA has exited; asynchronous work of its may be under way."""
 

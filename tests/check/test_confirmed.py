@@ -38,7 +38,10 @@ CORPUS = [
     "11_load_without_proxy_fence",
     "16_id_of_the_block",
     "16_id_of_the_block_fixed",
+    "22_given_back_before_all_have_read_fixed",
     "22_lanes_have_not_met",
+    "27_more_registers_than_there_are",
+    "27_more_registers_than_there_are_fixed",
 ]
 
 

@@ -99,6 +99,8 @@ def setmaxnreg(group: Group) -> Wait | None:
     def take(group: Group) -> None:
         pool.free -= need
         pool.held[warp] = wanted
+        if machine.watch is not None:
+            machine.watch.takes_registers(cta, need, pool.free)
 
     def ready() -> bool:
         return pool.free >= need
