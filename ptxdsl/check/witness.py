@@ -94,7 +94,8 @@ def is_of_launch(path: Any, known: dict[Atom, int]) -> bool:
 
 def text(known: dict[Atom, int]) -> str:
     """``n = 2, block_idx.x = 1``, of kernel parameters, the block and the grid."""
-    return told({str(atom.name): value for atom, value in known.items() if atom.op == "symbol"})
+    named = {atom: value for atom, value in known.items() if atom.op == "symbol"}
+    return told({str(atom.name): bool(value) if atom.bits == 1 else value for atom, value in named.items()})
 
 
 def told(known: Mapping[str, int]) -> str:

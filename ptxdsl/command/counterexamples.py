@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from ptxdsl.command.settings import options_of
 from ptxdsl.explore.counterexample import Fault, find, made_up_not, summary, values_of
 from ptxdsl.explore.explore import Exploration, Outcome, arrays_of, explore_runs
 from ptxdsl.files.output_files import write_file
 from ptxdsl.options import Options
+from ptxdsl.record import replace
 from ptxdsl.run.binding import Bound
 from ptxdsl.run.places import Shape, in_simulator
 from ptxdsl.run.subject import Subject, compiled_subject
@@ -38,13 +40,10 @@ def write_witnesses(
     lines: list[str] = []
     files: dict[str, list[str]] = {}
     given = {name: text for name, _, text in (entry.partition("=") for entry in arguments.args or ())}
-    names = (
-        _source_names(source, arguments.kernel, constants, Options(arguments.arch or Options.arch)) if faulty else {}
-    )
+    options = replace(options_of(arguments, source), check="off")
+    names = _source_names(source, arguments.kernel, constants, options) if faulty else {}
     for verdict in faulty:
-        subject = compiled_subject(
-            source, names[verdict.kernel], constants, Options(arguments.arch or Options.arch, check="off")
-        )
+        subject = compiled_subject(source, names[verdict.kernel], constants, options)
         found = zip(verdict.diagnostics, verdict.kinds, verdict.shows_with, strict=False)
         for number, (diagnostic, kind, values) in enumerate(found):
             code = diagnostic.code
@@ -68,9 +67,8 @@ def _source_names(source: Source, kernel: str | None, constants: Mapping[str, st
     """The kernels' names in the text by those in the PTX."""
     from ptxdsl.artifact import Compiled
     from ptxdsl.driver import compile_source
-    from ptxdsl.record import replace
 
-    compiled = compile_source(source, kernel=kernel, constants=constants, options=replace(options, check="off"))
+    compiled = compile_source(source, kernel=kernel, constants=constants, options=options)
     assert isinstance(compiled, Compiled)
     return {name: signature.source_name or name for name, signature in compiled.signatures.items()}
 

@@ -59,8 +59,9 @@ class Fault:
 
 
 def values_of(text: str) -> dict[str, int]:
-    """Of a finding's ``n = 2, block_idx.x = 1``."""
-    return {name: int(value) for name, value in re.findall(r"([\w.]+) = (-?\d+)", text)}
+    """Of a finding's ``n = 2, block_idx.x = 1, causal = True``."""
+    found = re.findall(r"([\w.]+) = (-?\d+|True|False)", text)
+    return {name: value == "True" if value in ("True", "False") else int(value) for name, value in found}
 
 
 def find(
@@ -273,7 +274,7 @@ def made_up_not(params: tuple[Param, ...]) -> list[str]:
 def _made_up(param: Param, number: int) -> str:
     """A specification for a parameter."""
     if isinstance(param, ScalarParam):
-        return "True" if param.dtype == "bool" else str(number)
+        return str(bool(number)) if param.dtype == "bool" else str(int(number))
     if not isinstance(param, PointerParam):
         return ""  # a tensor map: ``found`` has asked for it
     if param.dtype not in FORMATS:

@@ -57,6 +57,33 @@ def test_constants_are_in_the_file(stages, tmp_path, capsys):
     assert code == 0 and "finished" in out
 
 
+BOOL = """\
+from helpers import mirrored
+@kernel(threads=64)
+def k(p: Pointer[Float32, MutAnyOrigin], skips: Bool):
+    var s = stack_allocation[64, Float32, address_space=.SHARED]()
+    s[thread_idx.x] = p[thread_idx.x]
+    if {condition}:
+        barrier()
+    p[thread_idx.x] = s[mirrored(thread_idx.x)]
+"""
+
+
+@pytest.mark.parametrize(("condition", "value"), [("skips", "False"), ("not skips", "True")])
+def test_a_bool_and_a_module_of_another_folder(condition, value, tmp_path, capsys):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "helpers.pdsl").write_text("def mirrored(i: Int) -> Int:\n    return 63 - i\n")
+    (tmp_path / "program").mkdir()
+    path, found = tmp_path / "program" / "k.pdsl", tmp_path / "found"
+    path.write_text(BOOL.format(condition=condition))
+    code, _, err = command(capsys, "check", path, "-I", tmp_path / "shared", "--witness", found)
+    assert code == 1 and f"it shows with skips = {value}" in err
+    (witness,) = found.iterdir()
+    assert json.loads(witness.read_text())["launch"]["args"]["skips"] == value
+    code, _, err = command(capsys, "run", path, "-I", tmp_path / "shared", "--schedule", witness)
+    assert code == 1 and "error[E1215]" in err
+
+
 def test_a_race_between_lanes_is_replayed(tmp_path, capsys):
     path = ROOT / "tests" / "check" / "faulty" / "22_lanes_have_not_met.pdsl"
     _, out, _ = command(capsys, "check", path, "--witness", tmp_path)
