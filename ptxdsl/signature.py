@@ -115,7 +115,8 @@ class KernelSignature:
     as many as the kernel says it uses of it (``dynamic_shared[bytes]``), None where it does not say.
 
     cluster: the compile-time cluster shape or None. threads: the exact block size (``.reqntid``) or None; max_threads:
-    its upper bound (``.maxntid``) or None. min_blocks, max_registers: launch bounds.
+    its upper bound (``.maxntid``) or None. thread_count: of a block, in whatever shape, where operations of the kernel
+    say it. min_blocks, max_registers: launch bounds.
     """
 
     name: str
@@ -126,12 +127,18 @@ class KernelSignature:
     cluster: tuple[int, int, int] | None = None
     threads: tuple[int, int, int] | None = None
     max_threads: tuple[int, int, int] | None = None
+    thread_count: int | None = None
     min_blocks: int | None = None
     max_registers: int | None = None
     wait: str | None = None
     ring_unroll: bool = True
     source_name: str = ""
     constants: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def block(self) -> tuple[int, int, int] | None:
+        """The block of a launch that gives none."""
+        return self.threads or (None if self.thread_count is None else (self.thread_count, 1, 1))
 
     @property
     def leaves(self) -> tuple[str, ...]:

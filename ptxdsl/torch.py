@@ -62,7 +62,7 @@ def custom_op(
         raise TypeError(f"an operator is made of a kernel, not of {type(kernel).__name__}")
     _check_name(name)
     (signature,) = kernel.compile(arch).signatures.values()
-    block = block_of(block, signature.threads, signature.name)
+    block = block_of(block, signature.block, signature.name)
     made = _functions(outputs or {}, signature)
     taken = [p for p in signature.params if p.name not in made]
     changed = [p.name for p in taken if isinstance(p, PointerParam) and p.mutable]

@@ -192,6 +192,8 @@ def _description(signature: KernelSignature) -> str:
         said.append(f"A block has {_times(signature.threads)} threads.")
     elif signature.max_threads is not None:
         said.append(f"A block has up to {prod(signature.max_threads)} threads.")
+    if signature.threads is None and signature.thread_count is not None:
+        said.append(f"A block has {signature.thread_count} threads, in whatever shape.")
     if signature.cluster is not None:
         said.append(f"A cluster has {_times(signature.cluster)} blocks.")
     if signature.dynamic_shared:

@@ -154,7 +154,7 @@ class Kernel:
         from ptxdsl.cuda.occupancy import occupancy
 
         loaded = self.load(())
-        block = block_of(block, loaded.signature.threads, self.name)
+        block = block_of(block, loaded.signature.block, self.name)
         grid = loaded.signature.cluster or 1
         return occupancy(loaded, shape_of(grid if cluster is None else cluster, block, smem, cluster))
 

@@ -19,14 +19,17 @@ _SQUARE = ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1))
 def shapes(kernel: Kernel) -> tuple[list[Shape], bool]:
     """Shapes to prove a kernel for, and whether they are a guess.
 
-    A guess starts from the branches on thread ids: a block has at least one warp in the last of its roles. After that
-    are tried those without it, for threads between the others may be meant by the last `else`; as many threads more as
-    some barrier counts arrivals; and a larger block. Where there are no roles, usual shapes are tried.
+    A guess is a row of as many threads as operations of the kernel say. Without them it starts from the branches on
+    thread ids: a block has at least one warp in the last of its roles. After that are tried those without it, for
+    threads between the others may be meant by the last `else`; as many threads more as some barrier counts arrivals;
+    and a larger block. Where there are no roles, usual shapes are tried.
     """
     if kernel.threads is not None:
         return [kernel.threads], False
     if kernel.hint is not None:
         return [kernel.hint], False
+    if kernel.thread_count is not None:
+        return [(kernel.thread_count, 1, 1)], True
     base = 0
     counts: set[int] = set()
     block = Block((_LARGEST, 1, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 
 from ptxdsl.check.classes import CODES, CYCLIC_WAIT, DIVERGENT, MISSING_ARRIVE, WRONG_COUNT
 from ptxdsl.diagnostics import Diagnostic
@@ -176,7 +177,8 @@ def checked(
 
     if kernel.cluster is None:
         kernel = replace(kernel, cluster=cluster or kernel.cluster_hint)
-    candidates, assumed = ([block], False) if block is not None and kernel.threads is None else shapes(kernel)
+    fits = block is not None and kernel.threads is None and kernel.thread_count in (None, prod(block))
+    candidates, assumed = ([block], False) if block is not None and fits else shapes(kernel)
     tried: list[Verdict] = []
     for shape in candidates:
         verdict = _proved(kernel, shape, assumed, quick)

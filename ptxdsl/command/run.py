@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.command.command_line import Arguments
-from ptxdsl.cuda.shape import dynamic_size
+from ptxdsl.cuda.shape import check_thread_count, dynamic_size
 from ptxdsl.diagnostics import CompileError, Diagnostic, LaunchError, error
 from ptxdsl.files.output_files import check_outputs, make_folder, write_by, write_file
 from ptxdsl.options import Options
@@ -295,11 +295,12 @@ def _schedule(text: str | None) -> tuple[Schedule | None, Witness | None]:
 
 
 def _shape(arguments: Arguments, subject: Subject) -> Shape:
-    block = arguments.block or subject.signature.threads
+    block = arguments.block or subject.signature.block
     if block is None:
         name = subject.name
         help = "add --block N, or declare @kernel(threads=N)"
         raise error("E1020", f"kernel '{name}' does not say the size of its block", None, help=help)
+    check_thread_count(subject.signature, block)
     if arguments.smem is None and subject.signature.dynamic_shared and subject.signature.dynamic_bytes is None:
         help = "give its size in bytes with --smem"
         raise error("E1020", f"kernel '{subject.name}' uses dynamic shared memory", None, help=help)

@@ -60,6 +60,7 @@ def check_shape(signature: KernelSignature, device: Device, function: Function, 
             f"kernel '{name}' runs with exactly {dims_text(signature.threads)} threads per block; "
             f"block is {dims_text(block)}"
         )
+    check_thread_count(signature, block)
     if signature.max_threads is not None and threads > prod(signature.max_threads):
         raise _shape(
             f"kernel '{name}' is declared for at most {prod(signature.max_threads)} threads per block; "
@@ -77,6 +78,17 @@ def check_shape(signature: KernelSignature, device: Device, function: Function, 
             f"block {dims_text(block)} has {threads} threads; kernel '{name}' needs {function.registers} registers per "
             f"thread, so at most {function.max_threads} threads fit",
             f"declare @kernel(max_threads={threads}): the compiler then uses fewer registers",
+        )
+
+
+def check_thread_count(signature: KernelSignature, block: Dim3) -> None:
+    """Raises LaunchError E0908 where operations of the kernel, such as ``block_sum``, are of blocks of another size."""
+    count = signature.thread_count
+    if count is not None and prod(block) != count:
+        raise _shape(
+            f"operations of kernel '{signature.name}' are of blocks of {count} threads (block_size={count}); "
+            f"block {dims_text(block)} has {prod(block)}",
+            f"launch it with block={count}, or give them another block_size",
         )
 
 

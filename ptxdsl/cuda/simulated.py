@@ -10,7 +10,7 @@ from ptxdsl.artifact import Compiled
 from ptxdsl.cuda.arrays import leaves
 from ptxdsl.cuda.configuration import shape_of
 from ptxdsl.cuda.errors import DeviceError
-from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, dynamic_size
+from ptxdsl.cuda.shape import FIRST_WITH_CLUSTERS, block_of, check_thread_count, dynamic_size
 from ptxdsl.diagnostics import LaunchError, launch_error
 from ptxdsl.shown import shown
 from ptxdsl.sim.run_options import RunOptions
@@ -48,7 +48,8 @@ def simulate_kernel(
         message = f"pdl=True needs compute capability 9.0 or later; the kernel is compiled for {compiled.options.arch}"
         raise launch_error("E0918", message, help='simulate it with arch="sm_90" or later, or leave pdl out')
     blocks = cluster if cluster is not None else signature.cluster
-    shape = shape_of(grid, block_of(block, signature.threads, signature.name), smem, blocks, cooperative, pdl)
+    shape = shape_of(grid, block_of(block, signature.block, signature.name), smem, blocks, cooperative, pdl)
+    check_thread_count(signature, shape.block)
     return simulate(
         compiled.ptx,
         signature.name,

@@ -126,6 +126,7 @@ class Context:
         self.loop: LoopFrame | None = None
         self.uses_dynamic_shared = False
         self.dynamic_shared: tuple[int, Span] | None = None  # bytes that the kernel says it uses of it, and where
+        self.thread_count: tuple[int, Span] | None = None  # of a block, as an operation of blocks of one size says
         self.kernel_threads: tuple[int, int, int] | None = None  # of a block, as ``@kernel(threads=…)`` says
         self.naming: str | None = None  # the variable that is being given a value
         self._at_comptime = _Comptime(self)

@@ -8,7 +8,7 @@ from ptxdsl import tir
 from ptxdsl.elaborate import types
 from ptxdsl.elaborate.builtins import HANDLERS, STATIC_SHARED, Builtins
 from ptxdsl.elaborate.convert import items_of
-from ptxdsl.elaborate.entities import FunctionDecl, Runtime
+from ptxdsl.elaborate.entities import NONE_VALUE, FunctionDecl, Runtime, RValue
 from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.suggestions import meant
@@ -106,7 +106,8 @@ class KernelOptions(Variadics):
         return KernelSignature(
             name=symbol, params=params, shared_bytes=shared, dynamic_shared=self.uses_dynamic_shared,
             dynamic_bytes=self.dynamic_shared[0] if self.dynamic_shared else None, cluster=cluster, threads=threads,
-            max_threads=max_threads, min_blocks=min_blocks, max_registers=number("max_registers", 16, 255),
+            max_threads=max_threads, thread_count=None if self.thread_count is None else self.thread_count[0],
+            min_blocks=min_blocks, max_registers=number("max_registers", 16, 255),
             wait=self._wait(options.get("wait"), scope), ring_unroll=decl.decorator("no_ring_unroll") is None,
             source_name=decl.name, constants=constants,
         )  # fmt: skip
@@ -168,4 +169,16 @@ def _kernel_threads(e: Builtins, bound: Bound) -> Runtime:
     return const(types.INT, prod(e.kernel_threads) if e.kernel_threads else 0)
 
 
-HANDLERS["kernel_threads"] = _kernel_threads
+def _expect_threads(e: Builtins, bound: Bound) -> RValue:
+    count = e.param_int(bound, "count")
+    if e.thread_count is not None and e.thread_count[0] != count:
+        raise e.fail(
+            "E0407", f"this is of blocks of {count} threads", bound.span,
+            (e.thread_count[1], f"this of blocks of {e.thread_count[0]}"),
+            help="a kernel has blocks of one size: give both the same block_size",
+        )  # fmt: skip
+    e.thread_count = count, e.at(bound.span)
+    return NONE_VALUE
+
+
+HANDLERS.update({"kernel_threads": _kernel_threads, "expect_threads": _expect_threads})

@@ -130,7 +130,7 @@ class Kernels(KernelOptions):
         self.uses_dynamic_shared, self.dynamic_shared = False, None
         self.known_offsets, self.alignments, self.retyped = {}, [], False
         self.map_needs = MapNeeds()
-        self.kernel_threads = self.threads_of(decl, binding.scope)
+        self.kernel_threads, self.thread_count = self.threads_of(decl, binding.scope), None
         scope = Scope(binding.scope)
         values, params = self._parameters(node, binding.scope, scope)
         body = self._body(node, scope)

@@ -54,6 +54,7 @@ class _Program(Slice):
             registers_at_launch(
                 signature.threads or signature.max_threads, signature.min_blocks, signature.max_registers
             ),
+            thread_count=signature.thread_count,
         )
 
     def perhaps_endless(self) -> tuple[tuple[Span, ...], tuple[Span, ...]]:

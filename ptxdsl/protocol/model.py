@@ -221,6 +221,7 @@ class Kernel:
     """threads: the block's shape where it is known, cluster likewise. variables: how many there are, numbered from 0.
 
     hint, cluster_hint: the shape of a block and of a cluster that the source speaks of without promising them.
+    thread_count: of a block, in whatever shape.
     awaited: loops without protocol in which threads wait for what others write to memory. endless: others without
     protocol that are not seen to end. registers: of a thread at the launch, where ``setmaxnreg`` moves them.
     by_position: whether the copies of unrolled loops of PTX are turns of their own.
@@ -240,6 +241,7 @@ class Kernel:
     endless: tuple[Span, ...] = ()
     registers: int | None = None
     by_position: bool = False
+    thread_count: int | None = None
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -162,7 +162,7 @@ class _Run:
         best = min((t for t in found if t.time is not None), key=lambda trial: trial.time or 0.0)
         chosen = next(c for c, trial in zip(self.candidates, found, strict=True) if trial is best)
         signature = next(iter(chosen.kernel.compile(self.place.arch).signatures.values()))
-        shape = dict(chosen.launch) | {"block": chosen.shape(signature.threads).block}
+        shape = dict(chosen.launch) | {"block": chosen.shape(signature.block).block}
         return Tuned(best, tuple(found), chosen.kernel, shape, tuple(self.file.warnings))
 
     def _compile(self, left: Mapping[str, Candidate], executor: Executor | None, show: Show | None) -> None:

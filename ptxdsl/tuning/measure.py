@@ -54,7 +54,7 @@ class OnDevice:
         """Microseconds of each launch but the first, which is checked. Raises LaunchError, DeviceError, CompileError,
         and as ``check`` does."""
         kernel = candidate.kernel.load(arguments)
-        plan = kernel.plan(candidate.shape(kernel.signature.threads))
+        plan = kernel.plan(candidate.shape(kernel.signature.block))
         stream, packed = kernel.pack(self._stream, arguments)
         kernel.submit(plan, stream, packed)
         self._wait(plan, stream, 1)
@@ -113,7 +113,7 @@ class InSimulator:
         from ptxdsl.cuda.simulated import raise_unless_finished
 
         signature = next(iter(candidate.kernel.compile(self.arch).signatures.values()))
-        shape = candidate.shape(signature.threads)
+        shape = candidate.shape(signature.block)
         report = candidate.kernel.simulate(
             *arguments, grid=shape.grid, block=shape.block, cluster=shape.cluster, smem=shape.smem, arch=self.arch
         )

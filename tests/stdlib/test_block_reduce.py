@@ -136,3 +136,60 @@ def test_blocks_that_are_not_the_kernels(options, call, words):
         compile_source(Source("k.pdsl", text))
     (found,) = caught.value.diagnostics
     assert found.code == "E0407" and words in found.message and found.span.text == call
+
+
+OF_SIZE = """
+@kernel
+def sums[size: Int](x: Pointer[Float32, ImmutAnyOrigin], res: Pointer[Float32, MutAnyOrigin]):
+    var i = (thread_idx.z * block_dim.y + thread_idx.y) * block_dim.x + thread_idx.x
+    res[unsafe_offset=i] = block_sum[block_size=size](x[unsafe_offset=i]) + block_broadcast(x[unsafe_offset=i])
+"""
+
+
+@pytest.mark.parametrize("block", [64, (8, 8), None])
+def test_a_launch_has_as_many_threads_as_they_are_told(block):
+    kernel = ptxdsl.loads(OF_SIZE).sums.specialize(size=64)
+    x, res = numbers(64, np.float32), np.full(64, np.nan, np.float32)
+    assert kernel.simulate(x, res, block=block).finished  # without a block it is theirs
+    np.testing.assert_array_equal(res, np.full(64, x.sum() + x[0]))
+
+
+@pytest.mark.parametrize("block", [32, 128, (64, 2)])
+def test_a_launch_with_another_number_of_threads_is_refused(block):
+    """They would add what other threads have left in shared memory."""
+    kernel = ptxdsl.loads(OF_SIZE).sums.specialize(size=64)
+    x = numbers(128, np.float32)
+    for launch in (lambda: kernel.simulate(x, x, block=block), lambda: kernel[1, block](x, x, target="sim")):
+        with pytest.raises(ptxdsl.LaunchError, match=r"E0908.*of blocks of 64 threads"):
+            launch()
+
+
+def test_the_command_knows_the_size_of_the_block(tmp_path, capsys):
+    path = tmp_path / "sums.pdsl"
+    path.write_text(OF_SIZE)
+    arguments = [
+        "run",
+        str(path),
+        "-D",
+        "size=32",
+        "--target",
+        "sim",
+        "--arg",
+        "x=ones:f32:32",
+        "--arg",
+        "res=nan:f32:32",
+    ]
+    assert main([*arguments, "--expect", "res == 0 * x + 33"]) == 0
+    assert main([*arguments, "--block", "64"]) == 1
+    assert "error[E0908]" in capsys.readouterr().err
+    for block in ((), ("--block", "64")):
+        assert main(["check", str(path), "-D", "size=32", *block]) == 0
+        assert capsys.readouterr().out.startswith("kernel 'sums_32': proved, for blocks of 32 threads")
+
+
+def test_blocks_of_two_sizes():
+    text = OF_SIZE.replace("block_broadcast(", "block_max[block_size=32](")
+    with pytest.raises(ptxdsl.CompileError, match="this is of blocks of 32 threads") as caught:
+        ptxdsl.loads(text).sums.specialize(size=64).compile()
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, problem.span.line, problem.notes[0][1]) == ("E0407", 5, "this of blocks of 64")
