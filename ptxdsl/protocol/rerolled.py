@@ -4,8 +4,9 @@
     if n - S * turn != 0: copy 0; if n - S * turn != 1: copy 1; …       →
 
 The copies must be the same but for constants that grow evenly from one to the next: slots and barriers of stages. What
-changes once a turn (the parity) then changes where the stage goes back to 0. Only a loop that can be recognised in all
-of its parts is rolled up; any other one stays as it is.
+changes once a turn (the parity) then changes where the stage goes back to 0. So does a constant that differs from one
+round to the next, where a turn goes round the ring several times. Copies of another form are told by their positions
+(``by_position.py``). Only a loop that can be recognised in all of its parts is rolled up; any other one stays as it is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ptxdsl.source import Span
 @dataclass(frozen=True)
 class Rolled:
     """A program with its loops rolled up. turns: variables that number the turns of loops. variables: how many there
-    are. by_position: whether copies that differ were told by their positions."""
+    are. by_position: whether copies were told by their positions, or by how often the ring was gone round."""
 
     program: Seq
     turns: frozenset[int]
@@ -36,7 +37,7 @@ class Rolled:
 
 
 def rerolled(program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> Rolled:
-    """by_position: to take copies that differ by their positions."""
+    """by_position: to take copies that differ by more than their stages."""
     work = _Rolling(program, turns, variables, by_position)
     new = work.seq(program)
     return Rolled(new, turns | work.numbers, work.variables, work.placed)
@@ -194,31 +195,61 @@ class _Rolling:
         copies.append(nodes)
         if len({len(copy) for copy in copies}) != 1 or not copies[0]:
             raise _Different
-        index, stage = self.fresh(), self.fresh()
-        template = _Template(shape, index, stage)
-        body = [template.node(group) for group in zip(*copies, strict=True)]
-        again = dict(zip(last.targets, last.values, strict=True))
-        at_end = plain("eq", var(stage), const(shape.stages - 1), bits=1)
-        values = {stage: plain("select", at_end, const(0), plain("add", var(stage), const(1)))}
-        for target, value in again.items():
+        template, body = self.template(shape, copies)
+        values, at_end = template.advanced()
+        for target, value in zip(last.targets, last.values, strict=True):
             values[target] = plain("select", at_end, value, var(target, value.bits), bits=value.bits)
-        new = Loop(
-            Seq((*body, Assign(tuple(values), tuple(values.values())))),
-            loop.span,
-            shape.range(index),
-            False,
-            loop.label,
-        )
-        return [Assign((stage,), (const(0),)), new]
+        body.append(Assign(tuple(values), tuple(values.values())))
+        new = Loop(Seq(tuple(body)), loop.span, shape.range(template.index), False, loop.label)
+        own = template.variables
+        return [Assign(own, tuple(const(0) for _ in own)), new]
+
+    def template(self, shape: Unrolled, copies: list[list[Node]]) -> tuple[_Template, list[Node]]:
+        """The copies as one: of a ring as long as a turn, or one that a turn goes round several times."""
+        index, stage, round = self.fresh(), self.fresh(), self.fresh()
+        least = 2 if self.by_position else shape.stages
+        for ring in [size for size in range(shape.stages, least - 1, -1) if shape.stages % size == 0]:
+            template = _Template(shape, index, stage, round, ring)
+            try:
+                body = [template.node(group) for group in zip(*copies, strict=True)]
+            except _Different:
+                continue
+            self.placed = self.placed or ring < shape.stages
+            return template, body
+        raise _Different
 
 
 class _Template:
-    """Copies as one, with the stage and the index in the place of what grows."""
+    """Copies as one, with the stage and the index in the place of what grows.
 
-    def __init__(self, shape: Unrolled, index: int, stage: int) -> None:
+    ring: how many stages there are. round: the variable that counts how often a turn has gone round them.
+    """
+
+    def __init__(self, shape: Unrolled, index: int, stage: int, round: int, ring: int) -> None:
         self.shape = shape
         self.index = index
         self.stage = stage
+        self.round = round
+        self.ring = ring
+        self.rounds = shape.stages // ring
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        return (self.stage, self.round) if self.rounds > 1 else (self.stage,)
+
+    def advanced(self) -> tuple[dict[int, Expr], Expr]:
+        """What its variables become behind a copy, and whether that is the last one of a turn."""
+        stage, round = var(self.stage), var(self.round)
+        ends = plain("eq", stage, const(self.ring - 1), bits=1)
+        values = {self.stage: plain("select", ends, const(0), plain("add", stage, const(1)))}
+        if self.rounds == 1:
+            return values, ends
+        is_last = plain("eq", round, const(self.rounds - 1), bits=1)
+        again = plain("select", is_last, const(0), plain("add", round, const(1)))
+        if self.rounds == 2:
+            again = plain("xor", round, const(1))
+        values[self.round] = plain("select", ends, again, round)
+        return values, plain("and", ends, is_last, bits=1)
 
     def node(self, copies: tuple[Node, ...]) -> Node:
         first = copies[0]
@@ -303,22 +334,33 @@ class _Template:
         sums = [linear(expr) for expr in exprs]
         terms, start = sums[0]
         grown = wrap(sums[1][1] - start, bits)
-        if any(wrap(constant - start - k * grown, bits) for k, (_, constant) in enumerate(sums)):
-            raise _Different
+        by_round = wrap(sums[self.ring][1] - start, bits) if self.rounds > 1 else 0
+        if by_round == wrap(self.ring * grown, bits):  # it grows evenly from one copy to the next
+            ring, by_round = len(sums), 0
+        else:
+            ring = self.ring
+        for k, (_, constant) in enumerate(sums):
+            if wrap(constant - start - k % ring * grown - k // ring * by_round, bits):
+                raise _Different
         if any(other != terms for other, _ in sums):
             terms = self.terms([other for other, _ in sums])
         terms = dict(terms)
         turn = var(self.shape.turn)
         at = next((term for term in terms if term is turn or (term.op == "ext.u" and term.args[0] is turn)), None)
-        if at is not None and grown:
+        if at is not None and (grown or by_round):
+            if by_round:
+                raise _Different
             # S * growth for each turn and growth for each stage: growth for each step of the whole loop.
             if wrap(terms.pop(at) - self.shape.stages * grown, bits):
                 raise _Different
-            moving = var(self.index)
+            moving = [(self.index, grown)]
+        elif self.rounds > 1 and ring == len(sums) and grown:
+            moving = [(self.stage, grown), (self.round, self.ring * grown)]
         else:
-            moving = var(self.stage)
-        widened = plain("ext.u" if bits > 32 else "trunc", moving, bits=bits)
-        terms[widened] = wrap(terms.get(widened, 0) + grown, bits)
+            moving = [(self.stage, grown), (self.round, by_round)]
+        for variable, factor in moving:
+            widened = plain("ext.u" if bits > 32 else "trunc", var(variable), bits=bits)
+            terms[widened] = wrap(terms.get(widened, 0) + factor, bits)
         return of_linear({term: factor for term, factor in terms.items() if factor}, start, bits)
 
     def terms(self, sums: list[dict[Expr, int]]) -> dict[Expr, int]:

@@ -431,3 +431,34 @@ def test_an_unrolled_loop_that_is_left_between_its_copies():
     assert numbered(protocol(body)) == numbered(dedent(expected))
     other = body.replace("add.s32 %r3, %r2, 1;", "add.s32 %r3, %r2, 3;")  # it does not ask the same behind each
     assert "..<" not in protocol(other) and protocol(other).count("bar-arrive") == 2
+
+
+def test_a_ring_that_a_turn_goes_round_twice():
+    """Four copies of a ring of two: the parity is a constant in each."""
+    wait = "{.reg .pred q; W: mbarrier.try_wait.parity.shared::cta.b64 q, [bars+%d], %d; @!q bra W;}"
+    copies = [
+        f"{wait % (16 + 8 * (copy % 2), 1 - copy // 2)}\nmbarrier.arrive.shared.b64 _, [bars+{8 * (copy % 2)}];\n"
+        for copy in range(4)
+    ]
+    rest = "".join(f"setp.eq.s32 %p2, %r2, {k};\n@%p2 bra E;\n{copies[k]}" for k in range(3))
+    body = f"""
+    ld.param.u32 %r1, [n];
+    max.s32 %r2, %r1, 0;
+    setp.lt.s32 %p0, %r1, 4;
+    @%p0 bra T;
+    L:
+    {"".join(copies)}
+    add.s32 %r2, %r2, -4;
+    setp.gt.u32 %p1, %r2, 3;
+    @%p1 bra L;
+    T: {rest}
+    E:
+    """
+    expected = """
+    v0 = 0, v1 = 0
+    loop L2 v3 in 0 ..< n:
+      bar-wait [bars+16 + 8*v0] parity=-v1 + 1
+      bar-arrive [bars + 8*v0]
+      v0 = select(v0 == 1, 0, v0 + 1), v1 = select(v0 == 1, v1 ^ 1, v1)
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
