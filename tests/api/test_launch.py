@@ -142,6 +142,12 @@ DEVICE = "device 0 (NVIDIA H200, compute capability 9.0)"
             "kernel 'scale' is declared for at most 64 threads per block; block (65, 1, 1) has 65",
         ),
         (
+            {"thread_count": 64},
+            (1, 1, 1),
+            (8, 4, 1),
+            "operations of kernel 'scale' are of blocks of 64 threads (block_size=64); block (8, 4, 1) has 32",
+        ),
+        (
             {"cluster": (2, 1, 1)},
             (3, 1, 1),
             (1, 1, 1),
