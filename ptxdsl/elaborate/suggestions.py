@@ -47,6 +47,8 @@ RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
     "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
     "LegacyPointer": "Pointer", "Some": "[T: Trait](x: T)",
+    **dict.fromkeys(("AnyTrivialRegType", "AnyRegType"), "TrivialRegisterPassable"),
+    **dict.fromkeys(("CollectionElement", "KeyElement"), "Copyable"), "Formattable": "Writable",
     "constrained": "comptime assert", "threadIdx": "thread_idx", "blockIdx": "block_idx", "blockDim": "block_dim",
     "gridDim": "grid_dim", "__syncthreads": "barrier()", "syncthreads": "barrier()", "int": "Int", "float": "Float32",
     "bool": "Bool", "str": "StaticString", "UnsafeMutPointer": "MutPointer", "List": "Array[T, n]",

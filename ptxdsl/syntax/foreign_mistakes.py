@@ -55,7 +55,7 @@ def foreign_statement(c: Context) -> Diagnostic | None:
     if c.head == "DEF" and c.before is not None and c.kind in NAMES:
         if c.brackets and c.before in CONVENTIONS:
             return c.foreign(CONVENTIONS[c.before], c.before)
-        if not c.brackets and c.token in EFFECTS:
+        if c.token in EFFECTS and (not c.brackets or c.before == ")"):  # there, of a function's type
             return c.foreign(EFFECTS[c.token], c.token)
     if c.brackets and c.kind == "FOR":
         return c.problem(

@@ -76,6 +76,7 @@ def test_an_unsigned_index_reaches_beyond_2_gigabytes() -> None:
         ("var v = p.unsafe_load[width=4, alignment=16](8)\np[] = v[0]", [("load", 32, 4, 16), ("store", 0, 1, 4)]),
         ("p.unsafe_store[alignment=8](2, SIMD[DType.int32, 2](1, 2))", [("store", 8, 2, 8)]),
         ("p.unsafe_store(SIMD[DType.int32, 8](0))", [("store", 0, 8, 4)]),
+        ("p.store(SIMD[DType.int32, 8](0))", [("store", 0, 8, 4)]),
         ("p.unsafe_store(3, 5)", [("store", 12, 1, 4)]),
         ("p.store(3, p.load(1))", [("load", 4, 1, 4), ("store", 12, 1, 4)]),
         ("p.store[alignment=16](4, p.load[width=4, alignment=16]())", [("load", 0, 4, 16), ("store", 16, 4, 16)]),

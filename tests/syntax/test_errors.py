@@ -163,6 +163,7 @@ NOT_IN_THE_SUBSET = [
     ("^match x:\n    case 1:\n        pass\n", "E0113", "'match' is not in the subset", "'elif'"),
     ("^print x", "E0113", "'print' is a function", "print(...)"),
     ("def f() ^capturing: pass", "E0113", "'capturing' is not in the subset", "leave it out"),
+    ("def f[g: def(Int) ^capturing -> Int](): pass", "E0113", "'capturing' is not in the subset", "leave it out"),
     ("def f(^**args: Int): pass", "E0124", "variadic '**args' is not in the subset", "by name"),
     ("def f(^mut *args: Int): pass", "E0124", "variadic 'mut *args' is not in the subset", "read-only"),
     ("def f(*a: Int, ^*b: Int): pass", "E0123", "'*b' follows another variadic one", "leave one"),
