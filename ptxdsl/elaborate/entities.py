@@ -298,6 +298,8 @@ def key_text(key: Any) -> str:
     if not (isinstance(key, tuple) and len(key) == 2):
         return str(key)
     t, value = key
+    if t == types.ORIGIN:
+        return "MutAnyOrigin" if value else "ImmutAnyOrigin"
     if isinstance(value, tuple):
         inside = ", ".join(key_text(part) for part in value)
         return f"[{inside}]" if isinstance(t, ArrayType) else f"{t if isinstance(t, StructType) else ''}({inside})"

@@ -10,6 +10,7 @@ from ptxdsl.elaborate import types
 from ptxdsl.elaborate.alignment import accesses, misaligned
 from ptxdsl.elaborate.entities import (
     FunctionDecl,
+    ImportedName,
     Overloads,
     PlaceAlias,
     Runtime,
@@ -60,13 +61,18 @@ class Kernels(KernelOptions):
     def choose_kernels(
         self, module: ast.Module, name: str | None, constants: Mapping[str, ast.Expr]
     ) -> list[FunctionDecl]:
-        """The kernel named, else every ``@kernel``, else the only def that can be one."""
+        """The kernel named, which may be imported, else every ``@kernel`` of the module, else its only def that can be
+        one."""
         scope = self.module_scope(module)
-        functions = [d for e in scope.names.values() if isinstance(e, Overloads) for d in e.decls]
+        known = [d for e in scope.names.values() if isinstance(e, Overloads) for d in e.decls]
+        functions = [d for d in known if d.scope is scope]
         if name is not None:
-            found = [d for d in functions if d.name == name]
+            entity = scope.names.get(name)
+            if isinstance(entity, ImportedName):
+                entity = self.imported(entity)
+            found = entity.decls if isinstance(entity, Overloads) else []
             if len(found) == 1:
-                return found
+                return list(found)
             if found:
                 raise error("E0213", f"`{name}` has several overloads", found[1].node.name_span, help="rename one")
             raise error(

@@ -181,3 +181,34 @@ def test_an_error_in_another_file_names_the_call(compiled: Compile) -> None:
     _, (problem,) = compiled("from broken import broken\nbroken()")
     assert problem.span is not None and problem.span.source.name.endswith("broken.pdsl")
     assert [(span.line, label) for span, label in problem.notes] == [(4, "in this call of `broken`")]
+
+
+def kernels_of(path: Path, name: str | None) -> list[str]:
+    source = Source(str(path), path.read_text())
+    made = elaborate(
+        parse(source), kernel=name, constants={}, options=Options(), loader=Loader(), sink=DiagnosticSink()
+    )
+    return [kernel.name for kernel in made.kernels]
+
+
+@pytest.mark.parametrize("imports", ["from others import first", "from others import *"])
+def test_kernels_that_are_imported_are_those_of_their_own_file(tmp_path: Path, imports: str) -> None:
+    """Unless one is named."""
+    head = "(p: Pointer[Int32, MutAnyOrigin]):\n    p[] = 1\n"
+    (tmp_path / "others.pdsl").write_text(f"@kernel\ndef first{head}\n@kernel\ndef second{head}")
+    main = tmp_path / "main.pdsl"
+    main.write_text(f"{imports}\n\ndef own{head}")  # the only def that can be a kernel
+    assert kernels_of(main, None) == ["own"]
+    assert kernels_of(main, "first") == ["first"]
+    main.write_text(f"{imports}\n")
+    with pytest.raises(CompileError, match="there is no kernel in this file"):
+        kernels_of(main, None)
+
+
+def test_origins_are_named_in_types(compiled: Compile) -> None:
+    struct = (
+        "@fieldwise_init\nstruct Row[origin: Origin](TrivialRegisterPassable):\n    var p: Pointer[Int32, Self.origin]"
+    )
+    use = "def f(row: Row[ImmutAnyOrigin]) -> Int32:\n    return row.p[]"
+    _, (problem,) = compiled(f"{struct}\n\n{use}\nf(Row[MutAnyOrigin](p))")
+    assert problem.message == "expected Row[ImmutAnyOrigin], found Row[MutAnyOrigin]"
