@@ -18,7 +18,7 @@ from ptxdsl.garbage import rare_collections
 
 TYPE_CHECKING = False  # the typing module costs 4 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import NoReturn
 
     from ptxdsl.diagnostics import Diagnostic
@@ -190,12 +190,17 @@ def _targets(arguments: Arguments) -> int:
 
     targets = [(name, version_text(row.ptx), str(DRIVERS[row.ptx])) for name, row in TARGETS.items()]
     write(_table(("target", "PTX ISA", "driver"), targets) + "\n")
-    features = [
-        (name, version_text(row.ptx), " ".join(t for t in TARGETS if t in row.targets))
-        for name, row in FEATURES.items()
-    ]
+    features = [(name, version_text(row.ptx), _among(row.targets, TARGETS)) for name, row in FEATURES.items()]
     write(_table(("feature", "PTX ISA", "targets"), features))
     return OK
+
+
+def _among(some: Collection[str], all_: Iterable[str]) -> str:
+    """Some of the targets in words, where these are fewer; all are in order."""
+    names, known = [name for name in all_ if name in some], list(all_)
+    if names == known:
+        return "all"
+    return f"{names[0]} and later" if len(names) > 1 and names == known[-len(names) :] else " ".join(names)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -500,6 +500,7 @@ def test_targets(run) -> None:
     rows = [line.split() for line in run("targets").out.splitlines() if line]
     assert {row[0] for row in rows} == {"target", "feature", *TARGETS, *FEATURES}
     assert ["wgmma", "8.0", "sm_90a"] in rows
+    assert ["mbarrier", "7.0", "all"] in rows and ["tma", "8.0", "sm_90", "and", "later"] in rows
 
 
 def test_cache_commands(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
