@@ -130,7 +130,7 @@ def _compare(step: Step, other: Step) -> None:
         if name == "op" and isinstance(step, OnBarrier):
             if (value.kind, value.name, value.what) != (there[name].kind, there[name].name, there[name].what):
                 raise Apart
-        elif name == "root":  # of which array, in whatever block
+        elif name in ("root", "table"):  # of which array, in whatever block
             if (value ^ there[name]) & ((1 << CTA_SHIFT) - 1):
                 raise Apart
         elif there[name] != value:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import pytest
 from corpus import CLEAN, FIXED, read
+from proofs import SAMPLES
 
 from ptxdsl import driver
 from ptxdsl.check.cluster import Blocks, ways
@@ -20,9 +22,10 @@ MULTICAST, NEIGHBOURS, STORES = (
 )
 
 
-def proofs(text: str, arch: str = "sm_90a") -> tuple[Proof | None, Proof]:
+def proofs(text: str, arch: str = "sm_90a", constants: Mapping[str, str] | None = None) -> tuple[Proof | None, Proof]:
     """What one block proves for all, and the proof in the end."""
-    job = driver.Job(Source("kernel.pdsl", text), None, options=Options(arch, check="off"))
+    options = Options(arch, check="off")
+    job = driver.Job(Source("kernel.pdsl", text), None, constants=constants or {}, options=options)
     kernel = kernel_model(driver.run(job, "tir").kernels[0])
     assert kernel.threads is not None and kernel.cluster is not None
     found = (in_lockstep(kernel, kernel.threads, blocks) for blocks in ways(prod(kernel.cluster)))
@@ -71,6 +74,13 @@ def test_one_block_is_followed_for_all(text: str) -> None:
     together, found = proofs(text)
     assert together is not None and found.verdict == together.verdict == "proved"
     assert found.steps == together.steps
+
+
+@pytest.mark.parametrize("constants", [{"CLUSTER": "2"}, {"SPLIT": "2"}, {"SPLIT": "4", "GROUPS": "1"}], ids=str)
+def test_one_block_is_followed_for_all_of_a_product(constants: dict[str, str]) -> None:
+    text = (SAMPLES / "08_gemm_hopper.pdsl").read_text(encoding="utf-8")
+    together, found = proofs(text, constants={"BN": "64", "C_STAGES": "1", **constants})
+    assert together is not None and found.verdict == "proved" and found.steps == together.steps
 
 
 def test_as_many_steps_whatever_the_size_of_the_cluster() -> None:
