@@ -45,7 +45,6 @@ _VECTORS_OF_C = {
 # Spelled so until Mojo 1.0, gone in 1.2; and Python's, CUDA's and Triton's names for what Mojo names otherwise.
 RENAMED = {
     "UnsafePointer": "Pointer[T, MutAnyOrigin]", "InlineArray": "Array", "StaticTuple": "Array",
-    "LayoutTensor": "Pointer[T, MutAnyOrigin]", "TileTensor": "Pointer[T, MutAnyOrigin]",
     "LegacyPointer": "Pointer", "Some": "[T: Trait](x: T)",
     **dict.fromkeys(("AnyTrivialRegType", "AnyRegType"), "TrivialRegisterPassable"),
     **dict.fromkeys(("CollectionElement", "KeyElement"), "Copyable"), "Formattable": "Writable",
@@ -108,6 +107,10 @@ _LACKING = {
     **dict.fromkeys(("Optional", "Error", "Exception"), "return a Bool beside the value, in a tuple or a struct"),
     "Variant": "write a struct with a field that says which it is",
     "Span": "pass a pointer, and the number of elements as an `Int`",
+    **dict.fromkeys(
+        ("LayoutTensor", "TileTensor", "NDBuffer"),
+        "take a `Pointer[T, MutAnyOrigin]`; a struct with `__getitem__` makes `m[row, col]` of it",
+    ),
     **dict.fromkeys(
         ("Layout", "row_major", "col_major", "IntTuple"),
         "compute the index, `p[row * cols + col]`; a tile in shared memory is `from layout import SharedTile`",
