@@ -201,7 +201,7 @@ def in_plain_form(
     """The program as people would have written it, with the number of its variables, and whether unrolled loops were
     cut into copies that differ."""
     counters = frozenset(turns)
-    program, variables = turned_back(tidy(as_sums(tidy(program), threads)), counters, variables)
+    program, variables = turned_back(tidy(as_sums(tidy(program), threads, counters)), counters, variables)
     program = tidy(program)
     rolled = rerolled(program, counters, variables, by_position)
     program, variables = turned_back(tidy(rolled.program), rolled.turns, rolled.variables)

@@ -7,7 +7,7 @@ proof takes sums apart into what threads share and what each has for itself.
 from __future__ import annotations
 
 from ptxdsl.protocol.algebra import linear, of_linear, plain, rebuilt
-from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const
+from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, wrap
 from ptxdsl.protocol.facts import NOTHING, Facts
 from ptxdsl.protocol.model import Branch, Loop, Node, Seq
 from ptxdsl.protocol.rewriting import assigned, with_own_expressions
@@ -17,26 +17,27 @@ MAX_THREADS = 1024
 _DIVISIONS = {"div.u": "mod.u", "floordiv.u": "mod.u", "floordiv.s": "mod.s"}
 
 
-def as_sums(program: Seq, threads: tuple[int, int, int] | None) -> Seq:
-    """threads: the block's shape, where it is known."""
+def as_sums(program: Seq, threads: tuple[int, int, int] | None, turns: frozenset[int]) -> Seq:
+    """threads: the block's shape, where it is known. turns: the variables that number the turns of loops."""
     sizes = (*threads, threads[0] * threads[1] * threads[2]) if threads is not None else (MAX_THREADS,) * 4
-    return _Sums(sizes).seq(program, NOTHING)
+    return _Sums(sizes, turns).seq(program, NOTHING)
 
 
 class _Sums:
-    def __init__(self, sizes: tuple[int, ...]) -> None:
+    def __init__(self, sizes: tuple[int, ...], turns: frozenset[int]) -> None:
         self.sizes = sizes
+        self.turns = turns
 
     def seq(self, seq: Seq, facts: Facts) -> Seq:
         out: list[Node] = []
-        here = _Here(self.sizes, facts)
+        here = _Here(self.sizes, self.turns, facts)
         for node in seq.nodes:
             if isinstance(node, Seq):
                 out.append(self.seq(node, here.facts))
             else:
                 inner = here.facts.without(assigned(node)) if isinstance(node, Loop) else here.facts
                 if inner is not here.facts:
-                    here = _Here(self.sizes, inner)
+                    here = _Here(self.sizes, self.turns, inner)
                 new = with_own_expressions(node, here.of)
                 if isinstance(new, Branch):
                     opposite = plain("not", new.condition, bits=1)
@@ -47,15 +48,16 @@ class _Sums:
                 out.append(new)
             changed = assigned(node)
             if changed:
-                here = _Here(self.sizes, here.facts.without(changed))
+                here = _Here(self.sizes, self.turns, here.facts.without(changed))
         return Seq(tuple(out))
 
 
 class _Here:
     """Expressions at a place, with what is known there."""
 
-    def __init__(self, sizes: tuple[int, ...], facts: Facts) -> None:
+    def __init__(self, sizes: tuple[int, ...], turns: frozenset[int], facts: Facts) -> None:
         self.sizes = sizes
+        self.turns = turns
         self.facts = facts
         self.known: dict[Expr, Expr] = {}
         self.possible: dict[Expr, int] = {}
@@ -75,15 +77,68 @@ class _Here:
         new = plain(expr.op, *args, bits=expr.bits)
         if new.args and not self.bits(new):
             return const(0, new.bits)
-        if new.op == "shr.s" and not self.bits(new.args[0]) >> (new.bits - 1):
-            new = plain("shr.u", *new.args, bits=new.bits)
+        if new.op == "shr.s" and not self.is_negative(new.args[0]):
+            new = self.quotient(new) or plain("shr.u", *new.args, bits=new.bits)
+        if new.op in ("lt.s", "ge.s") and new.args[1].op == "const" and new.args[1].value == 0:
+            return new if self.is_negative(new.args[0]) else const(int(new.op == "ge.s"), 1)
         if new.op in ("or", "xor") and new.bits > 1:
-            return self.disjoint(new)
+            return self.disjoint(self.by_fields(new))
         if new.op == "and" and new.args[1].op == "const" and not self.bits(new.args[0]) & ~new.args[1].value:
             return new.args[0]
         if new.op == "and" and new.args[1].op == "const":
             return _field(new)
         return _remainder(new) if new.op in ("add", "sub") else new
+
+    def is_negative(self, expr: Expr) -> bool:
+        """Whether it may be. Numbers of turns, and sums of a few of such, are not."""
+        if not self.bits(expr) >> (expr.bits - 1):
+            return False
+        if expr.op == "ext.s":
+            return self.is_negative(expr.args[0])
+        terms, constant = linear(expr)
+        return constant < 0 or not all(
+            0 < factor < 1 << (expr.bits // 2) and not self._may_be_negative(term) for term, factor in terms.items()
+        )
+
+    def _may_be_negative(self, term: Expr) -> bool:
+        if term.op == "var":
+            return term.value not in self.turns
+        return self.is_negative(term) if term.op == "ext.s" else bool(self.bits(term) >> (term.bits - 1))
+
+    def quotient(self, high: Expr) -> Expr | None:
+        """A division by a constant, done as a multiplication: x * m >> k is x / d for all x of 31 bits if
+        2^k <= m * d <= 2^k + 2^(k - 31). Source: as of ``algebra._quotient``."""
+        product, by = high.args
+        if product.op != "mul" or product.bits != 64 or by.op != "const" or not 31 < by.value < 63:
+            return None
+        x, factor = product.args
+        if x.op not in ("ext.s", "ext.u") or x.args[0].bits != 32 or factor.op != "const" or factor.value <= 0:
+            return None
+        whole = 1 << by.value
+        divisor = -(-whole // factor.value)
+        if divisor < 2 or factor.value * divisor > whole + (whole >> 31):
+            return None
+        inner = x.args[0]
+        if self.is_negative(inner):
+            return None
+        return plain("ext.u", plain("div.u", inner, const(divisor, inner.bits), bits=inner.bits), bits=high.bits)
+
+    def by_fields(self, expr: Expr) -> Expr:
+        """``x ^ c`` of a sum whose parts have no bits in common: part by part."""
+        a, c = expr.args
+        if expr.op != "xor" or c.op != "const" or a.op != "add":
+            return expr
+        terms, constant = linear(a)
+        parts = [plain("mul", term, const(factor, a.bits), bits=a.bits) for term, factor in terms.items()]
+        parts += [const(constant, a.bits)] if constant else []
+        if not self.apart(parts):
+            return expr
+        mask, total = int(c.value) & ((1 << a.bits) - 1), const(0, a.bits)
+        for part in parts:
+            own = mask & self.bits(part)
+            mask ^= own
+            total = plain("add", total, plain("xor", part, const(wrap(own, a.bits), a.bits), bits=a.bits), bits=a.bits)
+        return plain("add", total, const(wrap(mask, a.bits), a.bits), bits=a.bits)
 
     def disjoint(self, expr: Expr) -> Expr:
         """Parts of which no two have a bit in common are added."""
@@ -201,15 +256,18 @@ def _field(expr: Expr) -> Expr:
 
 
 def _remainder(expr: Expr) -> Expr:
-    """x - x / d * d."""
+    """x - x / d * d, also where x is a sum."""
     terms, constant = linear(expr)
     for quotient, factor in terms.items():
         if quotient.op not in _DIVISIONS or quotient.args[1].op != "const":
             continue
         x, divisor = quotient.args
-        times = terms.get(x, 0)
-        if times and divisor.value > 0 and times * divisor.value == -factor:
-            rest = {t: f for t, f in terms.items() if t is not x and t is not quotient}
+        if divisor.value <= 0 or factor % divisor.value:
+            continue
+        times = -factor // divisor.value
+        own, more = linear(x)
+        if own and all(terms.get(term, 0) == wrap(times * f, expr.bits) for term, f in own.items()):
+            rest = {t: f for t, f in terms.items() if t not in own and t is not quotient}
             rest[plain(_DIVISIONS[quotient.op], x, divisor, bits=expr.bits)] = times
-            return of_linear(rest, constant, expr.bits)
+            return of_linear(rest, constant - times * more, expr.bits)
     return expr

@@ -462,3 +462,33 @@ def test_a_ring_that_a_turn_goes_round_twice():
       v0 = select(v0 == 1, 0, v0 + 1), v1 = select(v0 == 1, v1 ^ 1, v1)
     """
     assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+SIGNED = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, {start};
+    mov.b32 %r9, bars;
+    setp.ge.s32 %p0, %r2, %r1;
+    @%p0 bra E;
+    L: mul.hi.s32 %r3, %r2, 1431655766;
+    shr.u32 %r4, %r3, 31;
+    add.s32 %r3, %r3, %r4;
+    mul.lo.s32 %r3, %r3, 3;
+    sub.s32 %r3, %r2, %r3;
+    setp.lt.s32 %p1, %r3, 0;
+    add.s32 %r4, %r3, 3;
+    selp.b32 %r3, %r4, %r3, %p1;
+    shl.b32 %r3, %r3, 3;
+    add.s32 %r3, %r9, %r3;
+    mbarrier.arrive.shared.b64 _, [%r3];
+    add.s32 %r2, %r2, 1;
+    setp.lt.s32 %p0, %r2, %r1;
+    @%p0 bra L;
+    E:
+"""
+
+
+def test_a_remainder_of_signed_numbers():
+    """It is that of an unsigned one where the numbers are those of turns; where they may be negative nobody says so."""
+    assert "bar-arrive [bars + 8*(v1 %u 3)]" in numbered(protocol(SIGNED.format(start=0)))
+    assert "%u 3" not in protocol(SIGNED.format(start=-5))

@@ -25,6 +25,12 @@ from ptxdsl.protocol.model import Unmodelled, walk
          "mov.b32 %r3, bars; add.s32 %r2, %r2, %r3;", "bars + select((n & 1) == 1, 24, 0)"),
         ("ld.param.u32 %r0, [n]; shl.b32 %r1, %r0, 4; and.b32 %r1, %r1, 48; mov.b32 %r3, bars; add.s32 %r2, %r1, %r3;",
          "bars + 16*(n & 3)"),
+        ("mov.u32 %r0, %tid.x; ld.param.u32 %r1, [n]; and.b32 %r1, %r1, 1; shl.b32 %r1, %r1, 6; add.s32 %r1, %r1, %r0; "
+         "xor.b32 %r1, %r1, 95; mov.b32 %r3, data; add.s32 %r2, %r1, %r3;",
+         "data + (((n & 1) * 64) ^ 64) + (tid.x ^ 31)"),
+        ("ld.param.u32 %r0, [n]; add.s32 %r1, %r0, 1; mul.hi.u32 %r4, %r1, -1431655765; shr.u32 %r4, %r4, 1; "
+         "mul.lo.s32 %r4, %r4, 24; shl.b32 %r0, %r0, 3; sub.s32 %r4, %r0, %r4; mov.b32 %r3, bars; "
+         "add.s32 %r4, %r4, 8; add.s32 %r2, %r4, %r3;", "bars + 8*((n + 1) %u 3)"),
         ("mov.b32 %r1, bars; mapa.shared::cluster.u32 %r2, %r1, 1; add.s32 %r2, %r2, 8;", "bars+8 of CTA 1"),
         ("mov.b32 %r1, bars; and.b32 %r2, %r1, -16777217;", "mapa(bars, cluster_ctarank & -2)"),
         ("mov.u32 %r0, %tid.x; shfl.sync.idx.b32 %r1, %r0, 0, 31, -1; shl.b32 %r1, %r1, 3; mov.b32 %r3, bars; "
