@@ -113,6 +113,30 @@ def test_a_hang_is_said_to_be_one_and_the_replay_finds_the_deadlock(run_program)
     assert float(said.rsplit("seconds", 1)[1]) < 60
 
 
+REGISTERS = """
+@kernel(threads=384, min_blocks=1)
+def k(p: Pointer[Int32, MutAnyOrigin]):
+    if warp_id() < 4:
+        warpgroup_reg_dealloc[40]()
+    else:
+        warpgroup_reg_alloc[MORE]()
+        p[unsafe_offset=thread_idx.x] = 1
+"""
+
+
+@pytest.mark.parametrize("more", [232, 240])
+def test_warpgroups_wait_for_registers_that_nobody_gives_back(run_program, more):
+    """128 threads keep 40 of the 168 registers that each has at the launch: the other 256 can have 232."""
+    body = 'p = torch.zeros(384, dtype=torch.int32, device="cuda")\n'
+    body += WATCHED.format(launch="kernel[1, 384](p, timeout=1)").replace("no problem at all", "{int(p.sum())} came")
+    said = run_program(REGISTERS.replace("MORE", str(more)), body.replace('print("{int', 'print(f"{int'))
+    if more == 232:
+        assert said.strip() == "256 came"
+    else:
+        assert "error[E0915]: kernel 'k' (grid (1, 1, 1), block (384, 1, 1)) has not ended within 1 s" in said
+        assert "replayed: deadlock" in said and "waits for registers" in said
+
+
 def test_a_fault_shows_at_the_next_launch_with_what_was_launched_before(run_program):
     body = """
 p = torch.zeros(4, dtype=torch.int32, device="cuda")
