@@ -36,7 +36,7 @@ class Limits:
                 raise LimitReached(
                     STEP_LIMIT,
                     f"stopped after {count:,} {what}; the limit is {limit:,}",
-                    "raise the limit, or look where the warps are: a loop may not end",
+                    "raise the limit (--steps, ptxdsl.Limits), or look where the warps go round: a loop may not end",
                 )
         self.check_memory(memory)
 

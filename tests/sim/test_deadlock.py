@@ -307,7 +307,7 @@ def test_a_run_that_changes_nothing_for_long_is_a_livelock() -> None:
     ran = [run(kernel(ENDLESS), block=64, limits=Limits(idle_steps=10**7)) for _ in range(2)]
     found = only(ran[0])
     assert (ran[0].status, found.code) == ("limit", "E1188")
-    assert "warp 0 of CTA (0, 0, 0) and 1 other warp run here" in found.notes[0][1]
+    assert "warp 0 of CTA (0, 0, 0) and 1 other warp go round here" in found.notes[0][1]
     first, again = (report.statistics for report in ran)
     assert (first.turns, first.warp_instructions) == (again.turns, again.warp_instructions)
 

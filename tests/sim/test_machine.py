@@ -264,8 +264,32 @@ def test_the_step_limit_ends_a_loop_that_computes_for_ever() -> None:
     report = run(ENDLESS, block=64, limits=Limits(steps=1_000_000))
     found = only(report)
     assert report.status == "limit" and found.code == "E1185"
-    assert [label for _, label in found.notes] == ["warp 0 of CTA (0, 0, 0) and 1 other warp run here"]
+    assert [label for _, label in found.notes] == ["warp 0 of CTA (0, 0, 0) and 1 other warp go round here"]
     assert found.span is not None and "mad.lo.u32" in found.span.text
+
+
+STORES = """
+mov.u32 %r1, 0;
+OUTER:
+st.global.u32 [$out], %r1;
+INNER:
+st.volatile.global.u32 [$out], 5;
+ld.volatile.global.u32 %r2, [$out];
+setp.eq.u32 %p1, %r2, 7;
+@%p1 bra INNER;
+bra OUTER;
+"""
+
+
+def test_the_step_limit_names_the_lines_of_a_loop_that_stores_for_ever() -> None:
+    text = kernel(STORES, "out:u64")
+    report = run(text, np.zeros(1, np.uint32), block=32, limits=Limits(steps=1_000_000))
+    found = only(report)
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if line in ("OUTER:", "bra OUTER;")]
+    first, last = lines[0] + 1, lines[1]
+    label = f"warp 0 of CTA (0, 0, 0) goes round here, in lines {first} to {last}"
+    assert [words for _, words in found.notes] == [label]
+    assert found.help is not None and "--steps" in found.help
 
 
 def test_interrupting_tells_where_the_warps_are() -> None:

@@ -17,11 +17,11 @@ MOST_PLACES = 8
 
 
 def whereabouts(machine: Machine) -> Iterable[Note]:
-    """A note for each place at which warps run or wait, the most crowded first."""
+    """A note for each loop in which warps go round and each place at which they run or wait, the most crowded first."""
     places: dict[tuple[int, str], tuple[Instruction, str, list[Warp]]] = {}
 
-    def at(instruction: Instruction, how: str, warp: Warp) -> None:
-        _, _, warps = places.setdefault((instruction.line, how), (instruction, how, []))
+    def at(instruction: Instruction, key: int, how: str, warp: Warp) -> None:
+        _, _, warps = places.setdefault((key, how), (instruction, how, []))
         if warp not in warps:
             warps.append(warp)
 
@@ -29,13 +29,30 @@ def whereabouts(machine: Machine) -> Iterable[Note]:
         for cta in cluster.ctas:
             for warp in cta.warps:
                 for pc in sorted(set(warp.pc[warp.status == RUNNABLE].tolist())):
-                    at(machine.program.blocks[pc].instructions[0], "run", warp)
+                    loop, instruction = machine.program.deciding.loop(pc), machine.program.blocks[pc].instructions[0]
+                    if loop:
+                        at(instruction, min(loop), f"go round here{_lines(machine, loop)}", warp)
+                    else:
+                        at(instruction, instruction.line, "run here", warp)
                 for blocked in warp.waits:
-                    at(blocked.instruction, "wait", warp)
+                    at(blocked.instruction, blocked.instruction.line, "wait here", warp)
     found = sorted(places.values(), key=lambda place: -len(place[2]))
     for instruction, how, warps in found[:MOST_PLACES]:
-        first = warps[0]
+        first, others = warps[0], len(warps) - 1
         who = f"warp {first.index} of {cta_text(first.cta)}"
-        others = len(warps) - 1
-        many = f" and {others} other warp{'' if others == 1 else 's'} {how}" if others else f" {how}s"
-        yield machine.places.span(instruction), f"{who}{many} here"
+        verb, _, rest = how.partition(" ")
+        many = f" and {others} other warp{'' if others == 1 else 's'} {how}" if others else f" {_of_one(verb)} {rest}"
+        yield machine.places.span(instruction), f"{who}{many}"
+
+
+def _of_one(verb: str) -> str:
+    return "goes" if verb == "go" else f"{verb}s"
+
+
+def _lines(machine: Machine, loop: set[int]) -> str:
+    """The lines of a loop in the text in which most of it stands; nothing where that is one."""
+    spans = [machine.places.span(i) for block in loop for i in machine.program.blocks[block].instructions]
+    sources = [span.source for span in spans]
+    most = max(sources, key=sources.count)
+    lines = [span.line for span in spans if span.source is most]
+    return f", in lines {min(lines)} to {max(lines)}" if min(lines) < max(lines) else ""

@@ -33,10 +33,14 @@ class Deciding:
     def of(self, block: int) -> frozenset[str] | None:
         """None of a block to which there is no way back."""
         if block not in self._known:
-            loop = _reached(block, self._successors) & _reached(block, self._predecessors)
+            loop = self.loop(block)
             found = self._closure(loop) if loop else None
             self._known.update(dict.fromkeys(loop or (block,), found))
         return self._known[block]
+
+    def loop(self, block: int) -> set[int]:
+        """The blocks that lie with a block on a way back to it; none if there is no such way."""
+        return _reached(block, self._successors) & _reached(block, self._predecessors)
 
     def _closure(self, loop: set[int]) -> frozenset[str]:
         sources: dict[str, set[str]] = {}
