@@ -19,6 +19,8 @@ def relate(context: Context, a: Touch, b: Touch) -> None:
     there = blocks.place(b.cta, a.cta)  # where those are whose b is in the same memory as this block's a
     if not same_everywhere(blocks, a, b, there, lambda a, b: overlap(a.intervals, b.intervals)):
         return
+    if a.says is not None and a.says is b.says and not there and _say_the_same(context, a, b):
+        return
     here = blocks.back(there)
     if a.writes != b.writes:
         if a.writes:
@@ -48,3 +50,10 @@ def relate(context: Context, a: Touch, b: Touch) -> None:
     a.needers |= context.seat(b.agent, there)
     b.needers |= context.seat(a.agent, here)
     context.related += 1
+
+
+def _say_the_same(context: Context, a: Touch, b: Touch) -> bool:
+    """Whether two roles of a block write the same always, by one statement."""
+    assert a.says is not None
+    one, other = context.agents[a.agent], context.agents[b.agent]
+    return one is not other and one.cta == other.cta and a.says.told_by() == ()

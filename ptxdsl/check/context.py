@@ -17,7 +17,7 @@ from ptxdsl.check.threads import Mask, warps, whole_warps
 from ptxdsl.check.values import Symbols
 from ptxdsl.hints import TYPE_CHECKING, Any
 from ptxdsl.protocol.expressions import CTA_SHIFT, TENSOR
-from ptxdsl.protocol.model import Array, Kernel
+from ptxdsl.protocol.model import Array, Kernel, Written
 from ptxdsl.record import replace
 from ptxdsl.source import Span
 
@@ -343,6 +343,7 @@ class Context(Layout):
         when: Guard | None = None,
         elsewhere: tuple[tuple[Intervals, Places], ...] = (),
         spans: tuple[Span, ...] = (),
+        says: Written | None = None,
     ) -> Touch:
         """elsewhere: its intervals and places in other blocks, by rank, where they are not the same."""
         key = (agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, places, site.number, elsewhere)
@@ -354,7 +355,7 @@ class Context(Layout):
             bit, agent.number, writes, atomic, asynchronous, array, cta, intervals, mask, site, slot, places, exact,
         )  # fmt: skip
         made.spans, made.pipe, made.grouped, made.certain, made.when = spans, pipe, grouped, certain, when
-        made.used = used
+        made.used, made.says = used, says
         made.together = together and len(warps(mask)) > 1
         made.elsewhere = tuple([replace(made, intervals=other, places=there) for other, there in elsewhere])
         forms = made, *made.elsewhere

@@ -7,7 +7,7 @@ from ptxdsl.check.intervals import Form, Intervals, Places, intervals_of, moved,
 from ptxdsl.check.states import Lives
 from ptxdsl.check.threads import Mask, range_text
 from ptxdsl.hints import TYPE_CHECKING, Any
-from ptxdsl.protocol.model import Array, Pipeline
+from ptxdsl.protocol.model import Array, Pipeline, Written
 from ptxdsl.record import Slotted, field
 from ptxdsl.source import Span
 
@@ -127,7 +127,8 @@ class Touch(metaclass=Slotted, frozen=False):
     of another warp. stale, given, free: ``brackets.describe``. under: the barriers of its array, as far as they are
     known. low, high: where the first of its bytes is in any block, and the end of the last. when: which of its threads
     do it (``guards.py``). elsewhere: the same of the other blocks that the followed one stands for, by rank; none where
-    they touch the same. clash: of a write, threads that get into each other's way by themselves (``written.py``).
+    they touch the same. clash: of a write, threads that get into each other's way by themselves (``written.py``); says:
+    what one statement writes, if nothing else is written.
     """
 
     bit: int
@@ -168,6 +169,7 @@ class Touch(metaclass=Slotted, frozen=False):
     when: Guard | None = None
     known_form: Form | None = None
     clash: Clash | None = None
+    says: Written | None = None
     spans: tuple[Span, ...] = ()
 
     @property

@@ -96,6 +96,7 @@ def touches_of(
             used=all(part.place.used for part in pieces.all),
             elsewhere=elsewhere.get((array, at_cta), ()),
             spans=tuple([part.span for part in pieces.all]),
+            says=pieces.says if writes and not (atomic or asynchronous) else None,
         )
         if writes and not atomic and context.races and not touch.tensor:
             touch.clash = clash(context, touch, pieces.written)
@@ -122,6 +123,12 @@ class _Pieces:
     @property
     def places(self) -> Places:
         return tuple([(part.lanes, at, width) for part, at, width in self.parts])
+
+    @property
+    def says(self) -> Written | None:
+        """What one statement writes, and nothing else."""
+        says = {written for _, written in self.written}
+        return says.pop() if len(says) == 1 and not self.anywhere else None
 
     @property
     def all(self) -> list[Part]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
+from pipeline_kernels import GIVES, kernel
 from proofs import verdict
 
 from ptxdsl.check.report import ptx_verdicts
@@ -125,3 +128,34 @@ def test_ptx_says_it_of_constants(value: str, known: bool) -> None:
     (found,) = ptx_verdicts(read(ptx, "kernel.ptx"))
     assert found.verdict == "proved"
     assert any(APART in clause for clause in found.assumptions) != known
+
+
+ROLES = """
+    if t < 32:
+        var p = RolePipeline[1, True](bars, bars.unsafe_offset(1))
+        for i in range(n):
+            p.acquire()
+            p.commit()
+    else:
+        var c = RolePipeline[1, False](bars, bars.unsafe_offset(1))
+        for i in range(n):
+            c.wait()
+            c.release()
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("1", "proved"), ("Float32(n)", "proved"), ("Float32(t // 32)", "fault"), ("src[t]", "fault")],
+)
+def test_roles_that_write_by_one_statement(value: str, expected: str) -> None:
+    """What is the same for all, whoever they are afterwards."""
+    assert verdict(kernel(f"buf[0] = {value}\nbarrier()\nres[t] = buf[0]" + dedent(ROLES))).verdict == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1.5", "fault"), ("Float32(rank)", "fault")])
+def test_blocks_that_write_by_one_statement(value: str, expected: str) -> None:
+    """To the same word of one of them: nothing is said of blocks."""
+    text = GIVES.format(count=2, to="0", tell="0").replace("Float32(1)", value)
+    text = text.replace("init(32)", "init(64)").replace("    bars[].wait", "    if rank == 0:\n        bars[].wait")
+    assert verdict(text).verdict == expected
