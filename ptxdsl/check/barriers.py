@@ -160,7 +160,7 @@ class Initialise(OnBarrier):
             if mask & (mask - 1):
                 raise blame.initialised_by_many(context, state, agent, barrier, self, mask)
             self.claim(context, state, agent, barrier, mask)
-            phases.initialise(context, state, agent, barrier, self, count)
+            phases.initialise(context, state, agent, barrier, self, count, mask)
         return self.number + 1
 
 

@@ -18,7 +18,7 @@ from ptxdsl.check.program import WAIT, Step
 from ptxdsl.check.scopes import is_waited_for_narrowly
 from ptxdsl.check.states import UNINITIALISED, Phase, State
 from ptxdsl.check.states import phase as made_phase
-from ptxdsl.check.threads import whole_warps
+from ptxdsl.check.threads import Mask, whole_warps
 from ptxdsl.check.values import add
 from ptxdsl.hints import Any
 
@@ -34,21 +34,26 @@ def need_initialised(
     if not phase.expected:
         raise blame.uninitialised(context, state, agent, barrier, step)
     known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
-    if not known & barrier.init or _by_another_warp(context, state, agent, barrier, step):
+    if not known & barrier.init or _unmet(context, state, agent, barrier, step):
         raise blame.early_use(context, state, agent, barrier, step)
     if remote and not state.proxied[agent.number] & barrier.init:
         raise blame.unfenced_init(context, state, agent, barrier, step)
     return phase
 
 
-def _by_another_warp(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> bool:
-    """Whether some of those who use a barrier have not met the warp of their own agent that has initialised it."""
+def _unmet(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> bool:
+    """Whether some of those who use a barrier have not met the thread of their own agent that has initialised it."""
     if not state.fresh[agent.number] & barrier.init:
         return False
-    return bool(step.mask & ~whole_warps(context.masks[barrier.init], agent.mask))
+    by = context.masks[barrier.init]
+    met = whole_warps(by, agent.mask) if state.met[agent.number] & barrier.init else by
+    return bool(step.mask & ~met)
 
 
-def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int) -> None:
+def initialise(
+    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int, mask: Mask
+) -> None:
+    """mask: the thread that does it."""
     if state.phases[barrier.number].expected:
         raise blame.initialised_again(context, state, agent, barrier, step)
     if problem := blame.beyond_array(context, state, barrier, step):
@@ -67,7 +72,7 @@ def initialise(context: Context, state: State, agent: Agent, barrier: Barrier, s
     state.live |= everywhere
     state.fresh[agent.number] |= barrier.init
     state.met[agent.number] &= ~barrier.init
-    context.masks[barrier.init] = step.mask
+    context.masks[barrier.init] = mask
     state.known[barrier.holder] |= barrier.last | barrier.before  # all who see the initialisation know as much
     state.phases[barrier.number] = made_phase(count, count, begun=context.coarse)
 

@@ -20,7 +20,7 @@ from ptxdsl.check.ranks import is_pairs
 from ptxdsl.check.slots import check, happen, touches_of
 from ptxdsl.check.states import State
 from ptxdsl.check.supposed import NO_SUM
-from ptxdsl.check.tensor_bounds import check_given_back, check_quarters, check_room
+from ptxdsl.check.tensor_bounds import check_alone, check_given_back, check_quarters, check_room
 from ptxdsl.check.threads import Mask
 from ptxdsl.effects import Kind
 from ptxdsl.protocol.model import Op
@@ -177,6 +177,7 @@ class Allocation(Step):
     def run(self, context: Context, state: State, agent: Agent) -> int:
         if not self._touches:
             check_room(context, self.span)
+            check_alone(state, self.acting, self.frees, self.span)
         for touch in self.touches(context, state, agent):
             assert touch.array is not None
             key = touch.array.base, touch.cta

@@ -8,7 +8,7 @@ from ptxdsl.check.context import Context
 from ptxdsl.check.findings import Finding, Unproved
 from ptxdsl.check.parts import Touch
 from ptxdsl.check.states import State
-from ptxdsl.check.threads import WARP, members
+from ptxdsl.check.threads import WARP, Mask, members
 from ptxdsl.diagnostics import counted
 from ptxdsl.hints import Any
 from ptxdsl.protocol import tensor_places
@@ -39,6 +39,15 @@ def check_room(context: Context, span: Span | None) -> None:
     if needed > tensor_places.COLUMNS:
         why = f"the kernel allocates {needed} columns of tensor memory, and there are {tensor_places.COLUMNS}"
         raise Unproved(span or context.kernel.span, why, "allocate once, what all need together: one waits for another")
+
+
+def check_alone(state: State, acting: Mask, frees: bool, span: Span | None) -> None:
+    """Raises Fault where several warps do what one does for all. acting: their first lanes."""
+    number = acting.bit_count()
+    if number > 1:
+        kind = classes.OVERWRITTEN if frees else classes.LIVE_REINIT
+        what = f"{number} warps {'give tensor memory back' if frees else 'allocate tensor memory'}, each for itself"
+        raise fault(state, kind, what, span, help="let one warp do it: `if warp_id() == 0:`")
 
 
 def check_given_back(context: Context, state: State, touch: Touch, span: Span | None) -> None:

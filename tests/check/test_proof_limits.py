@@ -335,6 +335,16 @@ TENSORS = {
     "never given back": (FREE, "", "exit with work in flight"),
     "no barrier before it is used": ("    barrier()\n    var tensor", "    var tensor", "use before init is visible"),
     "a part of it given back": ("tensor.free()", "TensorMemory[64](slot).free()", "exit with work in flight"),
+    "given back by two warps": (
+        "== 0:\n        tensor.free",
+        "< 2:\n        tensor.free",
+        "slot overwritten before release",
+    ),
+    "allocated by three warps": (
+        "== 0:\n        TensorMemory[128].allocate",
+        "> 0:\n        TensorMemory[128].allocate",
+        "re-init or inval while live",
+    ),
     "more columns than allocated": ("[128].allocate(slot)", "[64].allocate(slot)", "stale stage index"),
 }
 
