@@ -167,7 +167,9 @@ class Initialise(OnBarrier):
 class Invalidate(OnBarrier):
     def run(self, context: Context, state: State, agent: Agent) -> int:
         for barrier, mask in self.targets(context, state, agent):
-            phases.invalidate(context, state, agent, barrier, self)
+            if mask & (mask - 1):
+                raise blame.initialised_by_many(context, state, agent, barrier, self, mask, "invalidated")
+            phases.invalidate(context, state, agent, barrier, self, mask)
             self.claim(context, state, agent, barrier, mask)
         return self.number + 1
 

@@ -115,7 +115,7 @@ def _blocks(count: int) -> str:
     return f"{count} block{'s' if count != 1 else ''}"
 
 
-def early_use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+def early_use(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Fault:
     return fault(
         state,
         classes.EARLY_USE,
@@ -149,14 +149,25 @@ def initialised_again(context: Context, state: State, agent: Agent, barrier: Bar
 
 
 def initialised_by_many(
-    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, mask: Mask
+    context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, mask: Mask, how: str = "initialised"
 ) -> Exception:
     return fault(
         state,
         classes.LIVE_REINIT,
-        f"{context.barrier_text(barrier)} is initialised by {mask.bit_count()} threads ({range_text(mask)})",
+        f"{context.barrier_text(barrier)} is {how} by {mask.bit_count()} threads ({range_text(mask)})",
         step.span,
-        help="initialise each barrier by one thread: `if thread_idx.x == 0:`",
+        help=f"let each barrier be {how} by one thread: `if thread_idx.x == 0:`",
+    )
+
+
+def initialised_early(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Exception:
+    return fault(
+        state,
+        classes.LIVE_REINIT,
+        f"{context.barrier_text(barrier)} may be initialised again before another thread has invalidated it",
+        step.span,
+        *where_initialised(barrier),
+        help="let the thread initialise it that has invalidated it, or put `barrier()` between the two",
     )
 
 

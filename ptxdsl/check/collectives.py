@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ptxdsl.check import blame_meetings as blame
 from ptxdsl.check.agents import ORDERING
+from ptxdsl.check.aligned import check_cluster_lanes, check_lanes
 from ptxdsl.check.context import Context
 from ptxdsl.check.expressions import Expressions
 from ptxdsl.check.findings import Unproved
@@ -46,6 +47,7 @@ class Meet(Step):
         self.op = op
         self.acting = mask
         self.syncs = op.kind is not Kind.NAMED_ARRIVE
+        self.whole = whole_warps(mask, expressions.block.all) == mask
         self.id = expressions.function(op.id) if op.id is not None else None
         self.count = expressions.function(op.count) if op.count is not None else None
 
@@ -83,12 +85,20 @@ class Meet(Step):
             raise blame.may_come_early(context, state, agent, self, meeting)
         state.known[meeting.holder] |= known
         state.proxied[meeting.holder] |= state.proxied[me] & known
-        waiting = (*waiting, (me, self.number if self.syncs else -1))
+        waiting = (*waiting, (me, self.number if self.syncs else ~self.number))
         if arrived + threads < needed:
             state.meetings[meeting.number] = arrived + threads, needed, waiting
             return WAIT if self.syncs else self.number + 1
+        if not all(_is_whole(context, *who) for who in waiting):
+            check_lanes(context, state, waiting, 0)
         _complete(context, state, meeting, waiting)
         return self.number + 1
+
+
+def _is_whole(context: Context, number: int, place: int) -> bool:
+    """Whether who has come to a barrier of threads is whole warps."""
+    step = context.agents[number].steps[place if place >= 0 else ~place]
+    return isinstance(step, Meet) and step.whole
 
 
 def _complete(context: Context, state: State, meeting: Meeting, waiting: tuple[tuple[int, int], ...]) -> None:
@@ -131,6 +141,7 @@ def released(context: Context, state: State) -> bool:
         if len(ops) < len(waiting) or any(op.count is not None for op in ops):
             lanes &= whole_warps(sum(context.agents[number].mask for number, _ in waiting), context.every)
         if lanes and arrived + lanes.bit_count() == needed:
+            check_lanes(context, state, waiting, lanes)
             _complete(context, state, meeting, waiting)
             found = True
     return found
@@ -190,6 +201,8 @@ def _complete_cluster(state: State, meeting: Meeting, turn: int) -> None:
 class ClusterWait(Step):
     def __init__(self, op: Op) -> None:
         super().__init__(op.span)
+        self.op = op
+        self.whole: bool | None = None  # whether all lanes of the warps come to it, where that was asked
 
     def run(self, context: Context, state: State, agent: Agent) -> int:
         meeting = context.meeting("cluster", state)
@@ -199,6 +212,8 @@ class ClusterWait(Step):
             raise blame.cluster_order(context, state, agent, self, "waits without having arrived")
         if state.meetings.get(meeting.number, (0, 0, 0))[1] == mine:
             return WAIT
+        if not self.whole:
+            check_cluster_lanes(context, state, agent, self)
         del state.meetings["cluster", me]
         gained = state.known[meeting.holder + 1]
         state.known[me] |= gained

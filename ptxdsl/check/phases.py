@@ -34,26 +34,36 @@ def need_initialised(
     if not phase.expected:
         raise blame.uninitialised(context, state, agent, barrier, step)
     known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
-    if not known & barrier.init or _unmet(context, state, agent, barrier, step):
+    if not known & barrier.init:
         raise blame.early_use(context, state, agent, barrier, step)
+    unmet = _unmet(context, state, agent, barrier, step)
+    if unmet:
+        found = blame.early_use(context, state, agent, barrier, step)
+        if unmet & ~whole_warps(context.masks[barrier.init], agent.mask):
+            raise found
+        context.tell_last(step, found)  # of one warp: that others may come too early is said first
     if remote and not state.proxied[agent.number] & barrier.init:
         raise blame.unfenced_init(context, state, agent, barrier, step)
     return phase
 
 
-def _unmet(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> bool:
-    """Whether some of those who use a barrier have not met the thread of their own agent that has initialised it."""
+def _unmet(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> Mask:
+    """Those who use a barrier and have not met the thread of their own agent that has initialised it."""
     if not state.fresh[agent.number] & barrier.init:
-        return False
+        return 0
     by = context.masks[barrier.init]
     met = whole_warps(by, agent.mask) if state.met[agent.number] & barrier.init else by
-    return bool(step.mask & ~met)
+    return step.mask & ~met
 
 
 def initialise(
     context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, count: int, mask: Mask
 ) -> None:
     """mask: the thread that does it."""
+    if state.live & barrier.init and not state.phases[barrier.number].expected:
+        known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
+        if not known & barrier.init or _unmet(context, state, agent, barrier, step):
+            raise blame.initialised_early(context, state, agent, barrier, step)
     if state.phases[barrier.number].expected:
         raise blame.initialised_again(context, state, agent, barrier, step)
     if problem := blame.beyond_array(context, state, barrier, step):
@@ -77,7 +87,8 @@ def initialise(
     state.phases[barrier.number] = made_phase(count, count, begun=context.coarse)
 
 
-def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step) -> None:
+def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, step: Step, mask: Mask) -> None:
+    """mask: the thread that does it, of which who initialises the barrier again has to know."""
     need_initialised(context, state, agent, barrier, step)
     if context.blocks.count > 1:
         raise Apart
@@ -89,7 +100,11 @@ def invalidate(context: Context, state: State, agent: Agent, barrier: Barrier, s
         raise blame.still_live(context, state, agent, barrier, step, others & state.live & ~known)
     state.phases[barrier.number] = UNINITIALISED
     state.live &= ~others
-    context.forget(state, others)
+    context.forget(state, others | barrier.init)
+    state.known[agent.number] |= barrier.init
+    state.fresh[agent.number] |= barrier.init
+    state.met[agent.number] &= ~barrier.init
+    context.masks[barrier.init] = mask
 
 
 def arrive(
