@@ -181,14 +181,19 @@ class Graph:
                     continue
                 if not self.dominates(target, source):
                     raise Irreducible(target)
-                body = loops.setdefault(target, {target})
-                work = [source]
-                while work:
-                    inner = work.pop()
-                    if inner not in body:
-                        body.add(inner)
-                        work.extend(self.sources[inner])
+                loops.setdefault(target, {target}).update(self.natural_loop(target, source))
         return loops
+
+    def natural_loop(self, header: int, source: int) -> set[int]:
+        """The blocks of the loop that one jump back to a header makes."""
+        body = {header}
+        work = [source]
+        while work:
+            inner = work.pop()
+            if inner not in body:
+                body.add(inner)
+                work.extend(self.sources[inner])
+        return body
 
     def frontiers(self) -> list[set[int]]:
         """Of each block where its dominance ends."""

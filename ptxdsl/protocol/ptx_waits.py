@@ -26,16 +26,19 @@ def contract_waits(blocks: Sequence[Block], graph: Graph) -> bool:
     blocks: of ``graph``, changed in place; those that are left of a loop are not reached any more.
     """
     changed = False
-    for header, body in graph.loops.items():
-        if not any(_is_test(item) for number in body for item in blocks[number].items):
+    for header, whole in graph.loops.items():
+        if not any(_is_test(item) for number in whole for item in blocks[number].items):
             continue
-        polled = _Loop(blocks, graph, header, body).wait()
-        if polled is None:
-            continue
-        before, wait, leads_to = polled
-        block = blocks[header]
-        block.items, block.end, block.targets = [*before, wait], None, (leads_to,)
-        changed = True
+        # It may begin where a loop around it does.
+        back = [source for source in graph.sources[header] if source in whole]
+        for body in (whole, *(graph.natural_loop(header, source) for source in back if len(back) > 1)):
+            polled = _Loop(blocks, graph, header, body).wait()
+            if polled is not None:
+                before, wait, leads_to = polled
+                block = blocks[header]
+                block.items, block.end, block.targets = [*before, wait], None, (leads_to,)
+                changed = True
+                break
     return changed
 
 

@@ -492,3 +492,26 @@ def test_a_remainder_of_signed_numbers():
     """It is that of an unsigned one where the numbers are those of turns; where they may be negative nobody says so."""
     assert "bar-arrive [bars + 8*(v1 %u 3)]" in numbered(protocol(SIGNED.format(start=0)))
     assert "%u 3" not in protocol(SIGNED.format(start=-5))
+
+
+def test_a_wait_where_a_loop_begins():
+    """The loop that polls and the one around it have the same label."""
+    body = """
+    ld.param.u32 %r1, [n];
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    mov.u32 %r2, 0;
+    L: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bars], 0;
+    @!%p1 bra L;
+    mbarrier.arrive.shared.b64 _, [bars+8];
+    add.s32 %r2, %r2, 1;
+    setp.lt.s32 %p0, %r2, %r1;
+    @%p0 bra L;
+    E:
+    """
+    expected = """
+    loop L0 v1 in 0 ..< n:
+      bar-wait [bars] parity=0
+      bar-arrive [bars+8]
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
