@@ -39,6 +39,7 @@ SPECIAL = re.compile(
     re.ASCII,
 )
 _COMPONENTS = {".x": 0, ".y": 1, ".z": 2, ".w": 3, ".r": 0, ".g": 1, ".b": 2, ".a": 3}
+_PARTS = frozenset((".b0", ".b1", ".b2", ".b3", ".h0", ".h1"))  # of a register, for video instructions
 _SINK = Sink()
 
 
@@ -215,6 +216,9 @@ class Operands:
                 assert isinstance(item, Register)
                 self.registers[item.name] = type
                 return item
+        if component in _PARTS and isinstance(found, Register):
+            what = f"{name}{component}: bytes and halves of video instructions' operands are not supported"
+            raise Refused("E0812", what, name + component)
         if component is not None:
             raise Refused("E0812", f"{name} has no component {component}", name + component)
         if isinstance(found, Register):

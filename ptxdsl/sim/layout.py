@@ -143,8 +143,6 @@ WARP = np.dtype(
         ("slot", "u4"),  # in the tables of TURNS
         ("number", "u4"),  # in its cluster
         ("unfenced", "u4"),  # live mbarriers that it has initialised and that no fence of it has made known
-        ("stray_site", "u4"),  # 1 + that of the first shuffle from lanes that did not take part, 0: none
-        ("stray_lanes", "u4"),  # who took their values
         ("cluster", "u8"),  # host address of CLUSTER
         # Lanes that wait for the phase of a parity on one mbarrier, for the end of a generation (its low 32 bits) of a
         # named barrier, or for a product by its number, all of the warp's that wait: BARRIER, NAMED, WARPGROUP, or 0.
@@ -152,6 +150,8 @@ WARP = np.dtype(
         ("wait_mask", "u4"),
         ("wait_for", "u4"),
         ("wait_at", "u8"),  # host address of SITE
+        ("stray_site", "u4"),  # 1 + that of the first shuffle from lanes that did not take part, 0: none
+        ("stray_lanes", "u4"),  # who took their values
     ],
     align=True,
 )

@@ -44,6 +44,12 @@ def test_an_error_is_shown_at_its_place() -> None:
         ("mov.b32 %r1, %r01;", "E0812", "register %r01 is not declared", "%r01"),
         ("mov.b32 %r1, %tid.q;", "E0812", "register %tid.q is not declared", "%tid.q"),
         ("mov.b32 %r1, y.x;", "E0812", "y has no component .x", "y.x"),
+        (
+            "vadd.u32.u32.u32 %r1, %r1.b3, %r1.h0;",
+            "E0812",
+            "%r1.b3: bytes and halves of video instructions' operands are not supported",
+            "%r1.b3",
+        ),
         ("mov.b32 %r1, z;", "E0812", "z is not declared", "z"),
         ("bra L;", "E0812", "label L is not in this function", "L"),
         ("{ L: ret; } bra L;", "E0812", "label L is not in this function", "L"),

@@ -105,7 +105,7 @@ class Warp(ctypes.Structure):
 
     unit = "warp"
 
-    _fields_ = fields_of(WARP, _FIRST_FIELD, "wait_at")
+    _fields_ = fields_of(WARP, _FIRST_FIELD, "stray_lanes")
     clock: int
     changes: int
     woken_at: int
