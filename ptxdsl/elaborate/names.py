@@ -182,18 +182,15 @@ class Names(Control):
 
     def _declare_module(self, node: ast.Import, scope: Scope, found: Scope) -> None:
         """``import a.b``: `a` has `b`, beside what other imports have given it."""
-        *outer, last = [node.alias] if node.alias else node.module.split(".")
+        if node.alias:
+            scope.declare(node.alias, ModuleName(found))
+            return
+        *outer, last = node.module.split(".")
         for part in outer:
-            inner = Scope()
-            self._declare_with_others(part, inner, scope)
+            inner = _with_others(Scope(), scope.names.get(part))
+            scope.declare(part, ModuleName(inner))
             scope = inner
-        self._declare_with_others(last, found, scope)
-
-    def _declare_with_others(self, name: str, module: Scope, scope: Scope) -> None:
-        known = scope.names.get(name)
-        if isinstance(known, ModuleName):
-            module.names.update({n: entity for n, entity in known.scope.names.items() if n not in module.names})
-        scope.declare(name, ModuleName(module))
+        scope.declare(last, ModuleName(_with_others(found, scope.names.get(last))))
 
     def imported(self, name: ImportedName) -> Entity:
         """What an imported name stands for, looked up once."""
@@ -349,6 +346,15 @@ class Names(Control):
 
     def struct_value(self, decl: StructDecl, span: Span) -> RValue:
         raise NotImplementedError
+
+
+def _with_others(module: Scope, known: Entity | None) -> Scope:
+    """A module's names, and those that are known as its own; the module's scope itself stays as it is."""
+    if not isinstance(known, ModuleName) or known.scope is module:
+        return module
+    both = Scope(module.parent)
+    both.names = {**known.scope.names, **module.names}
+    return both
 
 
 def methods_name(name: str) -> str:

@@ -71,6 +71,8 @@ FILES = {
     "plain/other.pdsl": "from . import alone\ncomptime OTHER = alone.ALONE + 1\n",
     "below/bit.pdsl": "comptime ONE = 1\n",
     "bit.pdsl": "comptime TWO = 2\n",
+    "bit/own.pdsl": "comptime MINE = 4\n",
+    "math/own.pdsl": "comptime MINE = 5\n",
     "broken.pdsl": "def broken() -> Int32:\n    return missing\n",
     "loops.pdsl": "from loops import *\ncomptime SELF = 3\n",
 }
@@ -175,6 +177,14 @@ def test_a_file_that_hides_a_module_of_the_library(compiled: Compile) -> None:
     _, (problem,) = compiled("from below.bit import ONE\nfrom bit import pop_count\npop_count(n) + ONE")
     assert (where(problem)[0], problem.message) == ("E0204", "module `bit` has no `pop_count`")
     assert problem.help is not None and problem.help.endswith("hides the library's `bit`: give it another name")
+
+
+def test_a_folder_beside_a_module_of_the_library_leaves_no_trace_in_it(compiled: Compile) -> None:
+    for _ in range(2):  # the library is kept from one compilation to the next
+        imports = "import bit.own\nimport math.own\nimport math"
+        assert compiled(f"{imports}\nmath.ceildiv(n, 4) + math.own.MINE") == ([3 + 5], [])
+        _, (problem,) = compiled("import math\nmath.own.MINE")
+        assert problem.message == "the module has no `own`"
 
 
 def test_an_error_in_another_file_names_the_call(compiled: Compile) -> None:
