@@ -303,8 +303,10 @@ class Packer:
                 return encode_integer(operator.index(value), param.dtype)
         except OverflowError as large:
             raise self._error("E0907", path, f"does not fit {wanted}: {large}") from None
-        conversion = {"int": "int(…)", "uint": "int(…)", "float": "float(…)"}[form.kind]
-        raise self._error("E0904", path, f"is {_article(wanted)}; got {_describe(value)}", f"convert it: {conversion}")
+        conversion = "float(…)" if form.kind == "float" else "int(…)"
+        converts = isinstance(value, str) or hasattr(value, "__int__") or hasattr(value, "__float__")
+        help = f"convert it: {conversion}" if converts else None
+        raise self._error("E0904", path, f"is {_article(wanted)}; got {_describe(value)}", help)
 
     def _error(self, code: str, path: str, what: str, help: str | None = None) -> LaunchError:
         span = self.spans.get(path.partition(".")[0])

@@ -233,3 +233,14 @@ def test_all_wrong_arguments_are_reported_together():
     with pytest.raises(LaunchError) as caught:
         packer(pointer(), scalar("int32")).pack([None, 0.5])
     assert [d.code for d in caught.value.diagnostics] == ["E0904", "E0904"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "help"),
+    [("int32", 2.0, "convert it: int(…)"), ("float32", "1.5", "convert it: float(…)"), ("int32", None, None),
+     ("int32", object(), None), ("float32", 1j, None), ("int32", [3], None)],
+)  # fmt: skip
+def test_only_what_converts_to_a_number_is_told_to_be_converted(dtype, value, help):
+    with pytest.raises(LaunchError) as caught:
+        bytes_of(scalar(dtype), value)
+    assert caught.value.diagnostics[0].help == help
