@@ -26,7 +26,7 @@ from ptxdsl.elaborate.entities import (
 )
 from ptxdsl.elaborate.matching import Bound
 from ptxdsl.elaborate.types import DType, PointerType, SimdType, Type
-from ptxdsl.elaborate.values import const, leaves, with_comptime
+from ptxdsl.elaborate.values import const, is_comptime, leaves, with_comptime
 from ptxdsl.hints import Any
 from ptxdsl.intrinsics import ROWS
 from ptxdsl.intrinsics.alignment import ALIGNED, MBARRIER
@@ -62,9 +62,11 @@ class Builtins(Construct):
         """One instruction: a row of ``intrinsics/``."""
         self.require(ROWS[name].feature, bound.span, f"`{self.entered or name}`")
         operands: list[tir.Value] = []
+        comptime = True
         for argument in bound.decl.node.args:
             value = self.convert(self.argument(bound, argument.name), bound.arg_types[argument.name], bound.span)
             operands.extend(leaves(value))
+            comptime = comptime and is_comptime(value)
         self._check_constants(ROWS[name].effect, operands, bound)
         attrs = {k: self._attribute_value(v) for k, v in bound.binding.values.items()}
         if "rank" in attrs:  # a tensor copy
@@ -74,7 +76,8 @@ class Builtins(Construct):
         self._want_aligned(name, operands, attrs, bound)
         t = self.result_of(bound)
         wanted = self._machine_types(t, bound.span)
-        return self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))
+        result = self._assemble_result(t, iter(self.emit(name, operands, wanted, bound.span, **attrs)))
+        return with_comptime(result, True) if comptime and operands else result
 
     def _want_aligned(self, name: str, operands: list[tir.Value], attrs: dict[str, Any], bound: Bound) -> None:
         for position, bytes in ALIGNED.get(name, ()):

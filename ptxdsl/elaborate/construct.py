@@ -205,15 +205,34 @@ class Construct(Statements):
         initialisers = t.decl.methods.get("__init__")
         if len(args) == 1 and args[0].place is not None and args[0].place.type == t and args[0].name in (None, "copy"):
             return args[0].value
-        if initialisers:
-            function = FunctionValue(t.decl.name, tuple(initialisers), t)
-            return self.call_function(function, args, span)
-        if t.decl.has("fieldwise_init"):
+        function = FunctionValue(t.decl.name, tuple(initialisers), t) if initialisers else None
+        if t.decl.has("fieldwise_init") and (function is None or self._is_fieldwise(t, function, args, span)):
             return self._fieldwise(t, args, span)
+        if function is not None:
+            return self.call_function(function, args, span)
         raise self.fail(
             "E0342", f"`{t.decl.name}` has no constructor", span, (t.decl.node.name_span, "declared here"),
             help="decorate it with `@fieldwise_init`, or give it `def __init__(out self, …)`",
         )  # fmt: skip
+
+    def _is_fieldwise(self, t: StructType, function: FunctionValue, args: list[Given], span: Span) -> bool:
+        """Whether arguments are the fields, rather than those of an `__init__` of the struct's own."""
+        names = [name for name, _ in self.fields_of(t)]
+        named = {a.name for a in args if a.name is not None}
+        if len(args) != len(names) or not named <= set(names[len(args) - len(named) :]):
+            return False
+        if not any(self.takes(d, function, args) for d in function.overloads):
+            return True
+        undo = self._checkpoint(args)
+        try:
+            self.resolve(function, args, span)
+        except Exhausted:
+            raise
+        except CompileError:
+            return True
+        finally:
+            undo()
+        return False
 
     def _fieldwise(self, t: StructType, args: list[Given], span: Span) -> RValue:
         fields = self.fields_of(t)

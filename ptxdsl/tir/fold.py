@@ -202,7 +202,11 @@ def _scalar(name: str, args: Sequence[Any], source: Ty, target: Ty) -> Any:
         return round_float(args[0], target)
     if name == "bitcast":
         return _bitcast(args[0], source, target)
-    return None
+    from ptxdsl.tir.fold_instructions import BITS, FLOATS  # few constants come here
+
+    if name in BITS:
+        return wrap(BITS[name](*(unsigned(a, bits) for a in args)), target.bits)
+    return round_float(FLOATS[name](args[0]), target) if name in FLOATS else None
 
 
 def fold(name: str, operands: list[Value], attrs: dict[str, Any], result_types: list[Ty]) -> list[Const] | None:

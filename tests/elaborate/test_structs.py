@@ -63,6 +63,44 @@ def test_parameters_are_members_of_values() -> None:
     assert stored("p[] = Int32(Box[3]().size)\np[] = Int32(SIMD[DType.int8, 4](0).size)", before) == [3, 4]
 
 
+OF_FIELDS = """\
+@fieldwise_init
+struct Mixed(TrivialRegisterPassable):
+    var a: Int32
+    var b: Float32
+
+    def __init__(out self, a: Int32):
+        self = Self(a, 10)
+
+    def __init__(out self, *, twice: Int32, more: Int32):
+        self = Self(b=20, a=2 * twice + more)
+
+    def __init__(out self, a: Int32, name: StaticString):
+        self.a = a
+        self.b = 30
+
+@kernel
+def k(p: Pointer[Int32, MutAnyOrigin], n: Int32):
+    var m = {call}
+    p[] = m.a + Int32(m.b)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [("Mixed(3)", 13), ("Mixed(3, 4)", 7), ("Mixed(3, b=4)", 7), ("Mixed(b=1, a=2)", 3), ("Mixed(a=3)", 13),
+     ("Mixed(twice=3, more=1)", 27), ("Mixed(3, 'x')", 33), ("Mixed(Mixed(1, 2))", 3)],
+)  # fmt: skip
+def test_fields_in_order_beside_constructors_of_its_own(call: str, value: int) -> None:
+    assert stored("", OF_FIELDS.format(call=call)) == [value]
+
+
+def test_what_is_neither_fields_nor_a_constructors_arguments() -> None:
+    for call, code in (("Mixed()", "E0319"), ("Mixed(1, 2, 3)", "E0319"), ("Mixed(3, q=4)", "E0319")):
+        (problem,) = diagnostics(OF_FIELDS.format(call=call))
+        assert problem.code == code, call
+
+
 def test_a_tuple_takes_the_types_of_its_place() -> None:
     before = (
         "def pair(n: Int32) -> (Int32, Float32):\n    return n, 2\n@kernel\ndef k(p: Pointer[Float32, MutAnyOrigin]):\n"
