@@ -19,7 +19,7 @@ def relate(context: Context, a: Touch, b: Touch) -> None:
     there = blocks.place(b.cta, a.cta)  # where those are whose b is in the same memory as this block's a
     if not same_everywhere(blocks, a, b, there, lambda a, b: overlap(a.intervals, b.intervals)):
         return
-    if a.says is not None and a.says is b.says and not there and _say_the_same(context, a, b):
+    if a.says is not None and a.says == b.says and not there and _say_the_same(context, a, b):
         return
     here = blocks.back(there)
     if a.writes != b.writes:
@@ -53,7 +53,18 @@ def relate(context: Context, a: Touch, b: Touch) -> None:
 
 
 def _say_the_same(context: Context, a: Touch, b: Touch) -> bool:
-    """Whether two roles of a block write the same always, by one statement."""
+    """Whether two roles of a block write the same always, by one statement or as constants, to the same bytes."""
     assert a.says is not None
     one, other = context.agents[a.agent], context.agents[b.agent]
-    return one is not other and one.cta == other.cta and a.says.told_by() == ()
+    if one is other or one.cta != other.cta or a.says.told_by() != ():
+        return False
+    return bool(same_everywhere(context.blocks, a, b, 0, _coincide))
+
+
+def _coincide(a: Touch, b: Touch) -> bool:
+    """Whether what two threads write either has no byte in common or is the same bytes."""
+    if len(a.places) != 1 or len(b.places) != 1:
+        return False
+    width = a.places[0][2]
+    starts = [at + lane for lanes, at, _ in (*a.places, *b.places) for lane in lanes or (0,)]
+    return b.places[0][2] == width and len({start % width for start in starts}) == 1

@@ -49,14 +49,16 @@ class Written:
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
 class Same(Written):
-    """The same for all, always."""
+    """The same for all, always. what: constants."""
+
+    what: tuple[object, ...]
 
     def told_by(self) -> tuple[Expr, ...]:
         return ()
 
 
-SAME = Same()
 # In what threads write that is the same for all, but another in each turn of a loop.
 TURN = cta("turn")
 

@@ -13,7 +13,7 @@ from ptxdsl.protocol import model
 from ptxdsl.protocol.algebra import plain
 from ptxdsl.protocol.expressions import ARRAY_SHIFT, Expr, const
 from ptxdsl.protocol.matrix_places import copied_places, operand_places
-from ptxdsl.protocol.model import ONE_RUN, SAME, Array, Branch, Node, Place, Return, Seq, Unmodelled
+from ptxdsl.protocol.model import ONE_RUN, Array, Branch, Node, Place, Return, Same, Seq, Unmodelled
 from ptxdsl.protocol.ptx_graph import Item, Wait
 from ptxdsl.protocol.ptx_integers import type_of
 from ptxdsl.protocol.ptx_registers import root_of
@@ -249,8 +249,9 @@ class Operations:
         if item.opcode.startswith("st.bulk"):
             size = self.values.read(item.operands[1], 32)
         place = self._place(item.operands[position], size)
-        if first == "st" and all(map(_is_constant, item.operands[position + 1 :])):
-            place = replace(place, written=SAME)
+        stored = item.operands[position + 1 :]
+        if first == "st" and all(map(_is_constant, stored)):
+            place = replace(place, written=Same(tuple(stored)))
         if what.kind is Kind.READ and not self.is_used:
             place = replace(place, used=False)
         if what.space is None:

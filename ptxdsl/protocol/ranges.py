@@ -106,8 +106,9 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
     end = _end_of(loop)
     if end is None:
         return None
-    # Behind the last assignment, and before it: what becomes of expressions.
-    after = {value: var(number, value.bits) for number, value in end.again.items() if value.op != "const"}
+    # Behind the last assignment, and before it: what becomes of expressions. What is the same in each turn stays.
+    inside = assigned(loop)
+    after = {value: var(number, value.bits) for number, value in end.again.items() if value.variables & inside}
     turn = _turn_of(end.again, turns)
     counter = None if turn is None else var(turn)
     lost = {var(number, value.bits) for number, value in end.again.items()} - {counter}
@@ -122,7 +123,7 @@ def _condition_first(program: Seq, loop: Loop, facts: Facts, turns: frozenset[in
     condition = substitute(end.goes_on, of, known)
     if kept.of:
         return None
-    if condition.variables & (assigned(loop) - end.again.keys()):
+    if condition.variables & (inside - end.again.keys()):
         return None
     if counter is not None:
         condition = _ordered(condition, counter, facts)

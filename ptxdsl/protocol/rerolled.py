@@ -98,7 +98,7 @@ class _Rolling:
                 pass
         if not self.by_position:
             return None
-        changed = {v for copy in rest.copies for node in copy for v in assigned(node)}
+        changed = {v for part in (rest.exits, *rest.copies) for node in part for v in assigned(node)}
         if shape.total.variables & changed or self.wanted_elsewhere(own, {shape.turn}):
             return None
         exits = self.wanted_elsewhere(own, {v.value for v in rest.exit_values})
@@ -109,7 +109,7 @@ class _Rolling:
     def left_between(self, loop: Loop, position: int) -> tuple[list[Node], int] | None:
         index, at = self.fresh(), self.fresh()
         new = by_copies(loop, self.turns, index, at) if self.by_position else None
-        if new is None:
+        if new is None or self.wanted_elsewhere([loop], assigned(loop) & self.turns):
             return None
         self.numbers.add(index)
         self.placed = True

@@ -112,7 +112,9 @@ class _Here:
         if product.op != "mul" or product.bits != 64 or by.op != "const" or not 31 < by.value < 63:
             return None
         x, factor = product.args
-        if x.op not in ("ext.s", "ext.u") or x.args[0].bits != 32 or factor.op != "const" or factor.value <= 0:
+        if x.op not in ("ext.s", "ext.u") or x.args[0].bits != 32 or factor.op != "const":
+            return None
+        if not 0 < factor.value < 1 << 32:  # the product does not wrap
             return None
         whole = 1 << by.value
         divisor = -(-whole // factor.value)
@@ -268,6 +270,7 @@ def _remainder(expr: Expr) -> Expr:
         own, more = linear(x)
         if own and all(terms.get(term, 0) == wrap(times * f, expr.bits) for term, f in own.items()):
             rest = {t: f for t, f in terms.items() if t not in own and t is not quotient}
-            rest[plain(_DIVISIONS[quotient.op], x, divisor, bits=expr.bits)] = times
+            remainder = plain(_DIVISIONS[quotient.op], x, divisor, bits=expr.bits)
+            rest[remainder] = rest.get(remainder, 0) + times
             return of_linear(rest, constant - times * more, expr.bits)
     return expr

@@ -431,6 +431,41 @@ def test_an_unrolled_loop_that_is_left_between_its_copies():
     assert numbered(protocol(body)) == numbered(dedent(expected))
     other = body.replace("add.s32 %r3, %r2, 1;", "add.s32 %r3, %r2, 3;")  # it does not ask the same behind each
     assert "..<" not in protocol(other) and protocol(other).count("bar-arrive") == 2
+    behind = "setp.eq.s32 %p0, %r2, 0;\n@%p0 ret;\nbar.sync 0;"  # how many turns of the unrolled loop there were
+    assert "..<" not in protocol(body + behind)
+
+
+def test_what_a_loop_assigns_is_no_other_in_front_of_it():
+    """The same product is what a variable is from a loop's second turn on, and is asked about in front of the loop."""
+    body = """
+    ld.param.u32 %r1, [n];
+    mul.lo.s32 %r2, %r1, 3;
+    setp.lt.s32 %p0, %r2, 7;
+    @%p0 bra A;
+    mbarrier.arrive.shared.b64 _, [bars];
+    A: setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    mov.u32 %r3, 0;
+    mov.u32 %r4, 0;
+    L: setp.eq.s32 %p0, %r4, 3;
+    @%p0 bra B;
+    mbarrier.arrive.shared.b64 _, [bars+8];
+    B: mov.u32 %r4, %r2;
+    add.s32 %r3, %r3, 1;
+    setp.lt.s32 %p0, %r3, %r1;
+    @%p0 bra L;
+    E:
+    """
+    expected = """
+    if (n * 3) >= 7:
+      bar-arrive [bars]
+    v0 = 0
+    loop L1 v1 in 0 ..< n:
+      if v0 != 3:
+        bar-arrive [bars+8]
+      v0 = n * 3
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
 
 
 def test_a_ring_that_a_turn_goes_round_twice():

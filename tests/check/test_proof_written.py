@@ -159,3 +159,45 @@ def test_blocks_that_write_by_one_statement(value: str, expected: str) -> None:
     text = GIVES.format(count=2, to="0", tell="0").replace("Float32(1)", value)
     text = text.replace("init(32)", "init(64)").replace("    bars[].wait", "    if rank == 0:\n        bars[].wait")
     assert verdict(text).verdict == expected
+
+
+@pytest.mark.parametrize(("alignment", "first", "expected"), [(4, "t // 32", "fault"), (8, "t // 32 * 0", "proved")])
+def test_roles_that_write_parts_of_one_vector(alignment: int, first: str, expected: str) -> None:
+    """The second element of one role's is the first of the other's."""
+    write = f"buf.unsafe_store[alignment={alignment}]({first}, SIMD[DType.float32, 2](1, 2))"
+    assert verdict(kernel(f"{write}\nbarrier()\nres[t] = buf[1]" + dedent(ROLES))).verdict == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [("1", "proved"), ("2", "fault")])
+def test_roles_of_ptx_that_write_constants(second: str, expected: str) -> None:
+    text = dedent("""
+        .version 8.6
+        .target sm_90a
+        .address_size 64
+        .shared .align 8 .b8 buf[8];
+        .shared .align 8 .b8 bars[16];
+        .visible .entry kernel() .reqntid 64
+        {
+         .reg .pred %p<2>; .reg .b32 %r<2>;
+         mov.u32 %r1, %tid.x;
+         setp.ne.u32 %p1, %r1, 0;
+         @%p1 bra I;
+         mbarrier.init.shared.b64 [bars], 32;
+         mbarrier.init.shared.b64 [bars+8], 32;
+         I: bar.sync 0;
+         setp.lt.u32 %p1, %r1, 32;
+         @%p1 bra A;
+         st.shared.u32 [buf], 1;
+         mbarrier.arrive.shared.b64 _, [bars];
+         V: mbarrier.try_wait.parity.shared.b64 %p1, [bars+8], 0;
+         @!%p1 bra V;
+         bra E;
+         A: st.shared.u32 [buf], SECOND;
+         mbarrier.arrive.shared.b64 _, [bars+8];
+         W: mbarrier.try_wait.parity.shared.b64 %p1, [bars], 0;
+         @!%p1 bra W;
+         E: ret;
+        }
+    """)
+    (found,) = ptx_verdicts(read(text.replace("SECOND", second), "kernel.ptx"))
+    assert found.verdict == expected
