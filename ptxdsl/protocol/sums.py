@@ -86,7 +86,7 @@ class _Here:
         if new.op == "and" and new.args[1].op == "const" and not self.bits(new.args[0]) & ~new.args[1].value:
             return new.args[0]
         if new.op == "and" and new.args[1].op == "const":
-            return _field(new)
+            return _field(new) or (_field_above(new) if new.variables & self.turns else None) or new
         return _remainder(new) if new.op in ("add", "sub") else new
 
     def is_negative(self, expr: Expr) -> bool:
@@ -244,17 +244,29 @@ def _of_threads(expr: Expr) -> bool:
     return expr.op in ARITHMETIC and all(map(_of_threads, expr.args))
 
 
-def _field(expr: Expr) -> Expr:
+def _field(expr: Expr) -> Expr | None:
     """``x * 64 & 192`` as ``(x & 3) * 64``: bits of a sum of multiples, in the place where they are counted."""
     terms, constant = linear(expr.args[0])
     up = min(map(_zeros, (*terms.values(), constant)))
     mask = (int(expr.args[1].value) & ((1 << expr.bits) - 1)) >> up
     if not up or mask & (mask + 1) or mask.bit_length() + up > expr.bits:
-        return expr
+        return None
     inner = of_linear({term: factor >> up for term, factor in terms.items()}, constant >> up, expr.bits)
     return plain(
         "mul", plain("and", inner, const(mask, expr.bits), bits=expr.bits), const(1 << up, expr.bits), bits=expr.bits
     )
+
+
+def _field_above(expr: Expr) -> Expr | None:
+    """``x & 6`` as ``(x >> 1 & 3) * 2``: so it is seen that it comes round."""
+    x, bits = expr.args[0], expr.bits
+    mask = int(expr.args[1].value) & ((1 << bits) - 1)
+    low = _zeros(mask)
+    if not 0 < low < bits or (mask >> low) & ((mask >> low) + 1):
+        return None
+    moved = plain("shr.u", x, const(low, bits), bits=bits)
+    field = plain("and", moved, const(wrap(mask >> low, bits), bits), bits=bits)
+    return plain("mul", field, const(1 << low, bits), bits=bits)
 
 
 def _remainder(expr: Expr) -> Expr:

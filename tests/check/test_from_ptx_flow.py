@@ -550,3 +550,28 @@ def test_a_wait_where_a_loop_begins():
       bar-arrive [bars+8]
     """
     assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+def test_a_parity_in_a_bit_of_the_turn():
+    """``i & 2``, moved down or compared with 0: it comes round every four turns."""
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    L: and.b32 %r3, %r2, 2;
+    shr.u32 %r4, %r3, 1;
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bars], %r4;
+    @!%p1 bra W;
+    mbarrier.arrive.shared.b64 _, [bars+8], %r3;
+    add.s32 %r2, %r2, 1;
+    setp.lt.s32 %p0, %r2, %r1;
+    @%p0 bra L;
+    E:
+    """
+    expected = """
+    loop L0 v1 in 0 ..< n:
+      bar-wait [bars] parity=(v1 >>u 1) & 1
+      bar-arrive [bars+8] count=((v1 >>u 1) & 1) * 2
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
