@@ -297,6 +297,11 @@ class Loader:
         return parse_once(source)
 
 
+def module_of_name(node: ast.Import, name: str) -> str:
+    """The module that ``from a import name`` means if the name is a file's, with its dots."""
+    return f"{'.' * node.level}{node.module}{'.' if node.module else ''}{name}"
+
+
 def _known_modules() -> list[str]:
     return [*resources.stdlib_names(), *MOJO_MODULES, *HOST_ONLY_MODULES]
 

@@ -30,7 +30,7 @@ from ptxdsl.elaborate.entities import (
 from ptxdsl.elaborate.scope import Scope
 from ptxdsl.elaborate.suggestions import elsewhere, ended_block, hidden_module, importable_name, meant, renamed
 from ptxdsl.elaborate.values import type_value, uninitialised, with_comptime
-from ptxdsl.imports import MOJO_MODULES
+from ptxdsl.imports import MOJO_MODULES, module_of_name
 from ptxdsl.imports import HostOnly as HostModule
 from ptxdsl.source import Span
 from ptxdsl.syntax import ast
@@ -174,10 +174,7 @@ class Names(Control):
         return bool(files) and all(found is not None for _, found in files)
 
     def _file_of(self, item: ast.ImportName, node: ast.Import, importing: ast.Module) -> ModuleName | None:
-        """The module that ``from folder import name`` means if the name is a file's."""
-        folder = "." * node.level + node.module
-        path = f"{folder}.{item.name}" if node.module else f"{folder}{item.name}"
-        found = self.loader.file_module(importing.source, path, item.span)
+        found = self.loader.file_module(importing.source, module_of_name(node, item.name), item.span)
         return None if found is None else ModuleName(self.module_scope(found))
 
     def _declare_module(self, node: ast.Import, scope: Scope, found: Scope) -> None:

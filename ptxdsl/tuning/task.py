@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from ptxdsl.api.kernel import Kernel
 from ptxdsl.cuda.arrays import view
 from ptxdsl.diagnostics import CompileError
 from ptxdsl.files.digest import digest
-from ptxdsl.imports import Loader, parse_once
+from ptxdsl.imports import Loader, module_of_name, parse_once
 from ptxdsl.source import Source
 from ptxdsl.syntax import ast
 from ptxdsl.tuning.space import Candidate
@@ -44,10 +45,9 @@ def _texts(source: Source, include: tuple[str, ...]) -> list[Source]:
         except CompileError:  # said where it is compiled
             continue
         for node in imports:
-            try:
-                loader.resolve(known, node.module, node.level, node.span)
-            except CompileError:
-                continue
+            for module in ("." * node.level + node.module, *(module_of_name(node, n.name) for n in node.names or ())):
+                with suppress(CompileError):  # of a module that is none
+                    loader.file_module(known, module, node.span)
         found += [s for s in loader.sources if all((s.name, s.text) != (f.name, f.text) for f in found)]
     return found
 

@@ -247,14 +247,19 @@ def test_results_are_of_one_text(counted, kernel, tmp_path):
     assert counted({"width": [1]})[1] == 0
 
 
-def test_results_are_of_the_imports_too(tmp_path):
+@pytest.mark.parametrize(
+    ("imports", "call"), [("from deep import three", "three()"), ("from below import deep", "deep.three()")]
+)
+def test_results_are_of_the_imports_too(tmp_path, imports, call):
+    folder = tmp_path / "below" if "below" in imports else tmp_path
+    folder.mkdir(exist_ok=True)
     (tmp_path / "k.pdsl").write_text(
         "from one import two\n\n@kernel\ndef k(res: Pointer[Int32, MutAnyOrigin], n: Int32):\n    res[] = two()\n"
     )
-    (tmp_path / "one.pdsl").write_text("from deep import three\n\ndef two() -> Int32:\n    return three()\n")
+    (tmp_path / "one.pdsl").write_text(f"{imports}\n\ndef two() -> Int32:\n    return {call}\n")
     found = []
     for value in (3, 3, 4):
-        (tmp_path / "deep.pdsl").write_text(f"def three() -> Int32:\n    return {value}\n")
+        (folder / "deep.pdsl").write_text(f"def three() -> Int32:\n    return {value}\n")
         tune(
             ptxdsl.load(tmp_path / "k.pdsl").k, [{}], (np.zeros(1, np.int32), 1), block=1, results=tmp_path / "r",
             check=lambda res, n: found.append(int(res[0])),
