@@ -200,7 +200,7 @@ class Module:
             raise launch_error(
                 "E0913",
                 f"'{self._program.source.name}' has no kernel '{name}'",
-                help=f"did you mean '{close}'?" if close else known,
+                help=self._imported(name) or (f"did you mean '{close}'?" if close else known),
             )
         return self._kernel(name)
 
@@ -209,7 +209,8 @@ class Module:
             raise AttributeError(name)
         if not self._program.seems_to_define(name) and name not in self._program.definitions():
             close = nearest(name, self._program.definitions())
-            hint = f"; did you mean '{close}'?" if close else ""
+            instead = self._imported(name) or (f"did you mean '{close}'?" if close else "")
+            hint = f"; {instead}" if instead else ""
             raise AttributeError(f"'{self._program.source.name}' has no kernel '{name}'{hint}")
         return self._kernel(name)
 
@@ -218,6 +219,10 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<ptxdsl module '{self._program.source.name}': {', '.join(self.kernels) or 'no kernels'}>"
+
+    def _imported(self, name: str) -> str | None:
+        module = self._program.imports(name)
+        return None if module is None else f"it is imported from '{module}': load the file of that module"
 
     def _kernel(self, name: str) -> Kernel:
         with self._program.lock:

@@ -34,6 +34,16 @@ class Program:
 
         return {d.name: d for d in parse_once(self.source).body if isinstance(d, ast.FunctionDef)}
 
+    def imports(self, name: str) -> str | None:
+        """The module, as it is written, from which the text imports a name; None where it does not."""
+        from ptxdsl.imports import parse_once
+        from ptxdsl.syntax import ast
+
+        for node in parse_once(self.source).body:
+            if isinstance(node, ast.Import) and any((item.alias or item.name) == name for item in node.names or ()):
+                return "." * node.level + node.module
+        return None
+
     def seems_to_define(self, name: str) -> bool:
         """Whether a line of the text begins a def of this name: it then is one, unless the line lies in a string."""
         return re.search(rf"^def[ \t]+{re.escape(name)}\b", self.source.text, re.MULTILINE) is not None

@@ -247,3 +247,15 @@ def test_a_driver_that_is_too_old(monkeypatch):
     with pytest.raises(LaunchError, match="the CUDA driver is too old") as caught:
         cuda_driver.current_driver()
     assert caught.value.diagnostics[0].help == "ptxdsl needs a driver for CUDA 12.0 or later"
+
+
+def test_a_kernel_that_is_imported_is_one_of_its_own_file(tmp_path):
+    text = "@kernel(threads=1)\ndef one(p: Pointer[Int32, MutAnyOrigin]):\n    p[] = 1\n"
+    (tmp_path / "ones.pdsl").write_text(text)
+    (tmp_path / "main.pdsl").write_text(f"from .ones import one\n{text.replace('one', 'own')}")
+    module = ptxdsl.load(tmp_path / "main.pdsl")
+    assert module.kernels == ("own",)
+    with pytest.raises(AttributeError, match=r"no kernel 'one'; it is imported from '\.ones': load the file"):
+        module.one
+    with pytest.raises(ptxdsl.LaunchError, match=r"E0913(.|\n)*it is imported from '\.ones'"):
+        module["one"]
