@@ -114,7 +114,25 @@ def written_root(item: Item, values: Values) -> str | bool | None:
         return None
     found = values.address(address, _ADDRESS_BITS)
     root = root_of(found, values.roots)
-    return False if root is None and is_shared(found, values) else root
+    return False if root is None and _is_surely_shared(found, values, {}) else root
+
+
+def _is_surely_shared(address: Expr, values: Values, known: dict[Expr, bool]) -> bool:
+    """Whether an address is a shared variable's, whatever chooses among several."""
+    found = known.get(address)
+    if found is None:
+        known[address] = False
+        if address.op == "const":
+            found = is_shared(address, values)
+        elif address.op == "select":
+            found = all(_is_surely_shared(arm, values, known) for arm in address.args[1:])
+        elif address.op == "var":
+            starts = values.starts.get(address, ())
+            found = bool(starts) and all(_is_surely_shared(start, values, known) for start in starts)
+        else:
+            found = any(_is_surely_shared(arg, values, known) for arg in address.args)
+        known[address] = found
+    return found
 
 
 def is_shared(address: Expr, values: Values) -> bool:

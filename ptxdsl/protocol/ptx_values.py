@@ -12,6 +12,7 @@ from ptxdsl.protocol import expressions
 from ptxdsl.protocol.algebra import mentions, plain, size, substitute
 from ptxdsl.protocol.expressions import Expr, const, wrap
 from ptxdsl.protocol.ptx_graph import Graph, Item, Wait
+from ptxdsl.protocol.ptx_grids import unsettled_loads
 from ptxdsl.protocol.ptx_registers import POINTER_BITS, Registers, is_integer, root_of
 from ptxdsl.ptx.liveness import reads_and_writes
 from ptxdsl.record import dataclass
@@ -50,6 +51,7 @@ class Values(Registers):
         super().__init__(registers, symbols, parameters)
         self.graph = graph
         self.quiet = quiet  # of each block whether it has nothing of the protocol
+        self.unsettled = unsettled_loads(graph)
         self.flows = [[reads_and_writes_of(item) for item in block.items] for block in graph.blocks]
         self.needed = self._closure(wanted)
         self.joins: list[dict[str, Joined]] = [{} for _ in graph.blocks]
@@ -229,7 +231,7 @@ class Values(Registers):
                 width = self._width(name)
                 env[name] = const(item.known[name], width) if name in item.known else self.unknown(width)
             return
-        made = self._made(item)
+        made = self._made(item) if (number, index) not in self.unsettled else {}
         condition = None if item.guard is None else self.guard(item, self.at[number, index])
         for name in wanted:
             value = made.get(name)

@@ -114,3 +114,33 @@ def test_nobody_asks_again_after_the_last_answer():
     assert "after the answer that there is none" in found.diagnostics[0].message
     once = verdict(RING.replace("while more:", "for _ in range(1):"), arch="sm_100a")
     assert once.verdict == "proved"
+
+
+TWICE = """\
+from cluster_launch_control import clusterlaunchcontrol_try_cancel
+
+
+@kernel(threads=32)
+def kernel():
+    var bars = unsafe_stack_allocation[2, SharedMemBarrier, address_space=.SHARED, alignment=8]()
+    var first = unsafe_stack_allocation[2, UInt64, address_space=.SHARED, alignment=16]()
+    var then = unsafe_stack_allocation[2, UInt64, address_space=.SHARED, alignment=16]()
+    if thread_idx.x == 0:
+        bars[unsafe_offset=0].init(1)
+        bars[unsafe_offset=1].init(1)
+        fence_mbarrier_init()
+        bars[unsafe_offset=0].expect_bytes(16)
+        clusterlaunchcontrol_try_cancel(first, bars)
+        bars[unsafe_offset=0].wait(0)
+        bars[unsafe_offset=1].expect_bytes(16)
+        clusterlaunchcontrol_try_cancel(then, bars.unsafe_offset(1))
+        bars[unsafe_offset=1].wait(0)
+"""
+
+
+def test_nor_with_another_question():
+    found = verdict(TWICE, arch="sm_100a")
+    assert found.verdict == "not provable here"
+    assert "after the answer that there is none" in found.diagnostics[0].message
+    lines = TWICE.splitlines(keepends=True)
+    assert verdict("".join(lines[:-3]), arch="sm_100a").verdict == "proved"
