@@ -14,24 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.protocol.algebra import linear, not_negative, plain, substitute
+from ptxdsl.protocol.algebra import linear, plain, substitute
 from ptxdsl.protocol.expressions import Expr, const, var
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, walk
+from ptxdsl.protocol.rewriting import with_expressions
 from ptxdsl.protocol.turn_numbers import TurnNumbers
 from ptxdsl.record import dataclass
 
 
 @dataclass(frozen=True)
 class Unrolled:
-    """turn: the variable that numbers its turns. stages: copies in it. total: of how many there are in all."""
+    """turn: the variable that numbers its turns. stages: copies in it. total: of how many there are in all, which is
+    not negative: known of it as a signed number."""
 
     turn: int
     stages: int
     total: Expr
+    not_negative: bool
 
     def range(self, index: int) -> Range:
         """Of the loop with one copy a turn."""
-        total, signed = self.total, not_negative(self.total)
+        total, signed = self.total, self.not_negative
         if total.op == "max.s" and total.args[1] == const(0, total.bits):
             total, signed = total.args[0], True
         return Range(index, const(0, total.bits), total, 1, signed)
@@ -65,6 +68,9 @@ def rest_of(nodes: Sequence[Node], position: int, shape: Unrolled) -> tuple[Rest
         exits = (node,)
         values = {var(t, v.bits): v for t, v in zip(node.targets, node.values, strict=True)}
         position += 1
+    looped = _looped(nodes[position], shape) if position < len(nodes) else None
+    if looped is not None:
+        return Rest(exits, looped, (Seq(()),) * (shape.stages - 1)), position + 1
     copies: list[tuple[Node, ...]] = []
     ends: list[Seq] = []
     inner: tuple[Node, ...] = tuple(nodes[position : position + 1])
@@ -80,6 +86,24 @@ def rest_of(nodes: Sequence[Node], position: int, shape: Unrolled) -> tuple[Rest
         inner = found[1].nodes
     copies.append(inner)
     return Rest(exits, tuple(copies), tuple(ends)), position + 1
+
+
+def _looped(node: Node, shape: Unrolled) -> tuple[tuple[Node, ...], ...] | None:
+    """The copies of a rest that is a loop: ``for i in range(n & S - 1)``."""
+    if not isinstance(node, Loop) or node.range is None or node.range.start != const(0, node.range.start.bits):
+        return None
+    bits, stages = shape.total.bits, shape.stages
+    left = plain("and", shape.total, const(stages - 1, bits), bits=bits)
+    if stages & (stages - 1) or node.range.stop is not left or node.range.step != 1:
+        return None
+    inside = walk(node.body)
+    if any(isinstance(inner, Loop) or (isinstance(inner, Jump) and inner.label == node.label) for inner in inside):
+        return None
+    index = var(node.range.index, bits)
+    return tuple(
+        tuple(with_expressions(inner, {index: const(k, bits)}.get, {}) for inner in node.body.nodes)
+        for k in range(stages - 1)
+    )
 
 
 def _left(node: Branch, values: dict[Expr, Expr], shape: Unrolled, count: int) -> tuple[Seq, Seq] | None:

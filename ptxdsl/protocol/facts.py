@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from ptxdsl.protocol.algebra import linear, plain
-from ptxdsl.protocol.expressions import Expr, var
+from ptxdsl.protocol.algebra import linear, not_negative, plain
+from ptxdsl.protocol.expressions import Expr, const, var
 from ptxdsl.protocol.model import Assign
 from ptxdsl.record import dataclass, field
 
@@ -27,6 +27,10 @@ def _difference(comparison: Expr) -> tuple[frozenset[tuple[Expr, int]], int]:
     return frozenset(terms.items()), (comparison.op in ("lt.s", "gt.s")) - constant
 
 
+def _is_unequal(comparison: Expr) -> bool:
+    return comparison.op == "ne"
+
+
 @dataclass(frozen=True)
 class Facts:
     """possible: whether all of them can hold together, as far as that is seen. values: of variables."""
@@ -42,7 +46,17 @@ class Facts:
         if condition.op == "and":
             return self.and_(condition.args[0]).and_(condition.args[1])
         possible = self.possible and not self.imply(plain("not", condition, bits=1))
-        return Facts(self.known | {condition}, possible, self.values)
+        return Facts(self.known | {condition, *self._signed(condition)}, possible, self.values)
+
+    def _signed(self, condition: Expr) -> tuple[Expr, ...]:
+        """What a comparison of unsigned numbers with a constant says of them as signed ones."""
+        if condition.op not in ("lt.u", "ge.u") or condition.args[1].op != "const" or condition.args[1].value < 0:
+            return ()
+        value, at = condition.args
+        not_negative = plain("ge.s", value, const(0, at.bits), bits=1)
+        if condition.op == "lt.u":
+            return not_negative, plain("lt.s", value, at, bits=1)
+        return (plain("ge.s", value, at, bits=1),) if self.imply(not_negative) else ()
 
     def without(self, assigned: Iterable[int]) -> Facts:
         """Without those about variables that get other values."""
@@ -76,6 +90,13 @@ class Facts:
             return True
         if condition.op not in _OPPOSITE or condition.args[1].op != "const":
             return False
+        if condition.op in ("lt.u", "ge.u") and condition.args[1].value >= 0:
+            of, end = condition.args
+            signed = [plain(f"{condition.op[:2]}.s", of, end, bits=1)]
+            if condition.op == "lt.u":
+                signed.append(plain("ge.s", of, const(0, end.bits), bits=1))
+            if all(map(self.imply, signed)):
+                return True
         value, at = condition.args[0], int(condition.args[1].value)
         unsigned = condition.op.endswith(".u")
         low, high = self._bounds(value, unsigned)
@@ -102,13 +123,13 @@ class Facts:
 
     def _bounds(self, value: Expr, unsigned: bool) -> tuple[int, int]:
         """What a value lies between, as the facts about it and constants say."""
-        low, high = (0, _LIMIT) if unsigned else (-_LIMIT, _LIMIT)
+        low, high = (0, _LIMIT) if unsigned or not_negative(value) else (-_LIMIT, _LIMIT)
         if value.op in ("min.s", "max.s") and not unsigned:
             both = [(arg.value, arg.value) if arg.op == "const" else self.bounds(arg) for arg in value.args]
             choose = min if value.op == "min.s" else max
             low, high = choose(both[0][0], both[1][0]), choose(both[0][1], both[1][1])
         sign = ".u" if unsigned else ".s"
-        for fact in self.known:
+        for fact in sorted(self.known, key=_is_unequal):
             if fact.op not in _OPPOSITE or fact.args[0] is not value or fact.args[1].op != "const":
                 continue
             at = int(fact.args[1].value)

@@ -154,6 +154,9 @@ def _ordered(condition: Expr, counter: Expr, facts: Facts) -> Expr:
         return signed if falls and facts.imply(first) else condition
     if condition.op != "ne":
         return condition
+    whole = _whole_turns(condition, counter, facts)
+    if whole is not None:
+        return whole
     bound = _solved(condition, counter)
     if bound is None:
         return condition
@@ -162,6 +165,28 @@ def _ordered(condition: Expr, counter: Expr, facts: Facts) -> Expr:
     if facts.imply(plain("ne", bound, const(0, bound.bits), bits=1)):
         return plain("lt.u", counter, bound, bits=1)
     return condition
+
+
+def _whole_turns(condition: Expr, counter: Expr, facts: Facts) -> Expr | None:
+    """``S * counter != n - (n & S - 1)`` of an n that is not negative, as ``n - S * counter >= S``."""
+    a, b = condition.args
+    if a.bits != counter.bits:
+        return None
+    terms, constant = linear(plain("sub", a, b, bits=a.bits))
+    step = terms.pop(counter, 0)
+    if step < 0:
+        step, constant = -step, -constant
+        terms = {term: -factor for term, factor in terms.items()}
+    if step < 2 or step & (step - 1) or constant:
+        return None
+    rests = [t for t, f in terms.items() if f == 1 and t.op == "and" and t.args[1] is const(step - 1, t.bits)]
+    for rest in rests:
+        n = rest.args[0]
+        left = {term: -factor for term, factor in terms.items() if term is not rest}
+        if left == linear(n)[0] and not linear(n)[1] and facts.imply(plain("ge.s", n, const(step, n.bits), bits=1)):
+            done = plain("mul", counter, const(-step, n.bits), bits=n.bits)
+            return plain("ge.s", plain("add", n, done, bits=n.bits), const(step, n.bits), bits=1)
+    return None
 
 
 def _solved(comparison: Expr, counter: Expr) -> Expr | None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
+from ptxdsl.protocol.algebra import linear, not_negative, of_linear, plain, substitute
 from ptxdsl.protocol.by_position import ByPosition, Rest, Unrolled, rest_of
 from ptxdsl.protocol.expressions import ARITHMETIC, Expr, const, var, wrap
+from ptxdsl.protocol.facts import NOTHING, Facts
 from ptxdsl.protocol.left_between import by_copies
 from ptxdsl.protocol.model import Assign, Branch, Loop, Node, Op, Place, Seq
 from ptxdsl.protocol.ranges import while_condition
@@ -39,7 +40,7 @@ class Rolled:
 def rerolled(program: Seq, turns: frozenset[int], variables: int, by_position: bool) -> Rolled:
     """by_position: to take copies that differ by more than their stages."""
     work = _Rolling(program, turns, variables, by_position)
-    new = work.seq(program)
+    new = work.seq(program, NOTHING)
     return Rolled(new, turns | work.numbers, work.variables, work.placed)
 
 
@@ -60,30 +61,35 @@ class _Rolling:
         self.variables += 1
         return self.variables - 1
 
-    def seq(self, seq: Seq) -> Seq:
+    def seq(self, seq: Seq, facts: Facts) -> Seq:
         out: list[Node] = []
         nodes = list(seq.nodes)
         position = 0
         while position < len(nodes):
             node = nodes[position]
-            found = self.rolled_up(nodes, position) if isinstance(node, Loop) else None
+            found = self.rolled_up(nodes, position, facts) if isinstance(node, Loop) else None
             if found is not None:
+                facts = facts.without(assigned(Seq(tuple(nodes[position : found[1]]))))
                 rolled, position = found
                 out.extend(rolled)
                 continue
+            after = facts.assigning(node) if isinstance(node, Assign) else facts.without(assigned(node))
             if isinstance(node, Branch):
-                node = Branch(node.condition, self.seq(node.then), self.seq(node.orelse), node.span)
+                opposite = plain("not", node.condition, bits=1)
+                then = self.seq(node.then, facts.and_(node.condition))
+                node = Branch(node.condition, then, self.seq(node.orelse, facts.and_(opposite)), node.span)
             elif isinstance(node, Loop):
-                node = replace(node, body=self.seq(node.body))
+                node = replace(node, body=self.seq(node.body, after))
             out.append(node)
+            facts = after
             position += 1
         return Seq(tuple(out))
 
-    def rolled_up(self, nodes: list[Node], position: int) -> tuple[list[Node], int] | None:
+    def rolled_up(self, nodes: list[Node], position: int, facts: Facts) -> tuple[list[Node], int] | None:
         """What becomes of an unrolled loop and its tail, and the position behind them."""
         loop = nodes[position]
         assert isinstance(loop, Loop)
-        shape = self.shape(loop)
+        shape = self.shape(loop, facts)
         if shape is None:
             return self.left_between(loop, position)
         found = rest_of(nodes, position + 1, shape)
@@ -115,7 +121,7 @@ class _Rolling:
         self.placed = True
         return new, position + 1
 
-    def shape(self, loop: Loop) -> Unrolled | None:
+    def shape(self, loop: Loop, facts: Facts) -> Unrolled | None:
         if loop.range is not None or loop.once or len(loop.body.nodes) < 3:
             return None
         last, condition = loop.body.nodes[-1], while_condition(loop)
@@ -129,7 +135,10 @@ class _Rolling:
         total = of_linear(terms, constant, rest.bits)
         if total.variables & assigned(loop):
             return None
-        return Unrolled(found[0], stages.value, total)
+        signed = not_negative(total) or facts.imply(plain("ge.s", total, const(0, total.bits), bits=1))
+        if condition.op == "ge.s" and not signed:
+            return None
+        return Unrolled(found[0], int(stages.value), total, signed)
 
     def copies(self, rest: Rest) -> list[list[Node]]:
         """The copies behind the loop, in terms of the loop's variables."""
@@ -162,6 +171,8 @@ class _Rolling:
     def normal(self, expr: Expr) -> Expr | None:
         if expr.op in ("ext.s", "ext.u"):
             return self.extended(expr)
+        if expr.op == "and" and expr.args[1].op == "const":
+            return self.remainder(expr)
         if expr.op not in ("add", "sub", "mul"):
             return None
         terms, constant = linear(expr)
@@ -169,6 +180,16 @@ class _Rolling:
         terms, constant = linear(of_linear(inner, constant, expr.bits))
         ordered = dict(sorted(terms.items(), key=lambda item: repr(item[0])))
         return of_linear(ordered, constant, expr.bits)
+
+    def remainder(self, expr: Expr) -> Expr | None:
+        """``x & 2^k - 1``: what is a multiple of 2^k in the sum does not matter."""
+        size = int(expr.args[1].value) + 1
+        if size < 2 or size & (size - 1):
+            return None
+        terms, constant = linear(substitute(expr.args[0], self.normal, {}))
+        kept = {term: factor % size for term, factor in terms.items() if factor % size}
+        ordered = dict(sorted(kept.items(), key=lambda item: repr(item[0])))
+        return plain("and", of_linear(ordered, constant % size, expr.bits), expr.args[1], bits=expr.bits)
 
     def extended(self, expr: Expr) -> Expr | None:
         """Numbers of turns and their multiples are far from where their type ends."""

@@ -575,3 +575,49 @@ def test_a_parity_in_a_bit_of_the_turn():
       bar-arrive [bars+8] count=((v1 >>u 1) & 1) * 2
     """
     assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+def test_copies_that_are_left_over_in_a_loop_of_their_own():
+    """Unrolled by four up to ``n & ~3``, one by one from there on: as one loop, with the parity of its turn."""
+    wait = "{.reg .pred q; W: mbarrier.try_wait.parity.shared::cta.b64 q, [bars], %s; @!q bra W;}"
+    copies = "\n".join(f"{wait % (copy % 2)}\nmbarrier.arrive.shared.b64 _, [bars+8];" for copy in range(4))
+    body = f"""
+    ld.param.u32 %r1, [n];
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    and.b32 %r2, %r1, 3;
+    mov.u32 %r3, 0;
+    add.s32 %r4, %r1, -1;
+    setp.lt.u32 %p1, %r4, 3;
+    @%p1 bra T;
+    sub.s32 %r5, %r1, %r2;
+    L:
+    {copies}
+    add.s32 %r3, %r3, 4;
+    add.s32 %r5, %r5, -4;
+    setp.ne.s32 %p2, %r5, 0;
+    @%p2 bra L;
+    T: setp.eq.s32 %p3, %r2, 0;
+    @%p3 bra E;
+    M: and.b32 %r6, %r3, 1;
+    {wait % "%r6"}
+    mbarrier.arrive.shared.b64 _, [bars+8];
+    add.s32 %r3, %r3, 1;
+    add.s32 %r2, %r2, -1;
+    setp.ne.s32 %p4, %r2, 0;
+    @%p4 bra M;
+    E:
+    """
+    expected = """
+    if n >= 1:
+      v0 = 0
+      loop L1 v2 in 0 ..< n:
+        bar-wait [bars] parity=v0
+        bar-arrive [bars+8]
+        v0 = select(v0 == 1, 0, v0 + 1)
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
+    other = body.replace("and.b32 %r6, %r3, 1;", "not.b32 %r6, %r3; and.b32 %r6, %r6, 1;")  # the other parity
+    assert protocol(other).count("bar-wait") == 7  # four copies, and three that are left over
+    without = body.replace("setp.lt.s32 %p0, %r1, 1;", "setp.lt.s32 %p0, %r1, 0;")  # it may begin with 2^32 turns
+    assert "..< n:" not in protocol(without)
