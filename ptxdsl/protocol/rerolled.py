@@ -137,7 +137,7 @@ class _Rolling:
             return None
         signed = not_negative(total) or facts.imply(plain("ge.s", total, const(0, total.bits), bits=1))
         if condition.op == "ge.s" and not signed:
-            return None
+            return None  # of a negative number there is no turn, but all of the rest
         return Unrolled(found[0], int(stages.value), total, signed)
 
     def copies(self, rest: Rest) -> list[list[Node]]:

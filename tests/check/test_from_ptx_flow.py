@@ -468,6 +468,28 @@ def test_what_a_loop_assigns_is_no_other_in_front_of_it():
     assert numbered(protocol(body)) == numbered(dedent(expected))
 
 
+def test_copies_of_a_signed_number_are_turns_if_it_is_not_negative():
+    """``while left >= 2`` does nothing of a negative number, but then there is one left: it is not 0."""
+    body = """
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %r1;
+    setp.lt.s32 %p0, %r2, 2;
+    @%p0 bra R;
+    L: mbarrier.arrive.shared.b64 _, [bars];
+    mbarrier.arrive.shared.b64 _, [bars+8];
+    add.s32 %r2, %r2, -2;
+    setp.ge.s32 %p0, %r2, 2;
+    @%p0 bra L;
+    R: setp.eq.s32 %p0, %r2, 0;
+    @%p0 bra E;
+    mbarrier.arrive.shared.b64 _, [bars];
+    E:
+    """
+    assert "..<" not in protocol(body)
+    guarded = body.replace("mov.u32", "setp.lt.s32 %p0, %r1, 1;\n@%p0 bra E;\nmov.u32")
+    assert "in 0 ..< n:" in protocol(guarded) and "bar-arrive [bars + 8*" in protocol(guarded)
+
+
 def test_a_ring_that_a_turn_goes_round_twice():
     """Four copies of a ring of two: the parity is a constant in each."""
     wait = "{.reg .pred q; W: mbarrier.try_wait.parity.shared::cta.b64 q, [bars+%d], %d; @!q bra W;}"
