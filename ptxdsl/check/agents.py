@@ -9,6 +9,7 @@ such, as ``if lane == 0: arrive``, stay inside one agent; their operations are t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from ptxdsl.check import own_groups
 from ptxdsl.check.contents import WAITS, contents
@@ -42,6 +43,9 @@ _FEW = 16
 ORDERING = frozenset({"warp_sync", "bar.warp.sync"})
 
 _COLLECTIVE = frozenset({Kind.CTA_SYNC, Kind.NAMED_SYNC, Kind.NAMED_ARRIVE, Kind.CLUSTER_ARRIVE, Kind.CLUSTER_WAIT})
+
+# What tells a barrier of what its threads have done.
+_ARRIVALS = frozenset({Kind.BAR_ARRIVE, Kind.BAR_EXPECT, Kind.COMMIT, Kind.ASYNC_COPY})
 
 _GUARD = "let all threads stay until the last barrier, and guard the accesses in place of the return: `if i < n:`"
 _TURNS = "let all threads make the same number of turns, and guard the accesses of those with less to do: `if i < n:`"
@@ -83,6 +87,12 @@ class Shape:
                     self._assigned.setdefault(target, []).append(value)
             elif isinstance(node, Loop) and node.range is not None:
                 self._assigned.setdefault(node.range.index, []).append(node.range.start)
+
+    @cached_property
+    def arrive_apart(self) -> bool:
+        """Whether threads arrive at barriers that their numbers tell."""
+        arrivals = [node for node in self.kernel.nodes if isinstance(node, Op) and node.kind in _ARRIVALS]
+        return any(self.parts(address) for op in arrivals for address in _barrier(op))
 
     def waits(self, node: Seq) -> bool:
         """Whether a thread may wait in a node, or leave it other than at its end."""
@@ -307,14 +317,37 @@ def _splits(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
 
 
 def _operation(op: Op, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
-    """Threads that wait for different barriers, or have the tensor cores read different memory, are different roles."""
+    """Threads that wait for or arrive at different barriers, or have the tensor cores read different memory, are
+    different roles."""
     exprs = [e for e in (op.parity, op.id) if e is not None] if op.kind in WAITS else []
-    if op.kind is Kind.BAR_WAIT and op.barrier is not None and op.barrier.address is not None:
-        exprs.append(op.barrier.address)
+    if op.kind is Kind.BAR_WAIT or (op.kind in _ARRIVALS and shape.arrive_apart):
+        exprs += _barrier(op)
     if op.kind is Kind.ASYNC_MMA:
         exprs += [place.address for place in (*op.reads, *op.writes) if place.address is not None]
     if exprs:
         yield from _parted(mask, tuple(part for e in exprs for part in shape.parts(e)), shape)
+
+
+def _tell_apart(node: Node, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
+    """Ways in which threads of an arm, of which some may go another way in it, arrive at different barriers."""
+    if isinstance(node, Seq):
+        for inner in node.nodes:
+            yield from _tell_apart(inner, mask, shape)
+    elif isinstance(node, Loop):
+        yield from _tell_apart(node.body, mask, shape)
+    elif isinstance(node, Branch):
+        held = shape.block.holds(node.condition)
+        for arm, some in ((node.then, mask if held is None else mask & held), (node.orelse, mask & ~(held or 0))):
+            for parts in _tell_apart(arm, some, shape) if some else ():
+                yield [*parts, mask & ~some] if mask & ~some else parts
+    elif isinstance(node, Op) and node.kind in _ARRIVALS:
+        yield from _operation(node, mask, shape)
+
+
+def _barrier(op: Op) -> list[Expr]:
+    """Which barrier it is, in whatever block."""
+    address = None if op.barrier is None else op.barrier.address
+    return [] if address is None else [address.args[0] if address.op == "mapa" else address]
 
 
 def _parted(mask: Mask, exprs: tuple[Expr, ...], shape: Shape) -> Iterator[list[Mask]]:
@@ -345,5 +378,8 @@ def _branch(node: Branch, mask: Mask, shape: Shape) -> Iterator[list[Mask]]:
         differ = any(shape.waits(arm) or (shape.collects(arm) if parted else shape.acts(arm)) for arm in arms)
         if differ or shape.leaves_behind(node):
             yield [taken, rest]
+        for arm, some in ((node.then, taken), (node.orelse, rest)) if shape.arrive_apart else ():
+            for parts in _tell_apart(arm, some, shape):
+                yield [*parts, mask & ~some]
         return
     yield from _splits(node.then if taken else node.orelse, mask, shape)

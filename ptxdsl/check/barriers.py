@@ -207,7 +207,16 @@ class Arrive(OnBarrier):
                 raise Unproved(self.op.span, "the number of bytes depends on data", KNOWN_BYTES)
             narrow, relaxed = self.op.what.scope == "cta", self.relaxed
             phases.arrive(
-                context, state, agent, barrier, self, each * threads, announce=total, narrow=narrow, relaxed=relaxed
+                context,
+                state,
+                agent,
+                barrier,
+                self,
+                each * threads,
+                announce=total,
+                narrow=narrow,
+                relaxed=relaxed,
+                mask=mask,
             )
             if announced == 0:
                 brackets.arrived(context, state, agent, self.root, barrier)

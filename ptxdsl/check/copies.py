@@ -88,7 +88,9 @@ class Copy(OnBarrier):
             for touch in found:
                 if not touch.writes or self.multicast is None or touch.cta == filled[at % len(filled)]:
                     brings |= touch.bit
-            phases.arrive(context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy)
+            phases.arrive(
+                context, state, agent, barrier, self, 0, complete=total, brings=brings, remote=self.proxy, mask=mask
+            )
         return self.number + 1
 
     def touches(self, context: Context, state: State, agent: Agent) -> list[Touch]:

@@ -121,14 +121,16 @@ def arrive(
     remote: bool = False,
     narrow: bool = False,
     relaxed: bool = False,
+    mask: Mask = 0,
 ) -> None:
     """count arrivals, ``announce`` bytes that are to come, ``complete`` bytes that have; brings: events told with them.
 
     What the agent knows goes into the barrier. Nothing of what threads have read or written tells what is relaxed, and,
-    at another CTA's barrier, what is narrow: an arrival of the own CTA's scope.
+    at another CTA's barrier, what is narrow: an arrival of the own CTA's scope. mask: of the step's threads those that
+    arrive at this barrier, if not all.
     """
     phase = need_initialised(context, state, agent, barrier, step, remote=remote)
-    known = state.known[agent.number] & ~context.hidden(state, agent, step.mask)
+    known = state.known[agent.number] & ~context.hidden(state, agent, mask or step.mask)
     if step.unordered:
         known &= ~agent.uses
     seen, barrier = barrier, barrier.followed
@@ -147,9 +149,11 @@ def arrive(
                 barrier.relied = number  # he alone makes up the phases, as far as has been seen
             elif len(barrier.arrivals) > 1 and not barrier.detailed:
                 raise Again(barrier, shared=False)
-            else:  # It matters once somebody waits for it.
-                context.unclear[barrier.number] = blame.arrives_early(context, state, agent, seen, step)
+            else:  # It matters once somebody waits for it, or if somebody has waited for the phase before.
+                early = context.unclear[barrier.number] = blame.arrives_early(context, state, agent, seen, step)
                 unclear = True
+                if any(bit & state.live for bit in barrier.waits.values()):
+                    raise early
     if count > phase.pending:
         raise blame.too_many(context, state, agent, barrier, step, count, phase)
     holder = barrier.holder
