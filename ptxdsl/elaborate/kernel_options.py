@@ -99,6 +99,12 @@ class KernelOptions(Variadics):
                 "E0226", "`min_blocks` needs `threads` or `max_threads` beside it", options["min_blocks"].span,
                 help="the assembler ignores it otherwise",
             )  # fmt: skip
+        if self.thread_count is not None and max_threads is not None and self.thread_count[0] > prod(max_threads):
+            count, at = self.thread_count
+            raise self.fail(
+                "E0407", f"this is of blocks of {count} threads, and a block has at most {prod(max_threads)}", at,
+                (options["max_threads"].span, "here"), help="give it a smaller block_size, or raise `max_threads`",
+            )  # fmt: skip
         cluster = shape("cluster", 16)
         if cluster is not None:
             self.require("cluster", options["cluster"].span, "a cluster")

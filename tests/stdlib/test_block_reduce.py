@@ -193,3 +193,12 @@ def test_blocks_of_two_sizes():
         ptxdsl.loads(text).sums.specialize(size=64).compile()
     (problem,) = caught.value.diagnostics
     assert (problem.code, problem.span.line, problem.notes[0][1]) == ("E0407", 5, "this of blocks of 64")
+
+
+def test_a_block_larger_than_any_launch():
+    text = OF_SIZE.replace("@kernel\n", "@kernel(max_threads=(16, 2))\n")
+    assert text != OF_SIZE
+    ptxdsl.loads(text).sums.specialize(size=32).compile()
+    with pytest.raises(ptxdsl.CompileError, match="of blocks of 64 threads, and a block has at most 32") as caught:
+        ptxdsl.loads(text).sums.specialize(size=64).compile()
+    assert [(problem.code, problem.help is None) for problem in caught.value.diagnostics] == [("E0407", False)]
