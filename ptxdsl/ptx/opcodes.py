@@ -187,6 +187,13 @@ def _bulk(of: Effect, parts: tuple[str, ...], sources: tuple[Operand, ...]) -> E
     )
 
 
+def _async_store(of: Effect, parts: tuple[str, ...], sources: tuple[Operand, ...]) -> Effect:
+    """Into another block of the cluster, whose mbarrier is told; into global memory nobody is told."""
+    if "global" not in parts:
+        return of
+    return Effect(Kind.WRITE if parts[0] == "st" else Kind.ATOMIC, "global")
+
+
 def _wait_bulk(of: Effect, parts: tuple[str, ...], sources: tuple[Operand, ...]) -> Effect:
     return replace(of, space="shared" if "read" in parts else "global")
 
@@ -221,6 +228,7 @@ _ARRIVE = Effect(Kind.BAR_ARRIVE, scope="cta", barrier=0)
 _EXPECT = Effect(Kind.BAR_EXPECT, scope="cta", barrier=0, bytes=1)
 _TEST = Effect(Kind.BAR_TEST, scope="cta", barrier=0)
 _FENCE = Effect(Kind.FENCE)
+_TO_CLUSTER = Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier")
 _ASYNC = Effect(Kind.ASYNC_COPY, proxy="async")
 _WGMMA = Effect(Kind.ASYNC_MMA, "shared", proxy="async", completes_on="wgmma-group", convergent=True)
 _TCGEN05_MMA = Effect(Kind.ASYNC_MMA, "tensor", proxy="async", completes_on="mbarrier")
@@ -336,8 +344,8 @@ ROWS: dict[str, Row] = {
     "cp.async.bulk.commit_group": Row(Effect(Kind.COMMIT, proxy="async", completes_on="bulk-group"), 0),
     "cp.async.bulk.wait_group": Row(Effect(Kind.WAIT_GROUP, proxy="async", completes_on="bulk-group"), 0, _wait_bulk),
     "cp.reduce.async.bulk": Row(_ASYNC, 0, _bulk),
-    "st.async": Row(Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier"), 0),
-    "red.async": Row(Effect(Kind.ASYNC_COPY, "cluster", scope="cluster", barrier=2, completes_on="mbarrier"), 0),
+    "st.async": Row(_TO_CLUSTER, 0, _async_store),
+    "red.async": Row(_TO_CLUSTER, 0, _async_store),
     "st.bulk": Row(Effect(Kind.WRITE, "shared", bytes=1), 0),
     "tensormap.replace": Row(Effect(Kind.WRITE, proxy="tensormap"), 0, _in_space),
     # what it writes in global memory is seen by its opcode

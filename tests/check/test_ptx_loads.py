@@ -74,3 +74,19 @@ def test_what_the_grid_before_may_still_write(before: str, first: str, other: st
 @pytest.mark.parametrize(("otherwise", "expected"), [("%rd4", "proved"), ("%rd1", "not provable here")])
 def test_what_is_written_through_a_chosen_pointer(otherwise: str, expected: str) -> None:
     assert said(first=STORE.replace("OTHERWISE", otherwise)) == expected
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "st.global.u32 [%rd2+64], 1;",
+        "red.add.u32 [%rd1], 1;",
+        "st.async.mmio.release.sys.global.b32 [%rd2], %r2;",
+        "red.async.release.gpu.global.add.u32 [%rd2], %r2;",
+    ],
+)
+def test_what_is_written_meanwhile(store: str) -> None:
+    text = KERNEL.replace("BEFORE", "").replace("FIRST", store).replace("OTHER", "")
+    (found,) = ptx_verdicts(read(text, "kernel.ptx"))
+    assert found.verdict == "not provable here"
+    assert "depends on data" in found.diagnostics[0].message
