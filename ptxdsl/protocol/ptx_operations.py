@@ -88,6 +88,12 @@ def needs(item: Item) -> set[str]:
     return names
 
 
+def _relaxed(item: Instruction) -> Instruction | None:
+    """An arrival at a barrier, or a wait for it, that tells nothing (PTX ISA, ``mbarrier``: ``.sem``)."""
+    is_one = item.opcode.startswith(("mbarrier.arrive.", "mbarrier.test_wait.", "mbarrier.try_wait."))
+    return item if is_one and "relaxed" in item.parts else None
+
+
 def _writes_global(item: Item) -> bool:
     if isinstance(item, Wait):
         return False
@@ -170,6 +176,9 @@ class Operations:
             return []
         self.values.look(number, index)
         self.is_used = (number, index) in self.used
+        relaxed = _relaxed(item.test if isinstance(item, Wait) else item)
+        if relaxed is not None:
+            return [Unmodelled(self.span_of(relaxed.line), f"`{relaxed.opcode}` orders nothing", ONE_RUN)]
         if isinstance(item, Wait):
             return [self._wait(item)]
         made = list(self._made(item))

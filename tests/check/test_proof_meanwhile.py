@@ -7,6 +7,9 @@ import pytest
 from pipeline_kernels import kernel
 from proofs import verdict
 
+from ptxdsl.check.report import ptx_verdicts
+from ptxdsl.ptx.reader import read
+
 COUNTED = """
     if t < 32:
         var p = RolePipeline[2, True](bars, bars.unsafe_offset(2))
@@ -88,3 +91,54 @@ TELLS = "        bars[0].expect_bytes_relaxed(16)\n        bars[0].complete_byte
 def test_bytes_that_a_thread_counts_tell_nothing(count: int, operation: str, kinds: tuple[str, ...]) -> None:
     """PTX ISA: ``mbarrier.complete_tx`` is relaxed."""
     assert verdict(kernel(RELAXED.format(operation), 96, str(count))).kinds == kinds
+
+
+HANDED = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.shared .align 8 .b8 buf[8];
+.shared .align 8 .b8 bar[8];
+.visible .entry kernel() .reqntid 64
+{
+  .reg .pred %p<2>; .reg .b32 %r<3>;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra BEGIN;
+  mbarrier.init.shared.b64 [bar], 1;
+BEGIN:
+  bar.sync 0;
+  setp.gt.u32 %p1, %r1, 32;
+  @%p1 bra END;
+  setp.eq.u32 %p1, %r1, 32;
+  @%p1 bra READ;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra END;
+  st.shared.u32 [buf], 1;
+  mbarrier.arrive.ARRIVE.cta.shared::cta.b64 _, [bar];
+  bra END;
+READ:
+  mbarrier.TEST_wait.parity.WAIT.cta.shared::cta.b64 %p1, [bar], 0;
+  @!%p1 bra READ;
+  ld.shared.u32 %r2, [buf];
+  st.shared.u32 [buf+4], %r2;
+END:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arrive", "test", "wait", "expected"),
+    [
+        ("release", "try", "acquire", "proved"),
+        ("relaxed", "try", "acquire", "not provable here"),
+        ("release", "try", "relaxed", "not provable here"),
+        ("release", "test", "relaxed", "not provable here"),
+    ],
+)
+def test_a_relaxed_arrival_or_wait_of_ptx_orders_nothing(arrive: str, test: str, wait: str, expected: str) -> None:
+    text = HANDED.replace("ARRIVE", arrive).replace("TEST", test).replace("WAIT", wait)
+    (found,) = ptx_verdicts(read(text, "kernel.ptx"))
+    assert found.verdict == expected
+    assert all("orders nothing" in said.message for said in found.diagnostics)
