@@ -6,6 +6,8 @@ Each body is right as it is; without what is marked two of its lanes race.
 
 import numpy as np
 import pytest
+from async_kernels import kernel as kernel_text
+from traced import watched
 
 import ptxdsl
 from ptxdsl.races.trace import check_trace
@@ -102,6 +104,16 @@ def test_a_shuffle_makes_lanes_wait_and_orders_nothing():
 
 def test_what_one_store_writes_for_several_lanes_is_not_looked_at():
     assert not found(HEAD + "    buf[unsafe_offset=0] = 1.0\n    syncwarp()\n" + READ)
+
+
+@pytest.mark.parametrize("value", [7, 8])
+@pytest.mark.parametrize("by_lanes", [True, False])
+def test_stores_of_two_threads_race_also_if_they_write_the_same_value(by_lanes, value):
+    """PTX ISA, "Memory Consistency Model": writes of two threads that overlap, in no order, are a data race."""
+    body = f"setp.eq.u32 %p1, %t, {5 if by_lanes else 37};\n"
+    body += f"@%p0 st.global.u32 [%d0], 7;\n@%p1 st.global.u32 [%d0], {value};"
+    (race,) = watched(kernel_text(body), by_lanes, grid=1, block=64, arguments=[np.zeros(4, np.uint32)])[0].races
+    assert race.kind == "data race"
 
 
 USED_AND_ENDED = """\
