@@ -11,6 +11,7 @@ from ptxdsl.driver import compile_source
 from ptxdsl.options import Options
 from ptxdsl.sim.launch import Report, simulate
 from ptxdsl.sim.limits import Limits
+from ptxdsl.sim.machine import endless
 from ptxdsl.source import Source
 
 
@@ -310,6 +311,54 @@ def test_a_run_that_changes_nothing_for_long_is_a_livelock() -> None:
     assert "warp 0 of CTA (0, 0, 0) and 1 other warp go round here" in found.notes[0][1]
     first, again = (report.statistics for report in ran)
     assert (first.turns, first.warp_instructions) == (again.turns, again.warp_instructions)
+
+
+# Lane 0 of each warp takes a lock, looks whether something is done, and gives the lock back.
+LOCKED = """
+mov.u32 %r1, %laneid; setp.ne.u32 %p1, %r1, 0; @%p1 ret; {first}
+TRY: atom.acquire.gpu.global.cas.b32 %r2, [$out], 0, 1; setp.ne.u32 %p2, %r2, 0; @%p2 bra TRY;
+ld.volatile.global.u32 %r3, [$out+4]; {inside} atom.release.gpu.global.exch.b32 %r4, [$out], 0;
+setp.eq.u32 %p3, %r3, 0; @%p3 bra TRY; ret;
+"""
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States are compared after fewer instructions than usually."""
+    monkeypatch.setattr(endless, "_LONG", 10**6)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("block", [32, 64, 1024])
+def test_warps_that_take_a_lock_in_turn_for_ever_are_a_livelock(block: int) -> None:
+    text = kernel(LOCKED.format(first="", inside=""), "out:u64")
+    report = run(text, np.zeros(2, np.uint32), block=block, limits=Limits(steps=10**9))
+    found = report.diagnostics[0]
+    assert (report.status, found.code) == ("limit", "E1188") and "as they were" in found.message
+    assert any("go round here" in words or "goes round here" in words for _, words in found.notes)
+
+
+@pytest.mark.usefixtures("soon")
+def test_warps_that_come_on_are_no_livelock() -> None:
+    """Each round counts, in a register that decides when it is done, or in memory."""
+    own = "add.u32 %r9, %r9, 1; setp.gt.u32 %p5, %r9, 3000000; @%p5 mov.u32 %r3, 1;"
+    memory = "ld.volatile.global.u32 %r9, [$out+8]; add.u32 %r9, %r9, 1; st.volatile.global.u32 [$out+8], %r9;" + (
+        "setp.gt.u32 %p5, %r9, 1500000; @%p5 mov.u32 %r3, 1;"
+    )
+    for inside in (own, memory):
+        out = np.zeros(4, np.uint32)
+        report = run(kernel(LOCKED.format(first="mov.u32 %r9, 0;", inside=inside), "out:u64"), out, block=32)
+        assert report.finished and report.statistics.warp_instructions > 10**7
+
+
+@pytest.mark.usefixtures("soon")
+def test_blocks_that_take_a_lock_until_the_last_one_is_done_end() -> None:
+    """On a GPU all run at once; here the last ones begin when the first ones go round in vain."""
+    last = "mov.u32 %r9, %ctaid.x; mov.u32 %r8, %nctaid.x; sub.u32 %r8, %r8, 1; setp.eq.u32 %p9, %r8, %r9;"
+    last += "@%p9 st.volatile.global.u32 [$out+4], 1;"
+    out = np.zeros(2, np.uint32)
+    report = run(kernel(LOCKED.format(first=last, inside=""), "out:u64"), out, grid=24, block=64)
+    assert report.finished and report.statistics.ctas == 24
 
 
 def test_a_long_run_that_writes_now_and_then_is_none() -> None:

@@ -18,8 +18,9 @@ from ptxdsl.diagnostics import Diagnostic
 from ptxdsl.ptx.module import Instruction
 from ptxdsl.sim.host import Agent, Fault
 from ptxdsl.sim.layout import LAUNCH, cells, offset
-from ptxdsl.sim.limits import Idleness, Limits, Progress, Statistics
+from ptxdsl.sim.limits import Limits, Progress, Statistics
 from ptxdsl.sim.machine.cta import AgentEntity, Cluster, Cta, CtaStorage
+from ptxdsl.sim.machine.endless import Endless
 from ptxdsl.sim.machine.exits import check_exit, warn_at_exit
 from ptxdsl.sim.machine.faults import ACCESS_CODES, Places, SimulationFault, cta_text
 from ptxdsl.sim.machine.host_turns import HostTurns
@@ -75,7 +76,7 @@ class Machine:
         self.together = together
         self.schedule = schedule
         self.limits = limits
-        self.idleness = Idleness(limits.idle_steps)
+        self.endless = Endless(self, limits.idle_steps)
         self.places = places
         self.trace = Trace() if seen_by.get("trace") else None
         self.progress = seen_by.get("progress")
@@ -222,7 +223,7 @@ class Machine:
     def _check(self) -> None:
         self._tell_code()
         self.limits.check(self.statistics, self.memory.allocated)
-        self.idleness.look(self.version, self.statistics)
+        self.endless.look()
         if self.progress is not None and perf_counter() > self._next_progress:
             self._report_progress()
 

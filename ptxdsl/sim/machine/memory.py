@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,6 +180,14 @@ class Memory:
         self._fill(region, 0)
         self._table[number] = (0, 0, 0, 0)
         self._free_numbers.append(number)
+
+    def digest(self) -> bytes:
+        """Of all that is in global memory and can be written."""
+        found = blake2b()
+        for region in self._regions.values():
+            if region.writable:
+                found.update(np.ascontiguousarray(region.bytes).data)
+        return found.digest()
 
     def _place(self, data: Bytes, size: int, writable: bool, name: str) -> int:
         start = self._next

@@ -39,7 +39,7 @@ class Stall:
     def resolve(self) -> bool:
         """Gets something to move again; False: it is a deadlock, and ``diagnostic`` tells of it."""
         machine = self.machine
-        if machine.pollers and self._start_cluster():
+        if machine.pollers and self.start_cluster():
             return True
         self._recheck()
         if len(machine.picker):
@@ -70,7 +70,8 @@ class Stall:
             return ()
         return ((found.span, f"nothing could move any more: {found.message}"), *found.notes)
 
-    def _start_cluster(self) -> bool:
+    def start_cluster(self) -> bool:
+        """Lets one more cluster begin, for which those that run may wait. False if there is none, or no memory."""
         machine = self.machine
         if machine.next_cluster == machine.cluster_count or self._no_more_memory:
             return False
