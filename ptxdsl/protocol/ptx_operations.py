@@ -199,6 +199,8 @@ class Operations:
             yield Return(span)
         elif opcode.startswith("call."):
             yield Unmodelled(span, f"what `{opcode.removeprefix('call.')}` does is not known", ONE_RUN)
+        elif opcode.startswith("fence.proxy.async::generic.acquire"):
+            yield Unmodelled(span, f"`{opcode}` orders one way only, which is not modelled", ONE_RUN)
         elif opcode.startswith("mbarrier.arrive_drop"):
             yield Unmodelled(span, "`mbarrier.arrive_drop` changes how many arrivals a phase takes", ONE_RUN)
         elif what.kind in (Kind.NAMED_SYNC, Kind.NAMED_ARRIVE):

@@ -142,3 +142,27 @@ def test_a_relaxed_arrival_or_wait_of_ptx_orders_nothing(arrive: str, test: str,
     (found,) = ptx_verdicts(read(text, "kernel.ptx"))
     assert found.verdict == expected
     assert all("orders nothing" in said.message for said in found.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("fence", "expected"),
+    [
+        ("fence.proxy.async.shared::cta;", "proved"),
+        ("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;", "proved"),
+        ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;", "not provable here"),
+        ("fence.proxy.async.global;", "fault"),
+    ],
+)
+def test_which_fences_of_ptx_stand_before_a_copy(fence: str, expected: str) -> None:
+    copy = """
+        st.shared.u32 [buf], 1; st.shared.u32 [buf+4], 1; st.shared.u32 [buf+8], 1; st.shared.u32 [buf+12], 1;
+        FENCE
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [buf], 16;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+        ret;
+    }"""
+    head = HANDED.partition("mov.u32")[0].replace("kernel()", "kernel(.param .u64 res)").replace("[8]", "[16]", 1)
+    text = head + ".reg .b64 %rd<2>; ld.param.u64 %rd1, [res];" + copy.replace("FENCE", fence)
+    (found,) = ptx_verdicts(read(text.replace(".reqntid 64", ".reqntid 1").replace(".align 8", ".align 16"), "k.ptx"))
+    assert found.verdict == expected
