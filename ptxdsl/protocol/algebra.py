@@ -322,6 +322,15 @@ def linear(expr: Expr) -> tuple[dict[Expr, int], int]:
     return {e: w for e, factor in terms.items() if (w := wrap(factor, bits))}, wrap(constant, bits)
 
 
+def is_rest(expr: Expr, of: Expr, size: int) -> bool:
+    """Whether it is what a division of an unsigned number by a size leaves."""
+    if expr.op in ("mod.u", "rem.u"):
+        return expr.args[0] is of and expr.args[1] is const(size, of.bits)
+    return (
+        expr.op == "and" and not size & (size - 1) and expr.args[0] is of and expr.args[1] is const(size - 1, of.bits)
+    )
+
+
 def of_linear(terms: dict[Expr, int], constant: int, bits: int) -> Expr:
     """The sum again."""
     total = const(0, bits)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.protocol.algebra import linear, plain, substitute
+from ptxdsl.protocol.algebra import is_rest, linear, plain, substitute
 from ptxdsl.protocol.expressions import Expr, const, var
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, walk
-from ptxdsl.protocol.rewriting import with_expressions
+from ptxdsl.protocol.rewriting import assigned, with_expressions
 from ptxdsl.protocol.turn_numbers import TurnNumbers
 from ptxdsl.record import dataclass
 
@@ -59,6 +59,15 @@ class Rest:
             for target, value in zip(node.targets, node.values, strict=True)
         }
 
+    def in_terms_of_the_loop(self) -> Rest:
+        """Without the exits, whose values are put in; not where the copies change a variable of these."""
+        values = self.exit_values
+        own = {v for exit, value in values.items() for v in (*exit.variables, *value.variables)}
+        if any(not own.isdisjoint(assigned(node)) for copy in self.copies for node in copy):
+            return self
+        copies = [tuple(with_expressions(node, values.get, {}) for node in copy) for copy in self.copies]
+        return Rest((), tuple(copies), self.ends)
+
 
 def rest_of(nodes: Sequence[Node], position: int, shape: Unrolled) -> tuple[Rest, int] | None:
     """What follows at a position, and the position behind it; None where that is something else."""
@@ -89,12 +98,11 @@ def rest_of(nodes: Sequence[Node], position: int, shape: Unrolled) -> tuple[Rest
 
 
 def _looped(node: Node, shape: Unrolled) -> tuple[tuple[Node, ...], ...] | None:
-    """The copies of a rest that is a loop: ``for i in range(n & S - 1)``."""
+    """The copies of a rest that is a loop: ``for i in range(n % S)``."""
     if not isinstance(node, Loop) or node.range is None or node.range.start != const(0, node.range.start.bits):
         return None
     bits, stages = shape.total.bits, shape.stages
-    left = plain("and", shape.total, const(stages - 1, bits), bits=bits)
-    if stages & (stages - 1) or node.range.stop is not left or node.range.step != 1:
+    if not is_rest(node.range.stop, shape.total, stages) or node.range.step != 1:
         return None
     inside = walk(node.body)
     if any(isinstance(inner, Loop) or (isinstance(inner, Jump) and inner.label == node.label) for inner in inside):
@@ -115,7 +123,9 @@ def _left(node: Branch, values: dict[Expr, Expr], shape: Unrolled, count: int) -
     done = plain("mul", var(shape.turn, bits), const(shape.stages, bits), bits=bits)
     left = plain("sub", plain("sub", shape.total, done, bits=bits), const(count, bits), bits=bits)
     a, b = condition.args
-    if a.bits != bits or linear(plain("sub", a, b, bits=bits)) != linear(left):
+    if is_rest(a, shape.total, shape.stages) and b is const(count, bits):
+        pass
+    elif a.bits != bits or linear(plain("sub", a, b, bits=bits)) != linear(left):
         return None
     return (node.then, node.orelse) if condition.op == "eq" else (node.orelse, node.then)
 
@@ -127,8 +137,9 @@ class ByPosition:
     def __init__(self, loop: Loop, shape: Unrolled, rest: Rest, index: int, at: int, last: int, *, exits: bool) -> None:
         self.loop = loop
         self.shape = shape
-        self.rest = rest
-        self.exits = rest.exits if exits or any(end.nodes for end in rest.ends) else ()
+        exits = exits or any(end.nodes for end in rest.ends)
+        self.rest = rest if exits else rest.in_terms_of_the_loop()
+        self.exits = rest.exits if exits else ()
         self.index = var(index, shape.total.bits)
         self.at = var(at)
         self.last = var(last)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxdsl.protocol.algebra import linear, of_linear, plain, substitute
+from ptxdsl.protocol.algebra import is_rest, linear, of_linear, plain, substitute
 from ptxdsl.protocol.expressions import Expr, const, var
 from ptxdsl.protocol.facts import NOTHING, Facts
 from ptxdsl.protocol.model import Assign, Branch, Jump, Loop, Node, Range, Seq, walk
@@ -168,7 +168,7 @@ def _ordered(condition: Expr, counter: Expr, facts: Facts) -> Expr:
 
 
 def _whole_turns(condition: Expr, counter: Expr, facts: Facts) -> Expr | None:
-    """``S * counter != n - (n & S - 1)`` of an n that is not negative, as ``n - S * counter >= S``."""
+    """``S * counter != n - n % S`` of an n that is not negative, as ``n - S * counter >= S``."""
     a, b = condition.args
     if a.bits != counter.bits:
         return None
@@ -177,9 +177,9 @@ def _whole_turns(condition: Expr, counter: Expr, facts: Facts) -> Expr | None:
     if step < 0:
         step, constant = -step, -constant
         terms = {term: -factor for term, factor in terms.items()}
-    if step < 2 or step & (step - 1) or constant:
+    if step < 2 or constant:
         return None
-    rests = [t for t, f in terms.items() if f == 1 and t.op == "and" and t.args[1] is const(step - 1, t.bits)]
+    rests = [t for t, f in terms.items() if f == 1 and t.args and is_rest(t, t.args[0], step)]
     for rest in rests:
         n = rest.args[0]
         left = {term: -factor for term, factor in terms.items() if term is not rest}

@@ -85,9 +85,14 @@ class _Here:
             return self.disjoint(self.by_fields(new))
         if new.op == "and" and new.args[1].op == "const" and not self.bits(new.args[0]) & ~new.args[1].value:
             return new.args[0]
+        if new.op == "and" and new.args[1] is const((1 << new.bits - 1) - 1, new.bits):
+            return new if self.is_negative(new.args[0]) else new.args[0]  # all but the sign
+        if new.op in ("mod.u", "rem.u"):
+            return self.rest(new)
         if new.op == "and" and new.args[1].op == "const":
             return _field(new) or (_field_above(new) if new.variables & self.turns else None) or new
-        return _remainder(new) if new.op in ("add", "sub") else new
+        found = _remainder(new) if new.op in ("add", "sub") else new
+        return new if found is new else self.of(found)
 
     def is_negative(self, expr: Expr) -> bool:
         """Whether it may be. Numbers of turns, and sums of a few of such, are not."""
@@ -104,6 +109,17 @@ class _Here:
         if term.op == "var":
             return term.value not in self.turns
         return self.is_negative(term) if term.op == "ext.s" else bool(self.bits(term) >> (term.bits - 1))
+
+    def rest(self, expr: Expr) -> Expr:
+        """``(x % d + c) % d`` as ``(x + c) % d`` where x is not negative, and so far from where its type ends."""
+        a, divisor = expr.args
+        if a.op != "add" or a.args[0].op not in ("mod.u", "rem.u") or a.args[1].op != "const" or divisor.op != "const":
+            return expr
+        (x, other), more = a.args[0].args, int(a.args[1].value)
+        known = other is divisor and 0 <= more < 1 << (expr.bits // 2) and divisor.value > 0
+        if not known or not self.facts.imply(plain("ge.s", x, const(0, x.bits), bits=1)):
+            return expr
+        return plain(expr.op, plain("add", x, a.args[1], bits=x.bits), divisor, bits=expr.bits)
 
     def quotient(self, high: Expr) -> Expr | None:
         """A division by a constant, done as a multiplication: x * m >> k is x / d for all x of 31 bits if

@@ -252,15 +252,14 @@ def test_a_ring_with_another_tail_is_told_by_its_positions():
     v2 = 0
     loop L2 v3 in 0 ..< n:
       if (v1 == 0) & ((-v3 + n) < 3):
-        v4 = v0
         v2 = 1
       if v2 != 0:
         if v1 == 0:
-          bar-wait [bars+24] parity=v4
+          bar-wait [bars+24] parity=v0
           write writes [data]:4
           bar-arrive [bars]
         else:
-          bar-wait [bars+32] parity=v4
+          bar-wait [bars+32] parity=v0
           write writes [data+128]:4
           bar-arrive [bars+16]
       else:
@@ -643,3 +642,82 @@ def test_copies_that_are_left_over_in_a_loop_of_their_own():
     assert protocol(other).count("bar-wait") == 7  # four copies, and three that are left over
     without = body.replace("setp.lt.s32 %p0, %r1, 1;", "setp.lt.s32 %p0, %r1, 0;")  # it may begin with 2^32 turns
     assert "..< n:" not in protocol(without)
+
+
+def test_copies_that_are_left_over_of_three():
+    """Unrolled by three: what is left over is ``((n - 1) % 3 + 1) % 3``, which is n % 3 as n is at least 1."""
+    body = """
+    ld.param.u32 %r1, [n];
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    add.s32 %r4, %r1, -1;
+    rem.u32 %r2, %r4, 3;
+    add.s32 %r2, %r2, 1;
+    rem.u32 %r2, %r2, 3;
+    mov.u32 %r3, 0;
+    setp.lt.u32 %p1, %r4, 2;
+    @%p1 bra T;
+    sub.s32 %r5, %r1, %r2;
+    L:
+    mbarrier.arrive.shared.b64 _, [bars];
+    mbarrier.arrive.shared.b64 _, [bars+8];
+    mbarrier.arrive.shared.b64 _, [bars+16];
+    add.s32 %r5, %r5, -3;
+    setp.ne.s32 %p2, %r5, 0;
+    @%p2 bra L;
+    T: mov.b32 %r7, bars;
+    setp.eq.s32 %p3, %r2, 0;
+    @%p3 bra E;
+    M: mbarrier.arrive.shared.b64 _, [%r7];
+    add.s32 %r7, %r7, 8;
+    add.s32 %r2, %r2, -1;
+    setp.ne.s32 %p4, %r2, 0;
+    @%p4 bra M;
+    E:
+    """
+    expected = """
+    if n >= 1:
+      v0 = 0
+      loop L1 v2 in 0 ..< n:
+        bar-arrive [bars + 8*v0]
+        v0 = select(v0 == 2, 0, v0 + 1)
+    """
+    assert numbered(protocol(body)) == numbered(dedent(expected))
+
+
+def test_what_a_loop_of_copies_that_are_left_over_carries_on():
+    """The stage that the rest steps itself begins with 0; it is no constant in the copies."""
+    copies = "\n".join(f"mbarrier.arrive.shared.b64 _, [bars+{8 * (copy % 2)}];\nbar.sync 0;" for copy in range(4))
+    body = f"""
+    ld.param.u32 %r1, [n];
+    setp.lt.s32 %p0, %r1, 1;
+    @%p0 bra E;
+    and.b32 %r2, %r1, 3;
+    mov.b32 %r7, bars;
+    add.s32 %r4, %r1, -1;
+    setp.lt.u32 %p1, %r4, 3;
+    @%p1 bra T;
+    sub.s32 %r5, %r1, %r2;
+    L:
+    {copies}
+    add.s32 %r5, %r5, -4;
+    setp.ne.s32 %p2, %r5, 0;
+    @%p2 bra L;
+    T: mov.u32 %r3, 0;
+    setp.eq.s32 %p3, %r2, 0;
+    @%p3 bra E;
+    M: shl.b32 %r6, %r3, 3;
+    add.s32 %r6, %r7, %r6;
+    mbarrier.arrive.shared.b64 _, [%r6];
+    bar.sync 0;
+    setp.eq.s32 %p5, %r3, 1;
+    add.s32 %r8, %r3, 1;
+    selp.b32 %r3, 0, %r8, %p5;
+    add.s32 %r2, %r2, -1;
+    setp.ne.s32 %p4, %r2, 0;
+    @%p4 bra M;
+    E:
+    """
+    text = protocol(body)
+    assert "..< n:" in text and text.count("bar-arrive [bars + 8*v") == 3  # those of the rest, each by its variable
+    assert text.count("select(") >= 3
