@@ -231,6 +231,11 @@ class Matching(Operators):
                         "E0323", f"argument `{given.name}` of {what} is given by position only", given.name_span, here,
                         help=f"leave `{given.name}=` out",
                     )  # fmt: skip
+                if any(p.name == given.name for p in decl.node.params):
+                    raise self.fail(
+                        "E0323", f"`{given.name}` is a parameter of {what}, not an argument", given.name_span, here,
+                        help=f"write it in brackets: `{decl.name}[{given.name}=…](…)`",
+                    )  # fmt: skip
                 raise self.fail(
                     "E0323", f"{what} has no argument `{given.name}`", given.name_span, here,
                     help=meant(given.name, (a.name for a in declared)),
