@@ -71,7 +71,8 @@ def touches_of(
     """
     own = agent.cta if cta is None else cta
     found = _pieces(parts, context, env, own, bounded, path if when is None else None)
-    slot = next((value for part in parts if type(value := part.slot(env)) is int), None)
+    numbers = (value for part in parts if type(value := part.slot(env)) is int)
+    slot = next((number for number in numbers if number < 1 << ARRAY_SHIFT), None)  # more is an address
     elsewhere = _elsewhere(parts, context, env, own, bounded, found)
     made = []
     for (array, at_cta), pieces in found.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pipeline_kernels import ACQUIRE, COMMIT, READ, RELEASE, WAIT, WRITE, ring
+from pipeline_kernels import ACQUIRE, COMMIT, READ, RELEASE, WAIT, WRITE, kernel, ring
 from proofs import verdict
 
 from ptxdsl.check.report import Verdict
@@ -74,3 +74,20 @@ def test_how_many_turns_there_are_may_keep_an_index_within_the_array() -> None:
 def test_the_right_stage_that_is_given_back_too_early_is_no_wrong_index() -> None:
     found = verdict(ring((ACQUIRE, WRITE, COMMIT), (WAIT, "var at = " + HELD, RELEASE, READ.replace(HELD, "at"))))
     assert found.kinds == ("slot overwritten before release",)
+
+
+def test_the_address_of_a_chosen_array_is_no_stage():
+    body = """
+        var to = buf
+        if n > 3:
+            to = buf.unsafe_offset(1024)
+        if t < 32:
+            to[unsafe_offset=lane] = src[unsafe_offset=lane]
+            _ = bars[unsafe_offset=0].arrive()
+            to[unsafe_offset=lane] = 0
+        else:
+            bars[unsafe_offset=0].wait(0)
+            res[unsafe_offset=lane] = to[unsafe_offset=lane]
+    """
+    (fault,) = verdict(kernel(body)).diagnostics
+    assert (fault.code, "stage" in fault.message) == ("E1208", False)
