@@ -17,7 +17,10 @@ def relate(context: Context, a: Touch, b: Touch) -> None:
         return
     blocks = context.blocks
     there = blocks.place(b.cta, a.cta)  # where those are whose b is in the same memory as this block's a
-    if not same_everywhere(blocks, a, b, there, lambda a, b: overlap(a.intervals, b.intervals)):
+    if not (a.elsewhere or b.elsewhere):
+        if not overlap(a.intervals, b.intervals):
+            return
+    elif not same_everywhere(blocks, a, b, there, lambda a, b: overlap(a.intervals, b.intervals)):
         return
     if a.says is not None and a.says == b.says and not there and _say_the_same(context, a, b):
         return

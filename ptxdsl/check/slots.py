@@ -15,6 +15,7 @@ Threads' own accesses that the async proxy must see, or may overwrite, need a pr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ptxdsl.check.addresses import BEYOND, WITHIN, Part
 from ptxdsl.check.brackets import describe
@@ -94,7 +95,7 @@ def touches_of(
             together=together,
             when=when,
             certain=not pieces.anywhere and all(part.certain for part, *_ in pieces.parts),
-            used=all(part.place.used for part in pieces.all),
+            used=pieces.used,
             elsewhere=elsewhere.get((array, at_cta), ()),
             spans=tuple([part.span for part in pieces.all]),
             says=pieces.says if writes and not (atomic or asynchronous) else None,
@@ -109,13 +110,15 @@ def touches_of(
 
 class _Pieces:
     """What an access touches of one array of one CTA. parts: each with its address and width; anywhere: bytes any of
-    which it may be, where that is not known, by the parts ``unknown``. written: what is, by each of the others."""
+    which it may be, where that is not known, by the parts ``unknown``. written: what is, by each of the others. used:
+    whether it is certain that somebody looks at what is read."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[Part, int, int]] = []
         self.written: list[tuple[Part, Written | None]] = []
         self.anywhere: list[Intervals] = []
         self.unknown: list[Part] = []
+        self.used = True
 
     @property
     def intervals(self) -> Intervals:
@@ -155,6 +158,7 @@ def _pieces(
                 pieces = found.setdefault(where, _Pieces())
                 pieces.anywhere.append(whole)
                 pieces.unknown.append(part)
+                pieces.used = pieces.used and part.place.used
             continue
         for number, address in enumerate(addresses):
             cta = part.cta(address, own, context.ctas, said=context.kernel.cluster is not None)
@@ -172,6 +176,7 @@ def _pieces(
                     raise Unproved(part.span, BEYOND, WITHIN)
             pieces = found.setdefault((array, cta), _Pieces())
             pieces.parts.append((part, at, width))
+            pieces.used = pieces.used and part.place.used
             pieces.written.append((part, part.written[0 if part.spread else number]))
     return found
 
@@ -224,9 +229,18 @@ def _inside(context: Context, array: Array | None, at: int, part: Part, width: i
         offset, last = at - array.base, (array.bytes or 0) % TENSOR_GROUP - width  # of the last columns, which it has
         if part.lanes is None:
             return offset >= 0 and offset % TENSOR_GROUP <= last
-        return offset + part.least >= 0 and all((offset + lane) % TENSOR_GROUP <= last for lane in part.lanes)
+        first, furthest = offset % TENSOR_GROUP, _furthest_column(part.lanes)
+        if offset + part.least < 0 or first + furthest <= last:
+            return offset + part.least >= 0
+        return all((offset + lane) % TENSOR_GROUP <= last for lane in part.lanes)
     first, last = at + part.least, at + part.most + width
     return array.base <= first and last <= array.base + (SHARED_BYTES if array.bytes is None else array.bytes)
+
+
+@lru_cache(256)
+def _furthest_column(lanes: tuple[int, ...]) -> int:
+    """Of what threads touch in tensor memory, from where the first of them does."""
+    return max(lane % TENSOR_GROUP for lane in lanes)
 
 
 def _somewhere(

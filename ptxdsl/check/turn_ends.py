@@ -13,15 +13,18 @@ def once_a_turn(loop: Loop) -> dict[int, Expr]:
     that every turn comes to."""
     again = Jump(loop.label, True)
     assigns: dict[int, list[Expr]] = {}
+    jumps = False
     for node in walk(loop.body):
         if isinstance(node, Assign):
             for target, value in zip(node.targets, node.values, strict=True):
                 assigns.setdefault(target, []).append(value)
+        elif isinstance(node, Jump):
+            jumps = jumps or node == again
     always: set[int] = set()
     for node in loop.body.nodes:
         if isinstance(node, Assign):
             always.update(node.targets)
-        elif not isinstance(node, Op) and any(isinstance(inner, Jump) and inner == again for inner in walk(node)):
+        elif jumps and not isinstance(node, Op) and any(inner == again for inner in walk(node)):
             break  # some turns end here
     ends = list(_ends(loop.body, again, True))
     found = {}

@@ -148,6 +148,8 @@ class Fill:
 
     def is_begun(self, context: Context, touch: Touch) -> bool:
         """Whether a product writes over what was written before."""
+        if self.written & touch.bit:
+            return True  # in another turn
         begun = touch.filled.get(self.written)
         if begun is None:
             writes = [bit for bit in _bits(self.written) if _is_beside(context, touch, bit)]
