@@ -59,6 +59,6 @@ def _others(context: Context, agent: Agent, step: Any) -> Mask:
     for other in context.agents if rest else ():
         if other.cta == agent.cta:
             for there in other.steps:
-                if vars(there).get("op") is step.op:
+                if there.op is step.op:
                     rest &= ~there.mask
     return rest

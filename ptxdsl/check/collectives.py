@@ -156,7 +156,7 @@ def _passes_by(agent: Agent, kind: type[Step], op: Op | None = None) -> bool:
         if at not in reached:
             reached.add(at)
             pending += agent.steps[at].successors
-    sites = [step for step in agent.steps if isinstance(step, kind) and (op is None or vars(step).get("op") is op)]
+    sites = [step for step in agent.steps if isinstance(step, kind) and (op is None or step.op is op)]
     return bool(sites) and all(site.number not in reached for site in sites)
 
 

@@ -48,7 +48,7 @@ class Step:
     to come. fills: whether it writes what others may read. by_warps: whether its mask has the first lane alone of warps
     that do it as one. arrives, waits, initialises: whether it does so at a barrier; hands_over: whether it arrives with
     what its own threads have done; root: the address of the first barrier of its table, as the text has it; table: the
-    same of an unrolled ring (``tables.py``).
+    same of an unrolled ring (``tables.py``). op: what it was made of, where others ask for that.
     """
 
     mask: Mask = 0
@@ -61,6 +61,7 @@ class Step:
     waits = False
     initialises = False
     root = table = 0
+    op: Any = None
 
     def __init__(self, span: Span | None) -> None:
         self.span = span

@@ -160,12 +160,13 @@ def _pieces(
                 pieces.unknown.append(part)
                 pieces.used = pieces.used and part.place.used
             continue
+        least = part.least
         for number, address in enumerate(addresses):
             cta = part.cta(address, own, context.ctas, said=context.kernel.cluster is not None)
-            at = (address + part.least & _AT) - part.least
-            if context.untagged(at + part.least):
-                at = context.tagged(at + part.least) - part.least
-            array = context.array(at + part.least)
+            first = address + least & _AT
+            if context.untagged(first):
+                first = context.tagged(first)
+            at, array = first - least, context.array(first)
             if not _inside(context, array, at, part, width):
                 if array is not None and array.bytes is not None:
                     if part.fixed:
@@ -174,7 +175,8 @@ def _pieces(
                         raise Fault(_blame().beyond(array, at, part, width, path))
                 if bounded or (array is not None and array.base & TENSOR):
                     raise Unproved(part.span, BEYOND, WITHIN)
-            pieces = found.setdefault((array, cta), _Pieces())
+            place = array, cta
+            pieces = found[place] if place in found else found.setdefault(place, _Pieces())
             pieces.parts.append((part, at, width))
             pieces.used = pieces.used and part.place.used
             pieces.written.append((part, part.written[0 if part.spread else number]))

@@ -24,7 +24,11 @@ def once_a_turn(loop: Loop) -> dict[int, Expr]:
     for node in loop.body.nodes:
         if isinstance(node, Assign):
             always.update(node.targets)
-        elif jumps and not isinstance(node, Op) and any(inner == again for inner in walk(node)):
+        elif (
+            jumps
+            and not isinstance(node, Op)
+            and any(isinstance(inner, Jump) and inner == again for inner in walk(node))
+        ):
             break  # some turns end here
     ends = list(_ends(loop.body, again, True))
     found = {}

@@ -262,7 +262,7 @@ def _collect(node: Node, found: list[Node]) -> None:
     found.append(node)
     if isinstance(node, Seq):
         for inner in node.nodes:
-            if isinstance(inner, (Seq, Branch, Loop)):
+            if type(inner) in _INNER:
                 _collect(inner, found)
             else:
                 found.append(inner)  # most are
@@ -271,6 +271,9 @@ def _collect(node: Node, found: list[Node]) -> None:
         _collect(node.orelse, found)
     elif isinstance(node, Loop):
         _collect(node.body, found)
+
+
+_INNER = frozenset({Seq, Branch, Loop})
 
 
 def expressions_of(node: Node) -> Iterator[Expr]:
