@@ -49,6 +49,8 @@ REASONS = {
     "22_handed_over_unfilled": _UNWRITTEN,
     "22_table_never_made": _UNWRITTEN,
     "25_load_nobody_waits_for": "it does not look at what is under way at the exit",
+    "16_lanes_part_before_it": "it lets lanes of a warp come to a barrier by different instructions",
+    "27_more_registers_than_there_are": "it does not count registers",
 }
 
 
