@@ -228,7 +228,10 @@ def _inside(context: Context, array: Array | None, at: int, part: Part, width: i
     if array is None:
         return False
     if array.base & TENSOR:
-        offset, last = at - array.base, (array.bytes or 0) % TENSOR_GROUP - width  # of the last columns, which it has
+        groups, columns = divmod(array.bytes or 0, TENSOR_GROUP)  # the number of the last group of lanes
+        offset, last = at - array.base, columns - width
+        if (offset + part.most) // TENSOR_GROUP > groups:
+            return False
         if part.lanes is None:
             return offset >= 0 and offset % TENSOR_GROUP <= last
         first, furthest = offset % TENSOR_GROUP, _furthest_column(part.lanes)

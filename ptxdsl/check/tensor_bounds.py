@@ -12,7 +12,7 @@ from ptxdsl.check.threads import WARP, Mask, members
 from ptxdsl.diagnostics import counted
 from ptxdsl.hints import Any
 from ptxdsl.protocol import tensor_places
-from ptxdsl.protocol.expressions import TENSOR
+from ptxdsl.protocol.expressions import TENSOR, TENSOR_GROUP
 from ptxdsl.protocol.model import Array
 from ptxdsl.source import Span
 
@@ -26,7 +26,10 @@ _ALLOCATE = "allocate as many columns as all that is kept there takes"
 
 
 def beyond(array: Array, at: int, lanes: tuple[int, ...], width: int, span: Span, path: Any = None) -> Finding:
-    """An access to columns that an allocation does not have."""
+    """An access to lanes or columns that an allocation does not have."""
+    if (at + max(lanes) - array.base) // TENSOR_GROUP > (array.bytes or 0) // TENSOR_GROUP:
+        message = "tensor memory has 128 lanes, and this goes to others"
+        return Finding(classes.STALE_STAGE, message, span, (), "keep the address within lanes 0 to 127", path)
     first = max(tensor_places.column_of(array, at + lane) for lane in lanes)
     size = counted(tensor_places.columns_of(array), "column")
     message = f"the allocation of tensor memory has {size}, and this goes to column {first + width - 1}"

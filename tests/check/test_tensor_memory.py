@@ -89,6 +89,15 @@ def test_a_warp_reaches_its_quarter_of_the_lanes() -> None:
     assert "warp 0 goes to lanes 32 to 63 of tensor memory" in found.diagnostics[0].message
 
 
+def test_a_product_stays_within_the_lanes() -> None:
+    """Its 128 rows begin at lane 16."""
+    text = PRODUCT.replace("tcgen05_mma(d, p", "tcgen05_mma(D(d.address + (UInt32(16) << 16)), p")
+    assert text != PRODUCT
+    found = verdict(text, arch="sm_100a")
+    assert found.kinds == ("stale stage index",)
+    assert "128 lanes, and this goes to others" in found.diagnostics[0].message
+
+
 def test_allocations_have_room_together() -> None:
     """Where they have not, one waits for another, here for ever; in the simulator it is a deadlock."""
     lines = SCOPE.splitlines(keepends=True)
