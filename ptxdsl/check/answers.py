@@ -46,7 +46,7 @@ class Asked(Step):
     def run(self, context: Context, state: State, agent: Agent) -> int:
         env = state.environments[agent.number]
         at = self.address(env)
-        if (self.again or len(context.asked_for) > 1) and not self._granted(context, state, agent):
+        if not self._granted(context, state, agent):
             assert self.span is not None
             raise Unproved(
                 self.span,
@@ -61,7 +61,10 @@ class Asked(Step):
 
     def _granted(self, context: Context, state: State, agent: Agent) -> bool:
         """Whether it is the first question, or there was a cluster for the one before, of the turn before."""
-        if self.loop is None or len(context.asked_for) > 1:
+        only = len(context.asked_for) == 1
+        if only and not self.again:
+            return True
+        if self.loop is None or not only:
             return False
         group, counter, _ = self.loop
         turn = state.environments[agent.number][counter]
